@@ -1,0 +1,66 @@
+# Every target works from nothing: it makes its own virtual environment in .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check -q
+NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: demo test lint native bench docs stubs format clean help
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/package ## make pictures, pack, verify and read them back: the main job, from nothing
+	$(BIN)/penstock demo
+
+test: $(VENV)/package $(VENV)/test ## all tests of the Python package
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type check, stubs up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(find native -name '*.[ch]pp')
+	$(BIN)/mypy
+	$(BIN)/python scripts/stubs.py --check
+
+native: $(VENV)/package $(VENV)/test ## C++ tests: plain, under ASan+UBSan and under TSan; fuzzers; the package under ASan
+	bash scripts/native-tests.sh $(JOBS)
+
+bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refresh the README's numbers
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
+	$(BIN)/python -m pytest tests/docs $(ARGS)
+
+stubs: $(VENV)/package ## write src/penstock/_native/_core.pyi anew from the extension
+	$(BIN)/python scripts/stubs.py
+
+format: $(VENV)/lint ## format the sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(find native -name '*.[ch]pp')
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python: | scripts/system-packages.sh
+	bash scripts/system-packages.sh $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -U 'pip>=25.1'
+
+$(VENV)/build-tools: $(VENV)/bin/python pyproject.toml
+	$(PIP) install --group build numpy
+	@touch $@
+
+# Editable: Python changes count at once, C++ changes when make runs again.
+$(VENV)/package: $(VENV)/build-tools $(NATIVE_SOURCES)
+	$(PIP) install --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/test: $(VENV)/bin/python pyproject.toml
+	$(PIP) install --group test
+	@touch $@
+
+$(VENV)/lint: $(VENV)/bin/python pyproject.toml
+	$(PIP) install --group lint
+	@touch $@

@@ -1,0 +1,37 @@
+"""Runs benchmarks, keeps their results, and puts the figures into the README.
+
+usage: python -m benchmarks [SUITE...]     (all suites by default)
+
+A peer that is not installed is left out. FFCV needs an environment of its own: name its interpreter in
+PENSTOCK_FFCV_PYTHON. Photographs come from the folder in PENSTOCK_PHOTOS, or are made up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import sys
+
+from benchmarks import suites
+from benchmarks.harness import RESULTS, environment
+from benchmarks.readme import refresh_readme
+
+
+def main() -> int:
+    names = sys.argv[1:] or sorted(m.name for m in pkgutil.iter_modules(suites.__path__))
+    RESULTS.mkdir(exist_ok=True)
+    for name in names:
+        suite = importlib.import_module(f"benchmarks.suites.{name}")
+        print(f"== {name}: {suite.QUESTION}", flush=True)
+        rows = suite.run()
+        for row in rows:
+            print(f"   {row['what']:<58} {row['text']}", flush=True)
+        result = {"question": suite.QUESTION, "environment": environment(), "rows": rows}
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    refresh_readme()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""CRC32C on one core, beside zlib's CRC-32 and google-crc32c."""
+
+from __future__ import annotations
+
+import importlib.util
+import zlib
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import one_core, row, timed
+from penstock._native import crc32c
+
+QUESTION = "How fast are checksums on one core?"
+
+
+def run() -> list[dict[str, Any]]:
+    candidates = {"crc32c, penstock": crc32c, "crc32, zlib": zlib.crc32}
+    if importlib.util.find_spec("google_crc32c"):
+        import google_crc32c
+
+        candidates["crc32c, google-crc32c"] = google_crc32c.value
+    rows = []
+    with one_core():
+        for size, count in ((1 << 10, 20_000), (1 << 20, 200)):
+            data = np.random.default_rng(0).bytes(size)
+            for name, function in candidates.items():
+
+                def work(function: Any = function, data: bytes = data, count: int = count) -> None:
+                    for _ in range(count):
+                        function(data)
+
+                rows.append(row(f"{name}, {size >> 10} KiB pieces", timed(work), size_bytes=size * count))
+    for r in rows:
+        r["headline"] = r["what"].startswith("crc32c, penstock, 1024")
+    return rows

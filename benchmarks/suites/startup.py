@@ -1,0 +1,53 @@
+"""Import time, and opening a file of ten million samples."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import penstock as ps
+from benchmarks.harness import row, timed
+from penstock.formats.beton.columns import record_dtype
+from penstock.formats.beton.layout import Layout, columns_for
+
+QUESTION = "How long do `import penstock` and opening ten million samples take?"
+SAMPLES = 10_000_000
+
+
+def run() -> list[dict[str, Any]]:
+    def start(code: str) -> Any:
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+
+    rows = [
+        row("python -c pass", timed(start("pass"))),
+        row("python -c 'import numpy'", timed(start("import numpy"))),
+        row("python -c 'import penstock'", timed(start("import penstock"))),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "big.beton"
+        make_empty(path)
+        opened = row("open a file of ten million samples", timed(lambda: ps.open(path)))
+        tracemalloc.start()
+        dataset = ps.open(path)
+        opened["peak_memory_bytes"] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(dataset) == SAMPLES
+    rows[2]["headline"] = opened["headline"] = True
+    return [*rows, opened]
+
+
+def make_empty(path: Path) -> None:
+    """Ten million samples of an empty Bytes field and a zero label; the file is mostly a hole."""
+    columns = columns_for({"data": ps.Bytes(), "label": ps.Int()})
+    frame = Layout(
+        page_size=1 << 23, num_samples=SAMPLES, alloc_table_ptr=0, columns=columns, record=record_dtype(columns)
+    )
+    table = frame.data_start
+    layout = Layout(page_size=1 << 23, num_samples=SAMPLES, alloc_table_ptr=table, columns=columns, record=frame.record)
+    with open(path, "wb") as file:
+        file.write(layout.pack())
+        file.truncate(table + 24 * SAMPLES)

@@ -1,0 +1,66 @@
+"""Writing photographs as JPEG with a longer side of at most 500 pixels, beside FFCV's writer."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from benchmarks.harness import FFCV_PYTHON, one_core, photographs, ratio, row, run_peer
+
+QUESTION = "How fast are photographs written, per core, beside FFCV?"
+ROUNDS, MAX_SIDE = 3, 500
+
+
+class PillowPhotographs:
+    """What an FFCV user's dataset does: decode with Pillow, hand over an array."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.files = files
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
+        from PIL import Image
+
+        with Image.open(self.files[i]) as picture:
+            return np.asarray(picture.convert("RGB")), i
+
+
+def run() -> list[dict[str, Any]]:
+    files = photographs()
+    by_path = [(str(path), i) for i, path in enumerate(files)]
+    cases: dict[str, Any] = {
+        "penstock, given paths (small JPEG kept as they are)": (by_path, MAX_SIDE),
+        "penstock, given Pillow arrays (everything encoded anew)": (PillowPhotographs(files), MAX_SIDE),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    ffcv: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, one_core():
+        for _ in range(ROUNDS + 1):  # peers take turns; the first round warms up
+            for name, (source, max_side) in cases.items():
+                seconds[name].append(write_once(Path(folder) / "x.beton", source, max_side))
+            if FFCV_PYTHON:
+                out = run_peer("ffcv_write.py", str(files[0].parent), str(Path(folder) / "y.beton"), str(MAX_SIDE))
+                ffcv.append(json.loads(out.splitlines()[-1])["seconds"])
+    rows = [row(name, times[1:], samples=len(files), unit="images") for name, times in seconds.items()]
+    if ffcv:
+        rows.append(row("FFCV's DatasetWriter, Pillow arrays", ffcv[1:], samples=len(files), unit="images"))
+        for r in rows[:2]:
+            rows.append(ratio(f"{r['what']} / FFCV", r["samples_per_s"] / rows[2]["samples_per_s"], "FFCV, one core"))
+    for r in rows:
+        r["headline"] = "ratio" in r
+    return rows
+
+
+def write_once(path: Path, source: Any, max_side: int) -> float:
+    fields = {"image": ps.Image(mode="jpg", max_side=max_side), "label": ps.Int()}
+    start_s = time.perf_counter()
+    ps.write(path, source, fields=fields, workers=1, worker_kind="thread")
+    return time.perf_counter() - start_s

@@ -1,0 +1,105 @@
+// Shared by the binding files: argument types, results owned by Python, and errors.
+//
+// Every binding does the same four things: look at the Python arguments, release the GIL around one
+// core call that touches no Python object, translate the status, wrap the result.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "penstock/bytes.hpp"
+#include "penstock/image.hpp"
+#include "penstock/status.hpp"
+
+namespace nb = nanobind;
+
+namespace penstock::bindings {
+
+template <typename T, typename... Args>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu, Args...>;
+
+using ByteArray = Array<const std::uint8_t, nb::ndim<1>>;
+using MutableByteArray = Array<std::uint8_t, nb::ndim<1>>;
+using U64Array = Array<const std::uint64_t, nb::ndim<1>>;
+using Checksums = Array<std::uint32_t, nb::ndim<1>>;
+using Image = Array<const std::uint8_t, nb::shape<-1, -1, 3>>;
+using MutableImage = Array<std::uint8_t, nb::shape<-1, -1, 3>>;
+
+// Arrays that Python owns, returned by a function.
+template <typename T, std::size_t kDimensions>
+using NewArray = nb::ndarray<nb::numpy, T, nb::ndim<kDimensions>>;
+
+template <typename A>
+[[nodiscard]] ByteSpan bytes_of(const A& array) noexcept {
+  return {reinterpret_cast<const std::byte*>(array.data()), array.nbytes()};
+}
+
+template <typename A>
+[[nodiscard]] MutableByteSpan writable_bytes_of(const A& array) noexcept {
+  return {reinterpret_cast<std::byte*>(array.data()), array.nbytes()};
+}
+
+template <typename A>
+[[nodiscard]] auto span_of(const A& array) noexcept {
+  return std::span(array.data(), array.size());
+}
+
+template <typename A>
+[[nodiscard]] ImageShape shape_of(const A& image) noexcept {
+  return {image.shape(1), image.shape(0)};
+}
+
+// Memory for a result, filled by the core and then handed to numpy.
+template <typename T>
+class ResultMemory {
+ public:
+  explicit ResultMemory(std::size_t size) : size_(size), memory_(new T[size]) {}
+
+  [[nodiscard]] std::span<T> span() const noexcept { return {memory_.get(), size_}; }
+
+  [[nodiscard]] NewArray<T, 1> to_array() {
+    T* data = memory_.get();
+    return NewArray<T, 1>(data, {size_}, owner());
+  }
+  [[nodiscard]] NewArray<T, 2> to_array(std::size_t rows, std::size_t columns) {
+    T* data = memory_.get();
+    return NewArray<T, 2>(data, {rows, columns}, owner());
+  }
+
+ private:
+  // Takes the memory over: whoever calls this has read memory_.get() before.
+  nb::capsule owner() {
+    nb::capsule capsule(memory_.get(),
+                        [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
+    static_cast<void>(memory_.release());
+    return capsule;
+  }
+
+  std::size_t size_;
+  std::unique_ptr<T[]> memory_;
+};
+
+// Raises NativeError unless the status is ok.
+void throw_if_error(const Status& status);
+
+template <typename T>
+[[nodiscard]] T&& value_or_throw(Result<T>&& result) {
+  throw_if_error(result.status());
+  return std::move(result.value());
+}
+
+void bind_errors(nb::module_& module);
+void bind_checksum(nb::module_& module);
+void bind_gather(nb::module_& module);
+void bind_jpeg(nb::module_& module);
+void bind_resize(nb::module_& module);
+void bind_beton(nb::module_& module);
+
+}  // namespace penstock::bindings

@@ -1,0 +1,58 @@
+// Arguments that may be any object with a contiguous buffer: bytes, memoryview, mmap, ndarray.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "penstock/bytes.hpp"
+
+namespace penstock::bindings {
+
+// Holds the buffer of an object; the object cannot resize or free it meanwhile.
+class Buffer {
+ public:
+  Buffer() noexcept : view_() {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Buffer(Buffer&& other) noexcept : view_(other.view_) { other.view_.obj = nullptr; }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(view_, other.view_);
+    return *this;
+  }
+  ~Buffer() {
+    if (view_.obj != nullptr) PyBuffer_Release(&view_);
+  }
+
+  // False, without a Python error, when the object has no such buffer.
+  [[nodiscard]] bool acquire(nanobind::handle object) noexcept {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) == 0) return true;
+    PyErr_Clear();
+    view_.obj = nullptr;
+    return false;
+  }
+
+  [[nodiscard]] ByteSpan bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_;
+};
+
+}  // namespace penstock::bindings
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<penstock::bindings::Buffer> {
+  NB_TYPE_CASTER(penstock::bindings::Buffer, const_name("typing_extensions.Buffer"))
+
+  bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
+    return value.acquire(source);
+  }
+};
+
+}  // namespace nanobind::detail

@@ -1,0 +1,75 @@
+#include "penstock/checksum.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "buffer.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+std::uint32_t crc32c_of(const Buffer& data, std::uint32_t initial) {
+  const ByteSpan bytes = data.bytes();
+  nb::gil_scoped_release unlocked;
+  return crc32c(bytes, initial);
+}
+
+NewArray<std::uint32_t, 1> crc32c_of_spans(const ByteArray& base, const U64Array& offsets,
+                                           const U64Array& sizes) {
+  ResultMemory<std::uint32_t> out(offsets.size());
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = crc32c_spans(bytes_of(base), span_of(offsets), span_of(sizes), out.span());
+  }
+  throw_if_error(status);
+  return out.to_array();
+}
+
+NewArray<std::uint32_t, 1> crc32c_of_rows(
+    const Array<const std::uint8_t, nb::ndim<2>>& rows,
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>>& holes) {
+  std::vector<Hole> core_holes;
+  for (const auto& [offset, size] : holes) core_holes.push_back({offset, size});
+  ResultMemory<std::uint32_t> out(rows.shape(0));
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = crc32c_rows(bytes_of(rows), rows.shape(1), core_holes, out.span());
+  }
+  throw_if_error(status);
+  return out.to_array();
+}
+
+NewArray<std::uint32_t, 1> crc32c_of_buffers(const std::vector<Buffer>& buffers) {
+  std::vector<ByteSpan> spans;
+  spans.reserve(buffers.size());
+  for (const Buffer& buffer : buffers) spans.push_back(buffer.bytes());
+  ResultMemory<std::uint32_t> out(spans.size());
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = crc32c_buffers(spans, out.span());
+  }
+  throw_if_error(status);
+  return out.to_array();
+}
+
+}  // namespace
+
+void bind_checksum(nb::module_& module) {
+  module.def("crc32c", crc32c_of, nb::arg("data"), nb::arg("initial") = 0,
+             "CRC-32C of a buffer, continuing from the checksum of what came before it.");
+  module.def("crc32c_spans", crc32c_of_spans, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             "CRC-32C of each (offset, size) span of base.");
+  module.def("crc32c_rows", crc32c_of_rows, nb::arg("rows").noconvert(), nb::arg("holes"),
+             "CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.");
+  module.def("crc32c_buffers", crc32c_of_buffers, nb::arg("buffers"), "CRC-32C of each buffer.");
+}
+
+}  // namespace penstock::bindings

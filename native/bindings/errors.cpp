@@ -1,0 +1,44 @@
+// The only place where a status becomes a Python exception.
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <string_view>
+
+#include "bindings.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+constexpr const char* kDoc =
+    "Failure of a native call: code (a short name), offset (byte or row, -1 if none), detail.";
+
+// Lives as long as the module; set once, while the module is imported.
+PyObject* native_error = nullptr;
+
+}  // namespace
+
+void bind_errors(nb::module_& module) {
+  // Defaults, so that the stub generator sees the attributes and their types.
+  nb::dict members;
+  members["code"] = "";
+  members["offset"] = -1;
+  members["detail"] = "";
+  const std::string name = nb::cast<std::string>(module.attr("__name__")) + ".NativeError";
+  native_error = PyErr_NewExceptionWithDoc(name.c_str(), kDoc, PyExc_ValueError, members.ptr());
+  if (native_error == nullptr) throw nb::python_error();
+  module.attr("NativeError") = nb::borrow(native_error);
+}
+
+void throw_if_error(const Status& status) {
+  if (status.is_ok()) return;
+  const std::string_view code = code_name(status.code());
+  const nb::str detail(status.detail().data(), status.detail().size());
+  nb::object error = nb::borrow(native_error)(detail);
+  error.attr("code") = nb::str(code.data(), code.size());
+  error.attr("offset") = status.offset();
+  error.attr("detail") = detail;
+  PyErr_SetObject(native_error, error.ptr());
+  throw nb::python_error();
+}
+
+}  // namespace penstock::bindings

@@ -1,0 +1,93 @@
+#include "penstock/gather.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <vector>
+
+#include "bindings.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+std::span<std::uint32_t> span_or_empty(const std::optional<Checksums>& checksums) {
+  return checksums ? span_of(*checksums) : std::span<std::uint32_t>();
+}
+
+void check(SpanList spans, std::size_t region_size) {
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = check_spans(spans, region_size);
+  }
+  throw_if_error(status);
+}
+
+// An array of checksums that is present but empty would be taken for an absent one.
+void check_checksums(const std::optional<Checksums>& checksums, std::size_t spans) {
+  if (checksums && checksums->size() != spans) {
+    throw_if_error(Status(Code::invalid_argument, Detail("checksums has ")
+                                                      << checksums->size() << " entries for "
+                                                      << spans << " spans"));
+  }
+}
+
+// Uninitialised bytes objects of the given sizes; nobody else sees them before they are filled.
+nb::list allocate(std::span<const std::uint64_t> sizes, std::vector<std::byte*>& destinations) {
+  nb::list out = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(sizes.size())));
+  if (!out.is_valid()) throw nb::python_error();
+  destinations.reserve(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(sizes[i]));
+    if (bytes == nullptr) throw nb::python_error();
+    if (PyList_SetItem(out.ptr(), static_cast<Py_ssize_t>(i), bytes) != 0) throw nb::python_error();
+    destinations.push_back(reinterpret_cast<std::byte*>(PyBytes_AsString(bytes)));
+  }
+  return out;
+}
+
+nb::typed<nb::list, nb::bytes> gather_bytes(const ByteArray& base, const U64Array& offsets,
+                                            const U64Array& sizes,
+                                            const std::optional<Checksums>& checksums) {
+  const SpanList spans{span_of(offsets), span_of(sizes)};
+  check(spans, base.size());
+  check_checksums(checksums, spans.offsets.size());
+  std::vector<std::byte*> destinations;
+  nb::list out = allocate(spans.sizes, destinations);
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = gather(bytes_of(base), spans, destinations, span_or_empty(checksums));
+  }
+  throw_if_error(status);
+  return nb::typed<nb::list, nb::bytes>(std::move(out));
+}
+
+void gather_into_array(const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
+                       const MutableByteArray& out, const U64Array& out_offsets,
+                       const std::optional<Checksums>& checksums) {
+  check_checksums(checksums, offsets.size());
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = gather_into(bytes_of(base), {span_of(offsets), span_of(sizes)}, writable_bytes_of(out),
+                         span_of(out_offsets), span_or_empty(checksums));
+  }
+  throw_if_error(status);
+}
+
+}  // namespace
+
+void bind_gather(nb::module_& module) {
+  module.def(
+      "gather", gather_bytes, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
+      nb::arg("sizes").noconvert(), nb::arg("checksums").noconvert() = nb::none(),
+      "Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.");
+  module.def("gather_into", gather_into_array, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             nb::arg("out").noconvert(), nb::arg("out_offsets").noconvert(),
+             nb::arg("checksums").noconvert() = nb::none(),
+             "Copy each (offset, size) span of base into out, with its CRC-32C if wanted.");
+}
+
+}  // namespace penstock::bindings

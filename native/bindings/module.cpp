@@ -1,0 +1,46 @@
+#include <nanobind/stl/string_view.h>
+
+#include <string_view>
+
+#include "bindings.hpp"
+#include "penstock/cpu.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kIsDebug = false;
+#else
+constexpr bool kIsDebug = true;
+#endif
+
+void set_level(std::string_view name) {
+  const auto level = parse_simd_level(name);
+  if (!level) {
+    throw_if_error(Status(Code::invalid_argument,
+                          Detail("unknown SIMD level '")
+                              << name << "'; known are scalar, sse42, avx2 and avx512"));
+  }
+  throw_if_error(set_simd_level(*level));
+}
+
+}  // namespace
+}  // namespace penstock::bindings
+
+NB_MODULE(_core, module) {
+  using namespace penstock;
+  using namespace penstock::bindings;
+  module.doc() = "Native core of penstock.";
+  module.attr("DEBUG") = kIsDebug;
+  bind_errors(module);
+  bind_checksum(module);
+  bind_gather(module);
+  bind_jpeg(module);
+  bind_resize(module);
+  bind_beton(module);
+  module.def(
+      "simd_level", [] { return simd_level_name(simd_level()); },
+      "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");
+  module.def("set_simd_level", set_level, nb::arg("name"),
+             "Lower the instruction set the kernels use; never above what the CPU has.");
+}

@@ -1,0 +1,116 @@
+#include "penstock/checksum.hpp"
+
+#include <algorithm>
+
+#include "kernels/kernels.hpp"
+#include "penstock/cpu.hpp"
+#include "penstock/gather.hpp"
+
+namespace penstock {
+namespace {
+
+using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t) noexcept;
+
+Update update_kernel() noexcept {
+#ifdef PENSTOCK_X86_KERNELS
+  switch (simd_level()) {
+    case SimdLevel::avx512:
+      return kernels::avx512::crc32c_update;
+    case SimdLevel::avx2:
+    case SimdLevel::sse42:
+      return kernels::sse42::crc32c_update;
+    case SimdLevel::scalar:
+      break;
+  }
+#endif
+  return kernels::scalar::crc32c_update;
+}
+
+std::uint32_t update(Update kernel, std::uint32_t state, ByteSpan data) noexcept {
+  return kernel(state, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
+}
+
+constexpr std::byte kZeros[4096] = {};
+
+std::uint32_t update_zeros(Update kernel, std::uint32_t state, std::size_t size) noexcept {
+  while (size > 0) {
+    const std::size_t piece = std::min(size, sizeof kZeros);
+    state = update(kernel, state, ByteSpan(kZeros, piece));
+    size -= piece;
+  }
+  return state;
+}
+
+std::uint32_t row_checksum(Update kernel, ByteSpan row, std::span<const Hole> holes) noexcept {
+  std::uint32_t state = ~std::uint32_t{0};
+  std::size_t done = 0;
+  for (const Hole& hole : holes) {
+    state = update(kernel, state, row.subspan(done, hole.offset - done));
+    state = update_zeros(kernel, state, hole.size);
+    done = hole.offset + hole.size;
+  }
+  return ~update(kernel, state, row.subspan(done));
+}
+
+Status check_holes(std::span<const Hole> holes, std::size_t row_size) noexcept {
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < holes.size(); ++i) {
+    const auto [offset, size] = holes[i];
+    if (offset < end || !is_inside(offset, size, row_size)) {
+      return Status(Code::invalid_argument,
+                    Detail("hole ") << i << " (offset " << offset << ", size " << size
+                                    << ") is not inside a row of " << row_size
+                                    << " bytes or not behind the hole before it",
+                    static_cast<std::int64_t>(i));
+    }
+    end = offset + size;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t crc32c(ByteSpan data, std::uint32_t initial) noexcept {
+  return ~update(update_kernel(), ~initial, data);
+}
+
+Status crc32c_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
+                    std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept {
+  if (Status status = check_spans({offsets, sizes}, base.size()); !status.is_ok()) return status;
+  if (out.size() != offsets.size()) {
+    return Status(Code::invalid_argument, "as many checksums as spans are needed");
+  }
+  const Update kernel = update_kernel();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = ~update(kernel, ~std::uint32_t{0}, base.subspan(offsets[i], sizes[i]));
+  }
+  return {};
+}
+
+Status crc32c_buffers(std::span<const ByteSpan> buffers, std::span<std::uint32_t> out) noexcept {
+  if (out.size() != buffers.size()) {
+    return Status(Code::invalid_argument, "as many checksums as buffers are needed");
+  }
+  const Update kernel = update_kernel();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = ~update(kernel, ~std::uint32_t{0}, buffers[i]);
+  }
+  return {};
+}
+
+Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> holes,
+                   std::span<std::uint32_t> out) noexcept {
+  std::uint64_t expected = 0;
+  if (!checked_multiply(row_size, out.size(), expected) || expected != rows.size()) {
+    return Status(Code::invalid_argument, Detail() << rows.size() << " bytes are not " << out.size()
+                                                   << " rows of " << row_size << " bytes");
+  }
+  if (Status status = check_holes(holes, row_size); !status.is_ok()) return status;
+  const Update kernel = update_kernel();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = row_checksum(kernel, rows.subspan(i * row_size, row_size), holes);
+  }
+  return {};
+}
+
+}  // namespace penstock

@@ -1,0 +1,113 @@
+#include "penstock/gather.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "penstock/checksum.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kLineSize = 64;
+// Far enough ahead that memory answers in time, near enough that the lines are still cached when
+// their turn comes. Behind the first lines of a span the hardware prefetcher takes over.
+constexpr std::size_t kPrefetchSpans = 4;
+constexpr std::size_t kPrefetchBytes = 1536;
+// A piece is checksummed while the copy is still in the first-level cache.
+constexpr std::size_t kPieceSize = 8192;
+
+void prefetch(ByteSpan source) noexcept {
+  const std::size_t size = std::min(source.size(), kPrefetchBytes);
+  for (std::size_t at = 0; at < size; at += kLineSize) __builtin_prefetch(source.data() + at);
+}
+
+std::uint32_t copy_with_checksum(ByteSpan source, std::byte* to) noexcept {
+  std::uint32_t checksum = 0;
+  for (std::size_t done = 0; done < source.size(); done += kPieceSize) {
+    const std::size_t piece = std::min(kPieceSize, source.size() - done);
+    std::memcpy(to + done, source.data() + done, piece);
+    // Of the copy, not of the source: a mapped file may change in between.
+    checksum = crc32c(ByteSpan(to + done, piece), checksum);
+  }
+  return checksum;
+}
+
+void copy(ByteSpan source, std::byte* to) noexcept {
+  if (!source.empty()) std::memcpy(to, source.data(), source.size());
+}
+
+template <typename Destination>
+void copy_spans(ByteSpan base, SpanList spans, Destination destination,
+                std::span<std::uint32_t> checksums) noexcept {
+  const auto span_at = [&](std::size_t i) {
+    return base.subspan(spans.offsets[i], spans.sizes[i]);
+  };
+  const std::size_t n = spans.offsets.size();
+  for (std::size_t i = 0; i < std::min(n, kPrefetchSpans); ++i) prefetch(span_at(i));
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + kPrefetchSpans < n) prefetch(span_at(i + kPrefetchSpans));
+    if (checksums.empty()) {
+      copy(span_at(i), destination(i));
+    } else {
+      checksums[i] = copy_with_checksum(span_at(i), destination(i));
+    }
+  }
+}
+
+Status check_counts(SpanList spans, std::size_t destinations, std::size_t checksums) noexcept {
+  const std::size_t n = spans.offsets.size();
+  if (destinations != n || (checksums != 0 && checksums != n)) {
+    return Status(Code::invalid_argument, Detail()
+                                              << n << " spans, but " << destinations
+                                              << " destinations and " << checksums << " checksums");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_spans(SpanList spans, std::uint64_t region_size) noexcept {
+  if (spans.offsets.size() != spans.sizes.size()) {
+    return Status(Code::invalid_argument, Detail() << spans.offsets.size() << " offsets, but "
+                                                   << spans.sizes.size() << " sizes");
+  }
+  for (std::size_t i = 0; i < spans.offsets.size(); ++i) {
+    if (!is_inside(spans.offsets[i], spans.sizes[i], region_size)) {
+      return Status(Code::out_of_bounds,
+                    Detail("span ")
+                        << i << " (offset " << spans.offsets[i] << ", size " << spans.sizes[i]
+                        << ") leaves the region of " << region_size << " bytes",
+                    static_cast<std::int64_t>(i));
+    }
+  }
+  return {};
+}
+
+Status gather(ByteSpan base, SpanList spans, std::span<std::byte* const> destinations,
+              std::span<std::uint32_t> checksums) noexcept {
+  if (Status status = check_spans(spans, base.size()); !status.is_ok()) return status;
+  if (Status status = check_counts(spans, destinations.size(), checksums.size()); !status.is_ok()) {
+    return status;
+  }
+  copy_spans(base, spans, [&](std::size_t i) { return destinations[i]; }, checksums);
+  return {};
+}
+
+Status gather_into(ByteSpan base, SpanList spans, MutableByteSpan out,
+                   std::span<const std::uint64_t> out_offsets,
+                   std::span<std::uint32_t> checksums) noexcept {
+  if (Status status = check_spans(spans, base.size()); !status.is_ok()) return status;
+  if (Status status = check_counts(spans, out_offsets.size(), checksums.size()); !status.is_ok()) {
+    return status;
+  }
+  if (Status status = check_spans({out_offsets, spans.sizes}, out.size()); !status.is_ok()) {
+    return Status(status.code(), Detail("in the output, ") << status.detail(), status.offset());
+  }
+  if (is_overlapping(base, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the region it is copied from");
+  }
+  copy_spans(base, spans, [&](std::size_t i) { return out.data() + out_offsets[i]; }, checksums);
+  return {};
+}
+
+}  // namespace penstock

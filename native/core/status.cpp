@@ -1,0 +1,44 @@
+#include "penstock/status.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace penstock {
+
+std::string_view code_name(Code code) noexcept {
+  switch (code) {
+    case Code::ok:
+      return "ok";
+    case Code::invalid_argument:
+      return "invalid_argument";
+    case Code::out_of_bounds:
+      return "out_of_bounds";
+    case Code::truncated:
+      return "truncated";
+    case Code::corrupt:
+      return "corrupt";
+    case Code::unsupported:
+      return "unsupported";
+    case Code::too_large:
+      return "too_large";
+    case Code::out_of_memory:
+      return "out_of_memory";
+  }
+  return "unknown";
+}
+
+Detail& Detail::operator<<(std::string_view text) noexcept {
+  const std::size_t n = std::min(text.size(), kCapacity - size_);
+  std::copy_n(text.data(), n, text_ + size_);
+  size_ += n;
+  text_[size_] = '\0';
+  return *this;
+}
+
+Detail& Detail::operator<<(std::uint64_t number) noexcept {
+  char digits[20];
+  const char* end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  return *this << std::string_view(digits, static_cast<std::size_t>(end - digits));
+}
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// JPEG files of every kind for tests, written with libjpeg itself.
+#pragma once
+
+#include "penstock/image.hpp"
+#include "support.hpp"
+
+namespace penstock::testing {
+
+enum class JpegKind { color, grayscale, rgb, cmyk, ycck };
+
+struct JpegSpec {
+  ImageShape shape{40, 24};
+  JpegKind kind = JpegKind::color;
+  bool is_progressive = false;
+  bool is_arithmetic = false;
+  unsigned restart_interval = 0;
+  bool has_whole_scans = false;  // progressive, one component a scan, every scan in full precision
+};
+
+// Smooth gradients, so that compression changes little.
+Bytes gradient(ImageShape shape, std::size_t channels);
+
+// False when libjpeg was built without arithmetic coding.
+bool can_encode(const JpegSpec& spec);
+
+Bytes make_jpeg(const JpegSpec& spec);
+
+// Markers and other test data in hexadecimal, blanks ignored.
+Bytes from_hex(std::string_view text);
+
+}  // namespace penstock::testing

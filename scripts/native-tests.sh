@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# C++ tests three times (plain, ASan+UBSan, TSan), the fuzz targets, and the package's own fuzz test and golden
+# files with the extension built under ASan.
+# usage: scripts/native-tests.sh JOBS     (from the repository's root, after .venv exists)
+set -euo pipefail
+
+jobs=${1:-2}
+bin=$PWD/.venv/bin
+bash scripts/system-packages.sh "$bin/python" gtest
+export PATH="$bin:$PATH"
+
+build() { # build NAME SANITIZERS [CMAKE-OPTION...]
+  local name=$1 sanitizers=$2
+  shift 2
+  cmake -S . -B "build/$name" -G Ninja -Wno-dev -DPENSTOCK_WERROR=ON -DPENSTOCK_SANITIZE="$sanitizers" "$@" >/dev/null
+  cmake --build "build/$name" -j "$jobs" | tail -n 1
+}
+
+for flavour in plain: asan:address,undefined tsan:thread; do
+  name=${flavour%%:*}
+  echo "== C++ tests, $name"
+  build "native-$name" "${flavour#*:}" -DPENSTOCK_BUILD_TESTS=ON -DPENSTOCK_BUILD_FUZZ=ON
+  ctest --test-dir "build/native-$name" --output-on-failure -j "$jobs" | tail -n 3
+done
+
+echo "== the package under ASan and UBSan"
+build python-asan address,undefined -DPENSTOCK_BUILD_PYTHON=ON -DPython_EXECUTABLE="$bin/python"
+site=$PWD/build/python-asan/site
+rm -rf "$site" && mkdir -p "$site"
+cp -r src/penstock "$site/"
+cp build/python-asan/native/bindings/_core*.so "$site/penstock/_native/"
+packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+# -S leaves out the editable install of the ordinary build. The interpreter itself is not built with ASan, so the
+# runtime is loaded first, and what the interpreter never frees is not reported.
+LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+  PYTHONPATH="$site:$packages" PENSTOCK_FUZZ_ITERATIONS=${PENSTOCK_FUZZ_ITERATIONS:-600} \
+  "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/conformance

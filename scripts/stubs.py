@@ -1,0 +1,40 @@
+"""Writes the stub of the native extension, or checks that the committed one is up to date.
+
+usage: python scripts/stubs.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from nanobind.stubgen import StubGen
+
+import penstock._native._core as core
+
+STUB = Path(__file__).parents[1] / "src" / "penstock" / "_native" / "_core.pyi"
+
+
+def add_attributes(text: str) -> str:
+    """Attributes that are set on exceptions as they are raised are invisible to the generator."""
+    head, found, tail = text.partition("class NativeError(ValueError):")
+    docstring_end = tail.index('"""', tail.index('"""') + 3) + 4
+    attributes = "\n    code: str\n    offset: int\n    detail: str\n"
+    return head + found + tail[:docstring_end] + attributes + tail[docstring_end:]
+
+
+def main() -> int:
+    generator = StubGen(core, quiet=True)
+    generator.put(core)
+    text = add_attributes(generator.get())
+    if "--check" not in sys.argv[1:]:
+        STUB.write_text(text)
+        return 0
+    if STUB.read_text() != text:
+        print(f"{STUB.name} is out of date; run: make stubs", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The only importer of the compiled extension."""
+
+from __future__ import annotations
+
+import warnings
+
+from penstock._native._core import (
+    DEBUG,
+    AllocationTable,
+    JpegInfo,
+    NativeError,
+    crc32c,
+    crc32c_buffers,
+    crc32c_rows,
+    crc32c_spans,
+    decode_jpeg,
+    encode_jpeg,
+    gather,
+    gather_into,
+    jpeg_info,
+    place,
+    resize_area,
+    set_simd_level,
+    simd_level,
+)
+
+__all__ = [
+    "AllocationTable",
+    "JpegInfo",
+    "NativeError",
+    "crc32c",
+    "crc32c_buffers",
+    "crc32c_rows",
+    "crc32c_spans",
+    "decode_jpeg",
+    "encode_jpeg",
+    "gather",
+    "gather_into",
+    "jpeg_info",
+    "place",
+    "resize_area",
+    "set_simd_level",
+    "simd_level",
+]
+
+if DEBUG:
+    warnings.warn("penstock's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)

@@ -1,0 +1,36 @@
+"""Extra sections beside the samples: checksums, names, classes, schema, metadata."""
+
+from penstock.annex.container import Annex, write_annex
+from penstock.annex.sections import (
+    CHECKSUMS,
+    CLASSES,
+    METADATA,
+    NAMES,
+    SCHEMA,
+    Names,
+    checksums_section,
+    json_section,
+    names_section,
+    read_checksums,
+    read_json,
+    read_names,
+)
+from penstock.annex.side import side_path
+
+__all__ = [
+    "CHECKSUMS",
+    "CLASSES",
+    "METADATA",
+    "NAMES",
+    "SCHEMA",
+    "Annex",
+    "Names",
+    "checksums_section",
+    "json_section",
+    "names_section",
+    "read_checksums",
+    "read_json",
+    "read_names",
+    "side_path",
+    "write_annex",
+]

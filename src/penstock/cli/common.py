@@ -1,0 +1,110 @@
+"""What several verbs share: arguments, samples by name or number, printing."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from penstock.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from penstock.types import Dataset, Progress
+
+__all__ = [
+    "add_json",
+    "add_progress",
+    "add_workers",
+    "parse_color",
+    "parse_size",
+    "print_json",
+    "progress_bar",
+    "select_samples",
+]
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """``-j``."""
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help="threads to use (default: all cores)")
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    """``-q``."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no summary")
+
+
+def progress_bar(label: str, args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
+    """A bar, unless the user wants silence or JSON."""
+    if args.quiet or getattr(args, "json", False):
+        return contextlib.nullcontext()
+    return ProgressBar(label)
+
+
+def parse_size(text: str) -> int:
+    """Bytes from text such as 8M or 2GiB (powers of 1024).
+
+    Example:
+        >>> parse_size("8M")
+        8388608
+    """
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write for example 8M")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def parse_color(text: str) -> tuple[int, int, int]:
+    """A colour from text such as 255,255,255 or white."""
+    known = {"white": (255, 255, 255), "black": (0, 0, 0), "grey": (128, 128, 128), "gray": (128, 128, 128)}
+    if text in known:
+        return known[text]
+    parts = text.split(",")
+    if len(parts) != 3 or not all(p.strip().isdigit() and int(p) < 256 for p in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a colour; write for example white or 255,255,255")
+    red, green, blue = (int(p) for p in parts)
+    return red, green, blue
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value."""
+    json.dump(value, sys.stdout, indent=2, default=str)
+    print()
+
+
+def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:
+    """Indices from words: numbers (also negative), ranges such as 10:20, or names."""
+    if not wanted:
+        yield from range(len(dataset))
+    for word in wanted:
+        yield from _select(dataset, word)
+
+
+def _select(dataset: Dataset, word: str) -> range:
+    keys = dataset.keys
+    if keys is not None:
+        with contextlib.suppress(ValueError):
+            position = keys.index(word)
+            return range(position, position + 1)
+    whole = range(len(dataset))
+    if match := re.fullmatch(r"(-?\d*):(-?\d*)", word):
+        return whole[slice(*(int(part) if part else None for part in match.groups()))]
+    try:
+        return range(whole[int(word)], whole[int(word)] + 1)
+    except IndexError:
+        raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
+    except ValueError:
+        hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
+        raise ValueError(f"no sample is called {word!r}{hint}") from None

@@ -1,0 +1,100 @@
+"""``penstock create``: a folder of pictures into one file."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import penstock
+from penstock.cli.common import (
+    add_json,
+    add_progress,
+    add_workers,
+    parse_color,
+    parse_size,
+    print_json,
+    progress_bar,
+)
+from penstock.fields import Image
+from penstock.progress import format_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "create"
+HELP = "pack a folder of pictures into one file"
+DESCRIPTION = """\
+Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
+sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. OUT
+appears when it is complete, or not at all."""
+EXAMPLES = """\
+examples:
+  penstock create train.beton photos/train
+  penstock create train.beton photos/train --max-side 500 --quality 90 -j 8
+  penstock create small.beton photos/train --mode raw --max-side 256
+  penstock create train.beton photos/train --shuffle 0 --page-size 16M --force"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("out", metavar="OUT", help="file to write, for example train.beton")
+    parser.add_argument("folder", metavar="DIR", help="folder of pictures")
+    parser.add_argument(
+        "--mode",
+        choices=["jpg", "raw", "smart", "proportion"],
+        default="jpg",
+        help="how pictures are stored (default: jpg)",
+    )
+    parser.add_argument("--max-side", type=int, metavar="PIXELS", help="shrink pictures with a longer side")
+    parser.add_argument("--quality", type=int, default=90, help="JPEG quality where encoding is needed (default: 90)")
+    parser.add_argument(
+        "--smart-threshold", type=parse_size, metavar="SIZE", help="mode smart: jpg above this raw size"
+    )
+    parser.add_argument(
+        "--compress-probability", type=float, default=0.5, metavar="P", help="mode proportion: share of jpg"
+    )
+    parser.add_argument(
+        "--background", type=parse_color, metavar="COLOUR", help="behind transparent pictures: white or R,G,B"
+    )
+    parser.add_argument("--page-size", type=parse_size, metavar="SIZE", help="2M to 2G, a power of two (default: auto)")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
+    parser.add_argument("--no-annex", action="store_true", help="no checksums, names and classes")
+    parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
+    add_workers(parser)
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pack, and say what came out."""
+    if os.path.exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it")
+    image = Image(
+        mode=args.mode,
+        max_side=args.max_side,
+        quality=args.quality,
+        smart_threshold=args.smart_threshold,
+        compress_probability=args.compress_probability,
+        background=args.background,
+    )
+    start_s = time.perf_counter()
+    with progress_bar("packing", args) as bar:
+        penstock.pack(
+            args.folder,
+            args.out,
+            image=image,
+            workers=args.workers,
+            shuffle_seed=args.shuffle,
+            progress=bar or False,
+            page_size=args.page_size,
+            annex=not args.no_annex,
+        )
+    elapsed_s = time.perf_counter() - start_s
+    samples, size_bytes = len(penstock.open(args.out)), os.path.getsize(args.out)
+    if args.json:
+        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
+    elif not args.quiet:
+        rate = samples / elapsed_s
+        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+    return 0

@@ -1,0 +1,52 @@
+"""``penstock index``: give a file an annex."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import penstock
+from penstock.cli.common import add_json, add_progress, print_json, progress_bar
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "index"
+HELP = "add checksums and names to a file that has none"
+DESCRIPTION = """\
+Give a .beton an annex: a checksum for every value, and names and classes if you have them. It goes beside the file
+as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
+already are kept."""
+EXAMPLES = """\
+examples:
+  penstock index train.beton
+  penstock index train.beton --embed
+  penstock index train.beton --names names.txt --classes label=classes.txt"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a .beton file")
+    parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
+    parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
+    parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the annex."""
+    names = Path(args.names).read_text().splitlines() if args.names else None
+    class_names = None
+    if args.classes:
+        field, is_pair, file = args.classes.partition("=")
+        if not is_pair:
+            raise ValueError(f"--classes takes FIELD=TEXT, got {args.classes!r}")
+        class_names = {field: Path(file).read_text().splitlines()}
+    with progress_bar("indexing", args) as bar:
+        where = penstock.index(args.path, embed=args.embed, names=names, class_names=class_names, progress=bar)
+    if args.json:
+        print_json({"path": args.path, "annex": where})
+    elif not args.quiet:
+        print(f"{args.path}: the annex is in {where}")
+    return 0

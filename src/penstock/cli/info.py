@@ -1,0 +1,93 @@
+"""``penstock info``: what is in a dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import penstock
+from penstock.cli.common import add_json, print_json
+from penstock.fields import to_spec
+from penstock.formats.beton import BetonDataset
+from penstock.formats.beton.summary import summarize
+from penstock.progress import format_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+    from penstock.types import Dataset
+
+NAME = "info"
+HELP = "schema, counts, sizes and annex of a dataset"
+DESCRIPTION = "Say what is in a dataset: fields, counts, sizes, image modes, page use, annex. Nothing is decoded."
+EXAMPLES = """\
+examples:
+  penstock info train.beton
+  penstock info train.beton --json | jq .fields"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the summary."""
+    summary = describe(penstock.open(args.path))
+    if args.json:
+        print_json(summary)
+        return 0
+    print(f"{summary['path']}: {summary['samples']:,} samples, {format_bytes(summary['size_bytes'])}")
+    print("\nfields")
+    for name, about in summary["fields"].items():
+        print(f"  {name:<16} {_field_line(about)}")
+    if summary["format"] == "beton":
+        _print_storage(summary)
+    return 0
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """The summary of a dataset of any format."""
+    if isinstance(dataset, BetonDataset):
+        return summarize(dataset)
+    size_bytes = dataset.verify().size_bytes
+    fields = {name: to_spec(field) for name, field in dataset.schema.items()}
+    return {
+        "path": dataset.path,
+        "format": type(dataset).__name__.removesuffix("Dataset").lower(),
+        "samples": len(dataset),
+        "size_bytes": size_bytes,
+        "fields": fields,
+    }
+
+
+def _field_line(about: dict[str, Any]) -> str:
+    parts = [str(about["kind"])]
+    if "dtype" in about:
+        parts.append(f"{about['dtype']} {'x'.join(map(str, about['shape']))}")
+    if "images" in about:
+        parts.append(", ".join(f"{count:,} {mode}" for mode, count in about["images"].items() if count))
+        for side in ("width", "height"):
+            if side in about:
+                spread = about[side]
+                parts.append(f"{side} {spread['min']} to {spread['max']}, mean {spread['mean']:.0f}")
+    return "; ".join(parts)
+
+
+def _print_storage(summary: dict[str, Any]) -> None:
+    print("\nstorage")
+    print(f"  {'payloads':<16} {format_bytes(summary['payload_bytes'])}")
+    print(f"  {'metadata':<16} {format_bytes(summary['metadata_bytes'])}")
+    if summary["pages"]:
+        page = f"{summary['page_size'] / (1 << 20):g} MiB"
+        print(f"  {'pages':<16} {summary['pages']:,} of {page}, {summary['page_use']:.1%} used")
+    annex = summary["annex"]
+    if annex is None:
+        print(f"  {'annex':<16} none: values cannot be checked. Make one with: penstock index {summary['path']}")
+    else:
+        sections = ", ".join(annex["sections"])
+        print(f"  {'annex':<16} {annex['where']}, {format_bytes(annex['size_bytes'])}: {sections}")
+    for name, count in summary["classes"].items():
+        print(f"  {'classes':<16} {count:,} in field {name!r}")
+    if summary["metadata"] is not None:
+        print(f"  {'about':<16} {summary['metadata']}")

@@ -1,0 +1,112 @@
+"""Entry point of the command.
+
+Exit codes: 0 fine, 1 ``verify`` found something wrong, 2 an error or wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli import cat, create, demo, extract, index, info, ls, verify
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_VERBS = (create, info, ls, cat, extract, verify, index, demo)
+_EPILOG = """\
+examples:
+  penstock create train.beton photos/train     pack a folder of pictures, one class per directory
+  penstock info train.beton                    what is in it
+  penstock verify train.beton --decode         is every sample intact?
+  penstock extract train.beton -C out          back to files
+  penstock demo                                see it all happen in under a minute
+
+'penstock VERB --help' explains a verb and shows examples.
+"""
+
+
+class _Version(argparse.Action):
+    """Prints the version; looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
+        import penstock
+
+        parser.exit(0, f"penstock {penstock.__version__}\n")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
+
+    _is_intermixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with positional arguments before, between and after options."""
+        if self._is_intermixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._is_intermixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_intermixing = False
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the whole command."""
+    parser = _Parser(
+        prog="penstock",
+        description="Training data on disk: pack it once, open it anywhere, know that it is intact.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument("--traceback", action="store_true", help="show the Python traceback of errors")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for module in _VERBS:
+        sub = verbs.add_parser(
+            module.NAME,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: not our business
+        return 0
+    except KeyboardInterrupt:
+        print("penstock: interrupted; nothing unfinished was left behind", file=sys.stderr)
+        return 130
+    except (PenstockError, OSError, ValueError, TypeError, KeyError) as error:
+        if args.traceback:
+            raise
+        print(f"penstock: error: {_message(error)}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""``penstock verify``: is a dataset intact?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import penstock
+from penstock.cli.common import add_json, add_progress, add_workers, print_json, progress_bar
+from penstock.progress import format_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+    from penstock.types import Report
+
+NAME = "verify"
+HELP = "check every sample"
+DESCRIPTION = """\
+Check a dataset: its structure, every sample's checksum where there is one and, with --decode, that every value
+decodes. Lists what is bad and then ends with exit code 1."""
+EXAMPLES = """\
+examples:
+  penstock verify train.beton
+  penstock verify train.beton --decode -j 8
+  penstock verify train.beton --json | jq '.problems[].sample'"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("--decode", action="store_true", help="also decode every value")
+    add_workers(parser)
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 1 when something is wrong."""
+    with progress_bar("verifying", args) as bar:
+        report = penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+    if args.json:
+        print_json(asdict(report) | {"ok": report.ok, "bad_samples": report.bad_samples})
+    else:
+        _print_report(report, args)
+    return 0 if report.ok else 1
+
+
+def _print_report(report: Report, args: argparse.Namespace) -> None:
+    for problem in report.problems:
+        where = "file" if problem.sample is None else f"sample {problem.sample}"
+        print(f"{report.path}: {where}{f', field {problem.field!r}' if problem.field else ''}: {problem.message}")
+    if report.problems_left_out:
+        print(f"{report.path}: and {report.problems_left_out:,} more problems")
+    if args.quiet:
+        return
+    checked = f"{report.samples_checked:,} samples, {format_bytes(report.size_bytes)}"
+    how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
+    if args.decode:
+        how.append(f"{report.images_decoded:,} pictures decoded")
+    verdict = "ok" if report.ok else f"{len(report.bad_samples):,} BAD samples"
+    print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
+    if report.ok and not report.checksums_checked:
+        print(f"Values cannot be checked without checksums; make them with: penstock index {report.path}")

@@ -1,0 +1,133 @@
+"""What all formats share: how a dataset is indexed, and how a format presents itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Self
+
+    from penstock.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Writer
+
+__all__ = ["BaseDataset", "Format", "normalize_indices"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """How a format is found and used; one object per format, named in the entry points.
+
+    Args:
+        name: what users call it.
+        suffixes: endings of file names, in lower case.
+        matches: looks at a path and its first bytes (empty for a directory) when the suffix says nothing.
+        open: opens a path as a Dataset.
+        create: makes a Writer for a path and fields, or None for formats that are only read.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    matches: Callable[[str, bytes], bool]
+    open: Callable[..., Dataset]
+    create: Callable[..., Writer] | None
+
+
+def normalize_indices(indices: Indices, length: int) -> IndexArray:
+    """Turn indices into an array in range(length); negative ones count from the end.
+
+    Example:
+        >>> normalize_indices([3, -1], 5).tolist()
+        [3, 4]
+    """
+    array = np.asarray(indices)
+    if array.ndim != 1:
+        raise TypeError(f"indices must be one-dimensional, got shape {array.shape}")
+    if array.dtype == np.bool_:
+        if len(array) != length:
+            raise IndexError(f"a mask must have {length} entries, got {len(array)}")
+        return np.flatnonzero(array)
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {array.dtype}")
+    low, high = int(array.min()), int(array.max())
+    if low < -length or high >= length:
+        raise _out_of_range(low if low < -length else high, length)
+    wide: npt.NDArray[np.int64] = array.astype(np.int64)
+    return np.where(wide < 0, wide + length, wide) if low < 0 else wide
+
+
+def _out_of_range(index: int, length: int) -> IndexError:
+    return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+
+
+class BaseDataset(ABC):
+    """The sequence half of a Dataset: subclasses say how many samples there are and decode lists of them."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Where it was opened."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None when they have none."""
+        return None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _samples(self, indices: IndexArray) -> list[Sample]:
+        """Decode samples; the indices are checked and not negative."""
+
+    @abstractmethod
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples."""
+
+    @abstractmethod
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+
+    @overload
+    def __getitem__(self, key: int) -> Sample: ...
+    @overload
+    def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
+    def __getitem__(self, key: int | slice | Indices) -> Sample | list[Sample]:
+        length = len(self)
+        if isinstance(key, slice):
+            return self._samples(np.arange(*key.indices(length), dtype=np.int64))
+        if hasattr(key, "__index__") and np.ndim(key) == 0:
+            index = key.__index__()
+            if not -length <= index < length:
+                raise _out_of_range(index, length)
+            return self._samples(np.array([index % length], np.int64))[0]
+        many: Any = key
+        return self._samples(normalize_indices(many, length))
+
+    def __iter__(self) -> Iterator[Sample]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
+        return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"

@@ -1,0 +1,160 @@
+"""``penstock.index``: give an existing .beton an annex, beside it or inside."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock.annex import (
+    CHECKSUMS,
+    CLASSES,
+    METADATA,
+    NAMES,
+    SCHEMA,
+    checksums_section,
+    json_section,
+    names_section,
+    side_path,
+    write_annex,
+)
+from penstock.errors import FormatError
+from penstock.formats.beton.layout import fingerprint, with_table_at
+from penstock.formats.beton.reader import BetonDataset
+from penstock.formats.beton.writer import checked_class_names, encode_name
+from penstock.storage import AtomicFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.errors import PathLike
+    from penstock.types import Buffer, Progress
+
+__all__ = ["index"]
+
+_CHUNK = 4096
+
+
+def index(
+    path: PathLike,
+    *,
+    embed: bool = False,
+    names: Sequence[str] | None = None,
+    class_names: Mapping[str, Sequence[str]] | None = None,
+    metadata: Any = None,
+    progress: Progress | None = None,
+) -> str:
+    """Give a .beton an annex: checksums of every value, and names, classes and metadata as given.
+
+    What an annex that is there already knows is kept unless it is given anew. If it has checksums, the file is
+    checked first, and a damaged file is refused: new checksums would hide the damage.
+
+    Args:
+        path: the .beton, for example one that FFCV wrote.
+        embed: put the annex into the file (it is copied and replaced in one step; FFCV still reads it) instead of
+            beside it as ``FILE.annex``.
+        names: a name for each sample.
+        class_names: field name to names of its classes.
+        metadata: anything JSON can hold, about the whole dataset.
+        progress: called as the work advances.
+
+    Returns:
+        The path of the file that now holds the annex.
+    """
+    with BetonDataset(path) as dataset:
+        if dataset.has_checksums:
+            _refuse_damage(dataset)
+        if names is not None and len(names) != len(dataset):
+            raise ValueError(f"names has {len(names)} entries, the file has {len(dataset)} samples")
+        names = names if names is not None else dataset.keys
+        sections: dict[str, Iterable[Buffer]] = {
+            CHECKSUMS: checksums_section(1 + len(dataset.layout.payload_columns), _checksums(dataset, progress)),
+        }
+        if dataset.stored_schema is not None:
+            sections[SCHEMA] = json_section(dataset.stored_schema)
+        if names is not None:
+            encoded = [encode_name(name) for name in names]
+            lengths = np.fromiter(map(len, encoded), np.uint32, len(encoded))
+            sections[NAMES] = names_section(lengths, [b"".join(encoded)])
+        classes = checked_class_names(class_names, dataset.schema) or dataset.class_names
+        about = metadata if metadata is not None else dataset.metadata
+        sections |= {name: json_section(value) for name, value in ((CLASSES, classes), (METADATA, about)) if value}
+        return _embed(dataset, sections) if embed else _put_beside(dataset, sections)
+
+
+def _refuse_damage(dataset: BetonDataset) -> None:
+    report = dataset.verify()
+    if not report.ok:
+        raise FormatError(
+            dataset.path,
+            problem=f"{len(report.bad_samples)} samples do not match the checksums the file has already",
+            fix="New checksums would hide that. See: penstock verify",
+        )
+
+
+def _checksums(dataset: BetonDataset, progress: Progress | None) -> Iterator[Buffer]:
+    size_bytes = 0
+    columns = dataset.layout.payload_columns
+    for start in range(0, len(dataset), _CHUNK):
+        indices = np.arange(start, min(start + _CHUNK, len(dataset)), dtype=np.int64)
+        table = np.empty((len(indices), 1 + len(columns)), "<u4")
+        table[:, 0] = dataset.record_checksums(indices)
+        for column in columns:
+            spans = dataset.locate(indices, column)
+            dataset.raise_first(spans, indices, column)
+            table[:, 1 + (column.slot or 0)] = _native.crc32c_spans(dataset.mapped, spans.pointers, spans.sizes)
+            size_bytes += int(spans.sizes.sum())
+        if progress is not None:
+            progress(int(indices[-1]) + 1, len(dataset), size_bytes)
+        yield table.reshape(-1).view(np.uint8)
+
+
+def _frame(dataset: BetonDataset) -> tuple[npt.NDArray[np.uint8], ...]:
+    layout, mapped = dataset.layout, dataset.mapped
+    return (
+        mapped[: layout.metadata_start],
+        mapped[layout.metadata_start : layout.metadata_end],
+        mapped[layout.alloc_table_ptr :],
+    )
+
+
+def _put_beside(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
+    if dataset.annex is not None and dataset.annex.path == dataset.path:
+        raise ValueError(f"{dataset.path} has an annex inside; replace it with embed=True")
+    target = side_path(dataset.path)
+    with AtomicFile(target) as file:
+        write_annex(
+            file.write,
+            sections,
+            num_samples=len(dataset),
+            dataset_size=lambda _: len(dataset.mapped),
+            dataset_fingerprint=lambda _: fingerprint(*_frame(dataset)),
+        )
+    return target
+
+
+def _embed(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
+    frame, metadata, table = _frame(dataset)
+    data_end = dataset.data_end
+
+    def new_frame(annex_size: int) -> bytes:
+        header = with_table_at(dataset.layout, data_end + annex_size).pack()[:24]
+        return header + frame[24:].tobytes()
+
+    with AtomicFile(dataset.path) as file:
+        file.copy_from(dataset.path, data_end)
+        size = write_annex(
+            file.write,
+            sections,
+            num_samples=len(dataset),
+            dataset_size=lambda annex_size: data_end + annex_size + len(table),
+            dataset_fingerprint=lambda annex_size: fingerprint(new_frame(annex_size), metadata, table),
+        )
+        file.write_at(0, new_frame(size))
+        file.write([table])
+    if os.path.exists(beside := side_path(dataset.path)):
+        os.unlink(beside)  # it described the file as it was
+    return dataset.path

@@ -1,0 +1,435 @@
+"""Reading .beton files.
+
+A dataset is immutable after opening, so any number of threads may use it; it holds a mapping and no file
+descriptor, so it survives fork; pickling stores the path and the options, and unpickling opens the file again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock.annex import (
+    CLASSES,
+    METADATA,
+    SCHEMA,
+    Annex,
+    Names,
+    read_checksums,
+    read_json,
+    read_names,
+    side_path,
+)
+from penstock.errors import AnnexError, ClosedError, CorruptSampleError, ImageError
+from penstock.fields import JPG, RAW, Text, from_spec
+from penstock.formats.base import BaseDataset, normalize_indices
+from penstock.formats.beton.layout import ROW_SIZE, Layout, fingerprint, read_layout
+from penstock.storage import map_file
+from penstock.types import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.errors import PathLike
+    from penstock.formats.beton.columns import Column
+    from penstock.types import Field, IndexArray, Indices, Progress, Report
+
+__all__ = ["BetonDataset", "Spans"]
+
+_RESTORE = "Restore the file from a copy, or leave the sample out."
+_NOT_FOUND = np.uint64(2**64 - 1)
+
+
+@dataclass(slots=True)
+class Spans:
+    """Where the payloads of some samples are; ``problems`` tells by position why a payload is not readable."""
+
+    pointers: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.uint64]
+    problems: dict[int, str] = field(default_factory=dict)
+
+    def reject(self, bad: npt.NDArray[np.bool_], problem: str, **facts: npt.NDArray[Any]) -> None:
+        """Note a problem for all positions in a mask, worded with their facts, and make their spans empty."""
+        facts |= {"ptr": self.pointers, "size": self.sizes}
+        for position in np.flatnonzero(bad).tolist():
+            values = {name: int(column[position]) for name, column in facts.items()}
+            self.problems.setdefault(position, problem.format(**values))
+        self.pointers[bad] = 0
+        self.sizes[bad] = 0
+
+
+class BetonDataset(BaseDataset):
+    """A .beton file, written by penstock or by FFCV, as a sequence of samples.
+
+    Args:
+        path: the file.
+        annex: use the annex if there is one; False ignores it.
+        checksums: check every value that is read against its checksum, where the file has them.
+        custom_fields: how to read user-defined fields (type id 255), by name.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        annex: bool = True,
+        checksums: bool = True,
+        custom_fields: Mapping[str, Field] | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._options: dict[str, Any] = {
+            "annex": annex,
+            "checksums": checksums,
+            "custom_fields": custom_fields,
+        }
+        self._mapped: npt.NDArray[np.uint8] | None = map_file(path)
+        self.layout: Layout = read_layout(self._path, self._mapped, custom_fields or {})
+        layout = self.layout
+        table = self._mapped[layout.alloc_table_ptr :]
+        self._table = _native.AllocationTable(table)
+        self._rows: npt.NDArray[np.uint64] = table.view("<u8").reshape(-1, ROW_SIZE // 8)
+        self._metadata: npt.NDArray[np.void] = self._mapped[layout.metadata_start : layout.metadata_end].view(
+            layout.record
+        )
+        self._columns = {c.name: c for c in layout.columns}
+        self._names = tuple(self._columns)
+        self.annex: Annex | None = self._find_annex() if annex else None
+        self.stored_schema: Any = read_json(self.annex, SCHEMA) if self.annex else None
+        self._schema = self._read_schema()
+        columns = 1 + len(layout.payload_columns)
+        self._checksums = read_checksums(self.annex, columns) if self.annex and checksums else None
+
+    def _find_annex(self) -> Annex | None:
+        assert self._mapped is not None
+        layout, mapped = self.layout, self._mapped
+        mark = fingerprint(
+            mapped[: layout.metadata_start],
+            mapped[layout.metadata_start : layout.metadata_end],
+            mapped[layout.alloc_table_ptr :],
+        )
+        facts = {
+            "num_samples": layout.num_samples,
+            "dataset_size": len(mapped),
+            "dataset_fingerprint": mark,
+        }
+        annex = Annex.find(self._path, mapped, first=layout.metadata_end, end=layout.alloc_table_ptr, **facts)
+        if annex is None and os.path.exists(side := side_path(self._path)):
+            beside = map_file(side)
+            annex = Annex.find(side, beside, first=0, end=len(beside), **facts)
+            if annex is None:
+                raise AnnexError(side, problem="this is not an annex", fix="Remove it, or make a new one.")
+        return annex
+
+    def _read_schema(self) -> Mapping[str, Field]:
+        schema = {c.name: c.field for c in self.layout.columns}
+        stored = self.stored_schema
+        if self.annex is None or stored is None or self._options["custom_fields"]:
+            return MappingProxyType(schema)
+        try:
+            described = {name: from_spec(spec) for name, spec in stored}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self.annex.fail(SCHEMA, f"cannot be understood ({error})") from None
+        for name, column in self._columns.items():
+            described_field = described.get(name)
+            if described_field is None or not _agree(column.field, described_field):
+                raise self.annex.fail(SCHEMA, f"does not fit the file: field {name!r} is {column.field}")
+        return MappingProxyType(described)
+
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        return self._path
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        return self._schema
+
+    @cached_property
+    def keys(self) -> Names | None:
+        """Names of the samples, or None when the file has none."""
+        _ = self.mapped
+        return read_names(self.annex) if self.annex else None
+
+    @cached_property
+    def class_names(self) -> dict[str, list[str]]:
+        """Names of the classes by field, empty when the file has none."""
+        _ = self.mapped
+        value = read_json(self.annex, CLASSES) if self.annex else None
+        if self.annex is None or value is None:
+            return {}
+        if not isinstance(value, dict) or not all(isinstance(names, list) for names in value.values()):
+            raise self.annex.fail(CLASSES, "is not a list of names for each field")
+        return value
+
+    @cached_property
+    def metadata(self) -> Any:
+        """What the user stored about the whole dataset, or None."""
+        _ = self.mapped
+        return read_json(self.annex, METADATA) if self.annex else None
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every value can be checked."""
+        return self._checksums is not None
+
+    def __len__(self) -> int:
+        return self.layout.num_samples
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (os.path.abspath(self._path), self._options)
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+        self._mapped = None
+        self.annex = None
+        self.__dict__.pop("keys", None)
+        self._metadata = np.empty(0, self.layout.record)
+        self._rows = np.empty((0, ROW_SIZE // 8), np.uint64)
+        self._table = _native.AllocationTable(np.empty(0, np.uint8))
+        self._checksums = None
+
+    @property
+    def mapped(self) -> npt.NDArray[np.uint8]:
+        """The bytes of the whole file, read-only."""
+        if self._mapped is None:
+            raise ClosedError(f"{self._path}: the dataset is closed; open it again")
+        return self._mapped
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """All values of an Int or Float field as one read-only array, without a copy."""
+        column = self._column(name)
+        if column.slot is not None:
+            raise ValueError(f"field {name!r} is not a number; read it with dataset[i] or read_bytes")
+        _ = self.mapped
+        return self._metadata[column.member]
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples.
+
+        The whole batch is copied by one native call with the GIL released; where the file has checksums every
+        value is checked on the way.
+        """
+        column = self._column(field)
+        where = normalize_indices(indices, len(self))
+        if column.slot is None:
+            raise ValueError(f"field {field!r} is a number in the metadata; read it with column({field!r})")
+        spans = self.locate(where, column)
+        if self._checksums is None:
+            self.raise_first(spans, where, column)
+            return _native.gather(self.mapped, spans.pointers, spans.sizes)
+        found = np.empty(len(where), np.uint32)
+        values = _native.gather(self.mapped, spans.pointers, spans.sizes, found)
+        self.compare_checksums(spans, where, column, found)
+        self.raise_first(spans, where, column)
+        return values
+
+    def view(self, index: int, field: str) -> npt.NDArray[Any]:
+        """A read-only array straight on the file's bytes: raw images, NDArray, Tensor and Bytes fields.
+
+        Nothing is copied and no checksum is computed. The array keeps the mapping alive.
+        """
+        column = self._column(field)
+        if column.slot is None:
+            raise ValueError(f"field {field!r} is a number in the metadata; read it with column({field!r})")
+        where = normalize_indices([index], len(self))
+        spans = self.locate(where, column)
+        self.raise_first(spans, where, column)
+        pointer, size = int(spans.pointers[0]), int(spans.sizes[0])
+        member = self._metadata[column.member][where[0]].item()
+        return self._schema[field].view(column.to_facts(member), self.mapped[pointer : pointer + size])
+
+    def _column(self, name: str) -> Column:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise KeyError(f"no field {name!r} in {self._path}; the fields are {', '.join(self._names)}") from None
+
+    def _samples(self, indices: IndexArray) -> list[Sample]:
+        values = [self._values(indices, column) for column in self.layout.columns]
+        if self._checksums is not None:
+            self._check_records(indices)
+        return [Sample(self._names, row) for row in zip(*values, strict=True)]
+
+    def _values(self, indices: IndexArray, column: Column) -> list[Any]:
+        mapped = self.mapped
+        members = self.members(column, indices)
+        if column.slot is None:
+            return members
+        spans = self.locate(indices, column)
+        if self._checksums is not None:
+            found = _native.crc32c_spans(mapped, spans.pointers, spans.sizes)
+            self.compare_checksums(spans, indices, column, found)
+        self.raise_first(spans, indices, column)
+        values = []
+        for i, member, pointer, size in zip(
+            indices.tolist(), members, spans.pointers.tolist(), spans.sizes.tolist(), strict=True
+        ):
+            try:
+                values.append(self.decode_one(column, member, pointer, size))
+            except (ImageError, ValueError, RecursionError) as error:
+                raise self.bad_sample(i, column, decode_problem(error), pointer) from error
+        return values
+
+    def decode_one(self, column: Column, member: Any, pointer: int, size: int) -> Any:
+        """Decode one located payload."""
+        payload = memoryview(self.mapped[pointer : pointer + size])
+        return self._schema[column.name].decode(column.to_facts(member), payload)
+
+    def locate(self, indices: IndexArray, column: Column) -> Spans:
+        """Find and check the spans of one field's payloads; a bad one gets a problem, never an exception."""
+        _ = self.mapped  # a closed dataset says so
+        members = self._metadata[column.member][indices]
+        if column.field.kind == "image":
+            spans = self._locate_images(indices, members, column)
+        elif members.dtype.names:
+            spans = Spans(members["ptr"].astype(np.uint64), members["size"].astype(np.uint64))
+        else:
+            size = getattr(column.field, "size_bytes")  # noqa: B009  # only arrays have bare pointers
+            spans = Spans(members.astype(np.uint64), np.full(len(members), size, np.uint64))
+        first, end = np.uint64(self.layout.data_start), np.uint64(self.data_end)
+        empty = spans.sizes == 0
+        outside = ~empty & (
+            (spans.pointers < first) | (spans.pointers > end) | (spans.sizes > end - np.minimum(spans.pointers, end))
+        )
+        if outside.any():
+            spans.reject(
+                outside,
+                f"{{size}} bytes at byte {{ptr}} are not inside the data pages (bytes {first} to {end})",
+            )
+        spans.pointers[empty] = 0
+        return spans
+
+    def _locate_images(self, indices: IndexArray, members: npt.NDArray[Any], column: Column) -> Spans:
+        pointers = members["data_ptr"].astype(np.uint64)
+        slots = len(self.layout.payload_columns)
+        guesses = (indices * slots + (column.slot or 0)).astype(np.uint64)
+        spans = Spans(pointers, self._table.sizes(pointers, guesses))
+        mode = members["mode"]
+        pixels = members["width"].astype(np.uint64) * members["height"].astype(np.uint64)
+        missing = spans.sizes == _NOT_FOUND
+        if missing.any():
+            spans.reject(missing, "the allocation table has no entry for byte {ptr}")
+        unknown = (mode != JPG) & (mode != RAW)
+        if unknown.any():
+            spans.reject(unknown, "image mode must be 0 (jpg) or 1 (raw), found {mode}", mode=mode)
+        sides = {"width": members["width"], "height": members["height"]}
+        if (pixels == 0).any():
+            spans.reject(pixels == 0, "a picture of {width}x{height} has no pixels", **sides)
+        expected = pixels * np.uint64(3)
+        wrong = (mode == RAW) & (spans.sizes != expected) & (spans.sizes != 0)
+        if wrong.any():
+            problem = "raw pixels of {width}x{height} take {expected} bytes, {size} are stored"
+            spans.reject(wrong, problem, expected=expected, **sides)
+        return spans
+
+    @cached_property
+    def data_end(self) -> int:
+        """First byte after the data pages."""
+        embedded = self.annex is not None and self.annex.path == self._path
+        size = self.annex.size_bytes if self.annex is not None and embedded else 0
+        return self.layout.alloc_table_ptr - size
+
+    def compare_checksums(
+        self, spans: Spans, indices: IndexArray, column: Column, found: npt.NDArray[np.uint32]
+    ) -> None:
+        """Note every payload whose checksum is not the stored one."""
+        if self._checksums is None or column.slot is None:
+            return
+        expected = self._checksums[indices, 1 + column.slot]
+        bad = found != expected
+        if bad.any():
+            for position in np.flatnonzero(bad).tolist():
+                spans.problems.setdefault(
+                    position, f"checksum {expected[position]:#010x} expected, found {found[position]:#010x}"
+                )
+
+    def bad_records(self, indices: IndexArray) -> IndexArray:
+        """Those of the samples whose metadata record does not match its checksum."""
+        if self._checksums is None:
+            return indices[:0]
+        bad: npt.NDArray[np.bool_] = self.record_checksums(indices) != self._checksums[indices, 0]
+        return indices[bad]
+
+    def record_checksums(self, indices: IndexArray) -> npt.NDArray[np.uint32]:
+        """Checksums of metadata records, their pointers taken as zero."""
+        # As bytes, not as records: numpy may leave the padding of a copied record undefined.
+        rows = self._metadata.view(np.uint8).reshape(len(self), self.layout.record.itemsize)[indices]
+        return _native.crc32c_rows(rows, self.layout.pointer_holes())
+
+    def _check_records(self, indices: IndexArray) -> None:
+        bad = self.bad_records(indices)
+        if len(bad):
+            i = int(bad[0])
+            raise CorruptSampleError(
+                self._path,
+                sample=i,
+                offset=self.layout.metadata_start + i * self.layout.record.itemsize,
+                problem="the metadata record (numbers and sizes) does not match its checksum",
+                fix=_RESTORE,
+            )
+
+    def raise_first(self, spans: Spans, indices: IndexArray, column: Column) -> None:
+        """Raise CorruptSampleError for the first problem, if there is one."""
+        if spans.problems:
+            position = min(spans.problems)
+            pointer = int(spans.pointers[position]) or None
+            raise self.bad_sample(int(indices[position]), column, spans.problems[position], pointer)
+
+    def bad_sample(self, index: int, column: Column, problem: str, offset: int | None) -> CorruptSampleError:
+        """Make the error for one damaged value."""
+        if offset is None:
+            offset = self.layout.metadata_start + index * self.layout.record.itemsize
+        return CorruptSampleError(
+            self._path, sample=index, field=column.name, offset=offset, problem=problem, fix=_RESTORE
+        )
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+        from penstock.formats.beton.verify import verify_beton
+
+        return verify_beton(self, decode=decode, workers=workers, progress=progress)
+
+    def check_table(self, limit: int) -> list[tuple[int, str, int]]:
+        """Rows of the allocation table that are wrong: (row, what, the other row of an overlap)."""
+        return self._table.check(self.layout.data_start, self.data_end, self.layout.page_size, len(self), limit)
+
+    @property
+    def table(self) -> npt.NDArray[np.uint64]:
+        """The allocation table, read-only: columns sample_id, ptr, size."""
+        _ = self.mapped
+        return self._rows
+
+    def members(self, column: Column, indices: IndexArray) -> list[Any]:
+        """Members of the metadata records as Python values."""
+        values: list[Any] = self._metadata[column.member][indices].tolist()
+        return values
+
+    def image_facts(self, name: str) -> npt.NDArray[np.void]:
+        """Mode, width, height and pointer of all pictures of a field, read-only."""
+        _ = self.mapped
+        return self._metadata[self._column(name).member]
+
+
+def decode_problem(error: BaseException) -> str:
+    """Word the failure of a decoder."""
+    return f"the value cannot be decoded ({error})"
+
+
+def _agree(stored: Field, described: Field) -> bool:
+    if isinstance(described, Text):
+        return stored.kind == "bytes"
+    if stored.kind == "image":
+        return described.kind == "image"
+    return stored == described
+
+
+def _reopen(path: str, options: dict[str, Any]) -> BetonDataset:
+    return BetonDataset(path, **options)

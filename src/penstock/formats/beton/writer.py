@@ -1,0 +1,483 @@
+"""Writing .beton files.
+
+Samples are encoded in chunks (``ChunkEncoder``: by any number of threads or processes) and placed on pages in
+order by one thread (``BetonWriter.append_chunk``). So sample i is sample i, pages fill front to back, and the
+file is the same to the byte whatever the number of workers. Metadata, table, checksums and names are spooled to
+nameless temporary files once they outgrow memory; pointers are kept relative to the first data page until the
+number of samples, and with it the size of the metadata, is known.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock.annex import (
+    CHECKSUMS,
+    CLASSES,
+    METADATA,
+    NAMES,
+    SCHEMA,
+    checksums_section,
+    json_section,
+    names_section,
+    write_annex,
+)
+from penstock.errors import ClosedError, SampleTooLargeError, WriteError
+from penstock.fields import to_spec
+from penstock.formats.beton.columns import record_dtype
+from penstock.formats.beton.layout import (
+    DEFAULT_PAGE_SIZE,
+    FINGERPRINT_BYTES,
+    MAX_PAGE_SIZE,
+    MIN_PAGE_SIZE,
+    ROW_SIZE,
+    Layout,
+    align,
+    columns_for,
+    fingerprint,
+    with_table_at,
+)
+from penstock.storage import AtomicFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from penstock.errors import PathLike
+    from penstock.formats.beton.columns import Column
+    from penstock.types import Buffer, Encoded, Field
+
+__all__ = ["BetonWriter", "ChunkEncoder", "EncodedChunk", "checked_class_names", "encode_name"]
+
+_SPOOL_BYTES = 32 << 20
+_COPY_BYTES = 4 << 20
+_CHUNK_SAMPLES = 256
+_CHUNK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChunk:
+    """Consecutive samples, encoded and not yet placed.
+
+    ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
+    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots).
+    """
+
+    records: bytes
+    payloads: list[bytes]
+    sizes: npt.NDArray[np.uint64]
+    checksums: npt.NDArray[np.uint32]
+    names: list[bytes] | None
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEncoder:
+    """Encodes samples; picklable, without state, safe in any thread."""
+
+    columns: tuple[Column, ...]
+
+    def __call__(self, samples: Iterable[Any], *, first_index: int, names: Sequence[str] | None = None) -> EncodedChunk:
+        """Encode samples that will stand from ``first_index`` on.
+
+        Raises:
+            WriteError: a sample does not fit the fields; the cause is attached.
+        """
+        rows = [self.encode(sample, first_index + i) for i, sample in enumerate(samples)]
+        return self.join(rows, None if names is None else [encode_name(name) for name in names])
+
+    def encode(self, sample: Any, index: int) -> list[Encoded]:
+        """Encode one sample, field by field."""
+        values = _values_in_order(sample, [c.name for c in self.columns], index)
+        encoded = []
+        for column, value in zip(self.columns, values, strict=True):
+            try:
+                encoded.append(column.field.encode(value, index))
+            except Exception as error:
+                is_path = column.field.kind == "image" and isinstance(value, str | os.PathLike)
+                source = f" ({os.fspath(value)})" if is_path else ""
+                problem = f"sample {index}, field {column.name!r}{source}: {type(error).__name__}: {error}"
+                raise WriteError(problem, sample=index) from error
+        return encoded
+
+    def join(self, rows: list[list[Encoded]], names: list[bytes] | None) -> EncodedChunk:
+        """Make one chunk of encoded samples."""
+        slots = [i for i, column in enumerate(self.columns) if column.slot is not None]
+        records = np.zeros(len(rows), record_dtype(self.columns))
+        for i, column in enumerate(self.columns):
+            members = [column.to_member(row[i]) for row in rows]
+            records[column.member] = np.array(members, column.record)
+        payloads = [row[i].payload or b"" for row in rows for i in slots]
+        shape = (len(rows), len(slots))
+        checksums = np.empty((len(rows), 1 + len(slots)), np.uint32)
+        checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
+        checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
+        sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, names)
+
+
+def _values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
+    if isinstance(sample, dict) or (hasattr(sample, "keys") and hasattr(sample, "__getitem__")):
+        if set(sample.keys()) != set(names):
+            raise WriteError(
+                f"sample {index} has the fields {sorted(map(str, sample.keys()))}, expected {names}", sample=index
+            )
+        return [sample[name] for name in names]
+    if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
+        if len(sample) != len(names):
+            raise WriteError(
+                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                sample=index,
+            )
+        return sample
+    if len(names) == 1:
+        return [sample]
+    raise WriteError(
+        f"sample {index} is a {type(sample).__name__}; expected a tuple or dict of {', '.join(names)}",
+        sample=index,
+    )
+
+
+def encode_name(name: str) -> bytes:
+    """Turn a sample's name into bytes; file names that are not UTF-8 keep theirs."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+class BetonWriter:
+    """Writes a .beton file; it appears under its name when ``close`` succeeded, complete or not at all.
+
+    Args:
+        path: where the file goes; an existing one is replaced.
+        fields: name to field, in order; names of at most 16 ASCII characters.
+        page_size: a power of two from 2 MiB to 2 GiB that no sample may exceed. By default 8 MiB, and larger
+            by itself when a sample needs it.
+        length: number of samples, if known; saves moving data at the end of a large file.
+        annex: put an annex into the file (FFCV does not notice it): checksums, schema, names, and the rest.
+        class_names: field name to names of its classes.
+        metadata: anything JSON can hold, about the whole dataset.
+
+    Example:
+        >>> import os, tempfile
+        >>> from penstock import Bytes, Int
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.beton")
+        >>> with BetonWriter(path, {"data": Bytes(), "label": Int()}) as writer:
+        ...     writer.append((b"abc", 7))
+        >>> from penstock import open
+        >>> open(path)[0]
+        Sample(data=b'abc', label=7)
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        fields: Mapping[str, Field],
+        *,
+        page_size: int | None = None,
+        length: int | None = None,
+        annex: bool = True,
+        class_names: Mapping[str, Sequence[str]] | None = None,
+        metadata: Any = None,
+    ) -> None:
+        self._columns = columns_for(fields)
+        self._fixed_page_size = page_size is not None
+        self._page_size = _checked_page_size(page_size, self._columns)
+        self._record = record_dtype(self._columns)
+        self._slots = sum(c.slot is not None for c in self._columns)
+        self._has_annex = annex
+        extras = {CLASSES: checked_class_names(class_names, fields), METADATA: metadata}
+        # Encoded now: what JSON cannot hold is told before anything is written.
+        self._extras = {name: list(json_section(value)) for name, value in extras.items() if value}
+        if not annex and self._extras:
+            raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
+        self.encoder = ChunkEncoder(self._columns)
+        self._file = AtomicFile(path)
+        self._is_open = True
+        metadata_end = self._layout(length or 0).metadata_end
+        self._base = align(metadata_end, self._page_size)
+        self._cursor = 0  # relative to the first data page, as are all pointers until close
+        self._count = 0
+        self._has_names: bool | None = None
+        self._pending: list[list[Encoded]] = []
+        self._pending_names: list[bytes] = []
+        self._pending_bytes = 0
+        directory = self._file.path.rpartition("/")[0] or "/"
+        self._records, self._table, self._checksums, self._names, self._name_lengths = (
+            _spool(directory) for _ in range(5)
+        )
+
+    def _layout(self, num_samples: int) -> Layout:
+        return Layout(
+            page_size=self._page_size,
+            num_samples=num_samples,
+            alloc_table_ptr=0,
+            columns=self._columns,
+            record=self._record,
+        )
+
+    def __len__(self) -> int:
+        """Samples taken so far."""
+        return self._count + len(self._pending)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of data placed so far."""
+        return self._cursor
+
+    def append(self, sample: Any, *, name: str | None = None) -> None:
+        """Add one sample: a tuple in field order, a mapping, or the bare value of a single field."""
+        self._check_open()
+        row = self.encoder.encode(sample, len(self))
+        sizes = [len(encoded.payload) for encoded in row if encoded.payload is not None]
+        self._check_fits(len(self), sum(max(1, size) for size in sizes))
+        encoded_name = None if name is None else encode_name(name)
+        self._check_names(encoded_name is not None)
+        # From here on nothing fails: a sample that was refused leaves no trace, and the next may follow.
+        self._pending.append(row)
+        if encoded_name is not None:
+            self._pending_names.append(encoded_name)
+        self._pending_bytes += sum(sizes)
+        if len(self._pending) >= _CHUNK_SAMPLES or self._pending_bytes >= _CHUNK_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            rows, self._pending, self._pending_bytes = self._pending, [], 0
+            names, self._pending_names = self._pending_names, []
+            self.append_chunk(self.encoder.join(rows, names if self._has_names else None))
+
+    def append_chunk(self, chunk: EncodedChunk) -> None:
+        """Add samples that ``encoder`` has encoded; chunks must come in order."""
+        self._check_open()
+        self._flush()
+        self._check_names(chunk.names is not None)
+        pointers = self._place(chunk.sizes)
+        if self._slots:
+            self._write_payloads(chunk, pointers)
+        self._records.write(chunk.records)
+        self._table.write(self._table_rows(chunk, pointers).tobytes())
+        if self._has_annex:
+            self._checksums.write(chunk.checksums.astype("<u4").tobytes())
+        if chunk.names is not None:
+            self._names.write(b"".join(chunk.names))
+            self._name_lengths.write(np.fromiter(map(len, chunk.names), "<u4", len(chunk)).tobytes())
+        self._count += len(chunk)
+
+    def _check_names(self, has_names: bool) -> None:
+        if has_names and not self._has_annex:
+            raise ValueError("names are kept in the annex; do not pass annex=False")
+        if self._has_names not in (None, has_names):
+            raise ValueError("either all samples have a name or none has")
+        self._has_names = has_names
+
+    def _place(self, sizes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        while True:
+            try:
+                pointers, self._cursor = _native.place(sizes, self._cursor, self._page_size, 0)
+            except _native.NativeError as error:
+                if error.code != "too_large":
+                    raise
+                self._grow_page(error.offset, int(np.maximum(sizes[error.offset], 1).sum()))
+            else:
+                return pointers
+
+    def _check_fits(self, sample: int, size_bytes: int) -> None:
+        if size_bytes <= (self._page_size if self._fixed_page_size else MAX_PAGE_SIZE):
+            return
+        possible = size_bytes <= MAX_PAGE_SIZE
+        raise SampleTooLargeError(
+            sample=sample,
+            size_bytes=size_bytes,
+            page_size=self._page_size if possible else MAX_PAGE_SIZE,
+            needed_page_size=_page_for(size_bytes) if possible else None,
+        )
+
+    def _grow_page(self, row: int, size_bytes: int) -> None:
+        # What fits on a page also fits on a larger one that begins where a smaller one begins; the first data
+        # page is moved to a multiple of the final page size in close().
+        self._check_fits(self._count + row, size_bytes)
+        self._page_size = _page_for(size_bytes)
+        self._cursor = align(self._cursor, self._page_size)
+
+    def _write_payloads(self, chunk: EncodedChunk, pointers: npt.NDArray[np.uint64]) -> None:
+        starts = pointers.reshape(-1)
+        ends = starts + chunk.sizes.reshape(-1)
+        breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+        bounds = [0, *breaks.tolist(), len(starts)]
+        for first, last in pairwise(bounds):
+            self._file.position = self._base + int(starts[first])
+            self._file.write(chunk.payloads[first:last])
+
+    def _table_rows(self, chunk: EncodedChunk, pointers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        rows = np.empty((len(chunk), self._slots, 3), "<u8")
+        rows[:, :, 0] = np.arange(self._count, self._count + len(chunk), dtype=np.uint64)[:, None]
+        rows[:, :, 1] = pointers
+        rows[:, :, 2] = chunk.sizes
+        return rows
+
+    def close(self) -> None:
+        """Finish the file and give it its name; does nothing when it is closed already."""
+        if not self._is_open:
+            return
+        try:
+            self._flush()
+            if self._count == 0:
+                raise ValueError(
+                    f"{self._file.path}: no samples were written, and a .beton needs at least one; no file was made"
+                )
+            self._finish()
+            self._file.commit()
+        except BaseException:
+            self.abort()
+            raise
+        self._release()
+
+    def _finish(self) -> None:
+        layout = self._layout(self._count)
+        base = align(max(layout.metadata_end, self._base), self._page_size)
+        if self._slots and base > self._base:
+            self._file.insert_space(self._base, base - self._base)
+        data_end = base + align(self._cursor, self._page_size) if self._slots else layout.metadata_end
+        self._write_metadata(layout, base)
+        self._file.position = data_end
+        if self._has_annex:
+            self._write_annex(layout, base, data_end)
+        layout = with_table_at(layout, self._file.position)
+        self._file.write_at(0, layout.pack())
+        for rows in self._final_table(base):
+            self._file.write([rows.view(np.uint8).reshape(-1)])
+        self._file.truncate()
+
+    def _write_metadata(self, layout: Layout, base: int) -> None:
+        self._file.position = layout.metadata_start
+        for block, rows in zip(self._record_blocks(), self._final_table(base, by_sample=True), strict=True):
+            records = np.frombuffer(bytearray(block), self._record)
+            raw = records.view(np.uint8).reshape(len(records), -1)
+            for slot, (offset, size) in enumerate(layout.pointer_holes()):
+                raw[:, offset : offset + size] = rows[:, slot, 1].copy().view(np.uint8).reshape(-1, 8)
+            self._file.write([raw.reshape(-1)])
+
+    def _record_blocks(self) -> Iterator[bytes]:
+        yield from _blocks(self._records, self._record.itemsize * self._block_samples)
+
+    @property
+    def _block_samples(self) -> int:
+        per_sample = max(self._record.itemsize, ROW_SIZE * self._slots)
+        return max(1, _COPY_BYTES // per_sample)
+
+    def _final_table(self, base: int, *, by_sample: bool = False) -> Iterator[npt.NDArray[np.uint64]]:
+        if not self._slots:
+            if by_sample:
+                blocks = -(-self._count // self._block_samples)
+                yield from (np.empty((0, 0, 3), "<u8") for _ in range(blocks))
+            return
+        for block in _blocks(self._table, ROW_SIZE * self._slots * self._block_samples):
+            rows = np.frombuffer(bytearray(block), "<u8").reshape(-1, self._slots, 3)
+            rows[:, :, 1] += np.uint64(base)
+            yield rows
+
+    def _write_annex(self, layout: Layout, base: int, data_end: int) -> None:
+        sections: dict[str, Iterable[Buffer]] = {
+            CHECKSUMS: checksums_section(1 + self._slots, _blocks(self._checksums, _COPY_BYTES)),
+            SCHEMA: json_section([[c.name, to_spec(c.field)] for c in self._columns]),
+        }
+        if self._has_names:
+            self._name_lengths.seek(0)
+            lengths = np.frombuffer(self._name_lengths.read(), "<u4")
+            sections[NAMES] = names_section(lengths, _blocks(self._names, _COPY_BYTES))
+        sections |= self._extras
+        table_size = ROW_SIZE * self._slots * self._count
+
+        def mark(annex_size: int) -> int:
+            frame = with_table_at(layout, data_end + annex_size).pack()
+            return fingerprint(frame, self._first_metadata(layout), self._last_rows(base))
+
+        write_annex(
+            self._file.write,
+            sections,
+            num_samples=self._count,
+            dataset_size=lambda annex_size: data_end + annex_size + table_size,
+            dataset_fingerprint=mark,
+        )
+
+    def _first_metadata(self, layout: Layout) -> npt.NDArray[np.uint8]:
+        size = min(layout.metadata_end - layout.metadata_start, FINGERPRINT_BYTES)
+        return np.frombuffer(self._file.read_at(layout.metadata_start, size), np.uint8)
+
+    def _last_rows(self, base: int) -> npt.NDArray[np.uint8]:
+        total = self._count * self._slots
+        count = min(total, FINGERPRINT_BYTES // ROW_SIZE + 1)
+        self._table.seek((total - count) * ROW_SIZE)
+        rows = np.frombuffer(bytearray(self._table.read(count * ROW_SIZE)), "<u8").reshape(-1, 3)
+        rows[:, 1] += np.uint64(base)
+        return rows.view(np.uint8).reshape(-1)
+
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+        self._file.abort()
+        self._release()
+
+    def _release(self) -> None:
+        self._is_open = False
+        for spool in (self._records, self._table, self._checksums, self._names, self._name_lengths):
+            spool.close()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ClosedError(f"{self._file.path}: the writer is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+def _spool(directory: str) -> IO[bytes]:
+    return tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=directory)  # closed in _release
+
+
+def _blocks(spool: IO[bytes], size: int) -> Iterator[bytes]:
+    spool.seek(0)
+    while block := spool.read(size):
+        yield block
+
+
+def _page_for(size_bytes: int) -> int:
+    return max(MIN_PAGE_SIZE, 1 << max(0, size_bytes - 1).bit_length())
+
+
+def _checked_page_size(page_size: int | None, columns: tuple[Column, ...]) -> int:
+    if page_size is None:
+        known = sum(c.field.max_size_bytes() or 0 for c in columns)
+        return min(max(DEFAULT_PAGE_SIZE, 1 << max(0, known - 1).bit_length()), MAX_PAGE_SIZE)
+    if page_size & (page_size - 1) or not MIN_PAGE_SIZE <= page_size <= MAX_PAGE_SIZE:
+        raise ValueError(
+            f"page_size must be a power of two from {MIN_PAGE_SIZE} (2 MiB) to {MAX_PAGE_SIZE} (2 GiB), got {page_size}"
+        )
+    return page_size
+
+
+def checked_class_names(
+    class_names: Mapping[str, Sequence[str]] | None, fields: Mapping[str, Field]
+) -> dict[str, list[str]]:
+    """Class names as plain lists, their fields checked."""
+    result = {name: list(values) for name, values in (class_names or {}).items()}
+    for name in result:
+        if name not in fields or fields[name].kind != "int":
+            raise ValueError(f"class_names[{name!r}]: there is no Int field of that name")
+    return result

@@ -1,0 +1,70 @@
+"""``penstock.open``: find the format of a path and open it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UnknownFormatError
+from penstock.registry import PluginTable
+
+if TYPE_CHECKING:
+    from penstock.errors import PathLike
+    from penstock.formats.base import Format
+    from penstock.types import Dataset
+
+__all__ = ["FORMATS", "find_format", "open_dataset"]
+
+FORMATS: PluginTable[Format] = PluginTable("penstock.formats", kind="format")
+_HEAD_BYTES = 4096
+
+
+def open_dataset(path: PathLike, *, format: str | None = None, **options: Any) -> Dataset:
+    """Open a dataset of any known format.
+
+    Args:
+        path: a file or folder.
+        format: name of the format; by default it is found by the name's ending, then by the content.
+        **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton.
+
+    Raises:
+        FileNotFoundError: there is nothing at the path.
+        UnknownFormatError: no format fits.
+        FormatError: the file is damaged.
+
+    Example:
+        >>> import os, tempfile, penstock
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers.beton")
+        >>> penstock.write(path, range(5), fields={"n": penstock.Int()})
+        >>> dataset = penstock.open(path)
+        >>> len(dataset), dataset[-1].n, [s.n for s in dataset[1:4]], [s.n for s in dataset[[3, 0]]]
+        (5, 4, [1, 2, 3], [3, 0])
+    """
+    found = FORMATS.load(format) if format is not None else find_format(path)
+    return found.open(path, **options)
+
+
+def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
+    """The format of a path: by its ending, or else by its first bytes."""
+    name = os.fspath(path)
+    if must_exist and not os.path.exists(name):
+        raise FileNotFoundError(f"{name} does not exist")
+    formats = [FORMATS.load(known) for known in FORMATS.names()]
+    if not os.path.isdir(name):
+        for candidate in formats:
+            if name.lower().endswith(candidate.suffixes):
+                return candidate
+    if must_exist:
+        head = _first_bytes(name)
+        for candidate in formats:
+            if candidate.matches(name, head):
+                return candidate
+    known = ", ".join(suffix for candidate in formats for suffix in candidate.suffixes)
+    raise UnknownFormatError(f"{name}: no format is known for this. Known endings: {known}. Or say format=...")
+
+
+def _first_bytes(path: str) -> bytes:
+    if os.path.isdir(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_HEAD_BYTES)

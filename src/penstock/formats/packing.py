@@ -1,0 +1,57 @@
+"""``penstock.pack``: a folder tree of pictures into one file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from penstock.formats.folder import FolderDataset
+from penstock.formats.writing import write
+
+if TYPE_CHECKING:
+    from penstock.errors import PathLike
+    from penstock.fields import Image
+    from penstock.types import Progress
+
+__all__ = ["pack"]
+
+
+def pack(
+    folder: PathLike,
+    path: PathLike,
+    *,
+    image: Image | None = None,
+    workers: int | None = None,
+    shuffle_seed: int | None = None,
+    progress: Progress | bool = False,
+    **options: Any,
+) -> None:
+    """Pack all pictures below a folder into one file.
+
+    The first directory below the folder becomes the label, the relative path the sample's name. JPEG files that
+    need no shrinking go in byte for byte.
+
+    Args:
+        folder: where the pictures are.
+        path: the file to write.
+        image: how pictures are stored; by default as JPEG.
+        workers: threads; by default one for each core.
+        shuffle_seed: store the samples in an order shuffled with this seed.
+        progress: True for a progress bar, or a function to call with (done, total, size_bytes).
+        **options: what the format's writer takes.
+    """
+    source = FolderDataset(folder, image=image)
+    metadata = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
+    write(
+        path,
+        source.sources(),
+        fields=source.schema,
+        workers=workers,
+        worker_kind="thread",
+        shuffle_seed=shuffle_seed,
+        names=source.keys,
+        progress=progress,
+        class_names=source.class_names,
+        metadata=metadata,
+        **options,
+    )

@@ -1,0 +1,30 @@
+"""``penstock.verify``: is a dataset intact?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.formats.opening import open_dataset
+
+if TYPE_CHECKING:
+    from penstock.errors import PathLike
+    from penstock.types import Progress, Report
+
+__all__ = ["verify"]
+
+
+def verify(
+    path: PathLike, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None
+) -> Report:
+    """Check a dataset's structure and every checksum it has.
+
+    Args:
+        path: a dataset of any known format.
+        decode: also decode every value.
+        workers: threads; by default one for each core.
+        progress: called as the work advances, for example a ``ProgressBar``.
+
+    Returns:
+        A report that names every bad sample; ``report.ok`` is True when there is none.
+    """
+    return open_dataset(path).verify(decode=decode, workers=workers, progress=progress)

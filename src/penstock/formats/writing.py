@@ -1,0 +1,317 @@
+"""``penstock.write``: samples from anywhere into a file, with any number of workers.
+
+Contract of the pipeline. The calling thread draws work, keeps at most ``2 * workers`` chunks under way, takes the
+results in order and hands them to the writer; workers fetch (indexable datasets) and encode. A failure anywhere
+is raised in the calling thread, with the sample's index and the original traceback; work that has not begun is
+cancelled, worker processes are ended, and the writer is aborted, so nothing is left behind. Ctrl-C and a worker
+that was killed end the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from penstock.errors import WorkerDiedError, WriteError
+from penstock.formats.base import normalize_indices
+from penstock.formats.opening import find_format
+from penstock.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from penstock.errors import PathLike
+    from penstock.types import Field, IndexArray, Indices, Progress
+
+__all__ = ["write"]
+
+_CHUNK_BYTES = 1 << 20
+_MAX_CHUNK_SAMPLES = 1024
+_MAX_DRAWN_BYTES = 32 << 20
+
+
+class _Chunk(Protocol):
+    @property
+    def sizes(self) -> np.ndarray[Any, np.dtype[np.uint64]]: ...
+    def __len__(self) -> int: ...
+
+
+class _ChunkWriter(Protocol):
+    """A Writer whose encoding can be done elsewhere."""
+
+    @property
+    def encoder(self) -> Any: ...
+    def append_chunk(self, chunk: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Samples ``first_index`` and following: as values, or as indices of a dataset still to be fetched."""
+
+    first_index: int
+    samples: list[Any] | None
+    sources: list[int]
+    names: list[str] | None
+
+
+def write(
+    path: PathLike,
+    samples: Any,
+    *,
+    fields: Mapping[str, Field] | None = None,
+    workers: int | None = None,
+    worker_kind: Literal["auto", "thread", "process"] = "auto",
+    indices: Indices | None = None,
+    shuffle_seed: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress | bool = False,
+    **options: Any,
+) -> None:
+    """Write samples into a file; it appears when it is complete, or not at all.
+
+    Args:
+        path: where to; the ending decides the format.
+        samples: anything with ``len()`` and ``[i]``, or anything that can be iterated (a length is not needed).
+            A sample is a tuple in field order, a mapping, or the bare value when there is one field.
+        fields: name to field, in order; may be left out when ``samples`` is a penstock dataset.
+        workers: how many samples are fetched and encoded at a time; by default one for each core.
+        worker_kind: ``"thread"`` or ``"process"``. By default processes (forked) for a dataset class of your
+            own, whose ``__getitem__`` is Python that threads cannot run side by side; threads for everything else.
+        indices: which samples, in which order (only with ``[i]``).
+        shuffle_seed: shuffle them with this seed (only with ``[i]``).
+        names: a name for each sample, in the order of the source.
+        progress: True for a progress bar, or a function to call with (done, total, size_bytes).
+        **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
+
+    Raises:
+        WriteError: a sample could not be fetched or encoded; the original exception is its cause.
+        WorkerDiedError: a worker process was killed.
+
+    Example:
+        >>> import os, tempfile, numpy as np, penstock
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.beton")
+        >>> pictures = [(np.full((8, 8, 3), i, np.uint8), i) for i in range(4)]
+        >>> penstock.write(path, pictures, fields={"image": penstock.Image(mode="raw"), "label": penstock.Int()})
+        >>> penstock.open(path)[2].image[0, 0].tolist()
+        [2, 2, 2]
+    """
+    if fields is None:
+        fields = getattr(samples, "schema", None)
+        if fields is None:
+            raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
+    if names is None:
+        names = getattr(samples, "keys", None) if hasattr(samples, "schema") else None
+    source = _Source.of(samples, indices, shuffle_seed, names)
+    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    if count < 0:
+        raise ValueError(f"workers must not be negative, got {workers}")
+    create = find_format(path, must_exist=False).create
+    if create is None:
+        raise ValueError(f"{os.fspath(path)}: this format cannot be written")
+    with contextlib.ExitStack() as stack:
+        if progress is True:
+            progress = stack.enter_context(ProgressBar(f"writing {os.path.basename(os.fspath(path))}"))
+        writer = stack.enter_context(create(path, fields, length=source.length, **options))
+        _run(writer, source, count, _resolve_kind(worker_kind, samples, source), progress or None)
+
+
+def _resolve_kind(kind: str, samples: Any, source: _Source) -> Literal["thread", "process"]:
+    if kind not in ("auto", "thread", "process"):
+        raise ValueError(f"worker_kind must be 'auto', 'thread' or 'process', got {kind!r}")
+    if kind == "process" and source.dataset is None:
+        raise ValueError("worker_kind='process' needs samples with len() and [i]; an iterable is drawn by one thread")
+    if kind != "auto":
+        return "process" if kind == "process" else "thread"
+    is_in_memory = isinstance(samples, Sequence | np.ndarray) or hasattr(samples, "schema")
+    return "thread" if source.dataset is None or is_in_memory else "process"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is written: an indexable dataset and an order, or an iterator."""
+
+    dataset: Any | None
+    order: IndexArray | None
+    iterator: Iterator[Any] | None
+    names: Sequence[str] | None
+    length: int | None
+
+    @classmethod
+    def of(
+        cls, samples: Any, indices: Indices | None, shuffle_seed: int | None, names: Sequence[str] | None
+    ) -> _Source:
+        if hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping):
+            order = np.arange(len(samples)) if indices is None else normalize_indices(indices, len(samples))
+            if shuffle_seed is not None:
+                order = np.random.default_rng(shuffle_seed).permutation(order)
+            if names is not None and len(names) != len(samples):
+                raise ValueError(f"names has {len(names)} entries, there are {len(samples)} samples")
+            return cls(samples, order, None, names, len(order))
+        if not isinstance(samples, Iterable):
+            raise TypeError(f"samples must be indexable or iterable, got {type(samples).__name__}")
+        if indices is not None or shuffle_seed is not None:
+            raise TypeError("indices and shuffle_seed need samples with len() and [i]; this is only iterable")
+        return cls(None, None, iter(samples), names, None)
+
+    def take(self, first: int, count: int) -> _Job | None:
+        """The next ``count`` samples from position ``first`` on."""
+        if self.order is not None:
+            sources = self.order[first : first + count].tolist()
+            names = None if self.names is None else [self.names[i] for i in sources]
+            return _Job(first, None, sources, names) if sources else None
+        samples: list[Any] = []
+        try:
+            size_bytes = 0
+            for sample in islice(self.iterator or (), count):
+                samples.append(sample)  # what was drawn before a failure counts
+                size_bytes += _size_bytes(sample)
+                if size_bytes >= _MAX_DRAWN_BYTES:
+                    break
+        except Exception as error:
+            index = first + len(samples)
+            problem = f"sample {index}: the iterator failed: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index) from error
+        if self.names is not None and samples and first + len(samples) > len(self.names):
+            raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
+        names = None if self.names is None else list(self.names[first : first + len(samples)])
+        return _Job(first, samples, list(range(first, first + len(samples))), names) if samples else None
+
+
+def _size_bytes(sample: Any) -> int:
+    """Roughly what the values of a sample take in memory before they are encoded."""
+    if isinstance(sample, tuple | list):
+        return sum(map(_size_bytes, sample))
+    if isinstance(sample, Mapping):
+        return sum(map(_size_bytes, sample.values()))
+    if hasattr(sample, "getbands"):  # a Pillow image
+        return int(sample.width * sample.height * len(sample.getbands()))
+    return int(getattr(sample, "nbytes", 0)) or (len(sample) if isinstance(sample, bytes | bytearray | str) else 0)
+
+
+def _run(
+    writer: Any, source: _Source, workers: int, kind: Literal["thread", "process"], progress: Progress | None
+) -> None:
+    work = _Work(writer.encoder, source.dataset)
+    position, count = 0, 8
+    with _executor(workers, kind, work) as submit:
+        under_way: deque[Future[Any]] = deque()
+        is_exhausted = False
+        while under_way or not is_exhausted:
+            while not is_exhausted and len(under_way) < max(1, 2 * workers):
+                job = source.take(position, count)
+                is_exhausted = job is None
+                if job is not None:
+                    position += len(job.sources)
+                    under_way.append(submit(job))
+            if under_way:
+                chunk: _Chunk = under_way.popleft().result()
+                writer.append_chunk(chunk)
+                size_bytes = int(chunk.sizes.sum()) // len(chunk)
+                count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                if progress is not None:
+                    progress(len(writer), source.length, writer.size_bytes)
+    if source.iterator is not None and source.names is not None and position != len(source.names):
+        raise ValueError(f"names has {len(source.names)} entries, there are {position} samples")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Fetches and encodes one job."""
+
+    encoder: Any
+    dataset: Any
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, job: _Job) -> _Chunk:
+        chunk: _Chunk = self.encoder(self._samples(job), first_index=job.first_index, names=job.names)
+        return chunk
+
+    def _samples(self, job: _Job) -> Iterator[Any]:
+        # One at a time: a sample may be a hundred times larger before it is encoded.
+        for k, source in enumerate(job.sources):
+            if self.stop.is_set():
+                raise CancelledError
+            yield self._fetch(source, job.first_index + k) if job.samples is None else job.samples[k]
+
+    def _fetch(self, source: int, index: int) -> Any:
+        try:
+            return self.dataset[source]
+        except Exception as error:
+            place = f"sample {index}" if index == source else f"sample {index} (index {source} of the source)"
+            problem = f"{place} could not be fetched: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index, source=source) from error
+
+
+class _Inline:
+    """Runs a job at once in the calling thread."""
+
+    def __init__(self, work: _Work) -> None:
+        self._work = work
+
+    def __call__(self, job: _Job) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(self._work(job))
+        return future
+
+
+@contextlib.contextmanager
+def _executor(workers: int, kind: str, work: _Work) -> Iterator[Any]:
+    if workers <= 1 and kind == "thread":
+        yield _Inline(work)
+        return
+    pool: Executor
+    if kind == "thread":
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="penstock-write")
+        submit = lambda job: pool.submit(work, job)  # noqa: E731
+    else:
+        pool = ProcessPoolExecutor(
+            max(1, workers), mp_context=get_context("fork"), initializer=_begin_worker, initargs=(work,)
+        )
+        submit = lambda job: _submit_to_process(pool, job)  # noqa: E731
+    try:
+        yield submit
+        pool.shutdown(wait=True)
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            "a worker process ended without an answer: it was killed, ran out of memory or crashed. "
+            "Nothing was written. Try fewer workers, or worker_kind='thread'."
+        ) from error
+    finally:
+        work.stop.set()
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+        pool.shutdown(wait=True)
+
+
+_work_of_this_process: _Work | None = None
+
+
+def _begin_worker(work: _Work) -> None:
+    global _work_of_this_process  # one process is one worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by the parent
+    _work_of_this_process = work
+
+
+def _work_here(job: _Job) -> _Chunk:
+    assert _work_of_this_process is not None
+    return _work_of_this_process(job)
+
+
+def _submit_to_process(pool: Executor, job: _Job) -> Future[Any]:
+    with warnings.catch_warnings():
+        # Python warns about fork in a process with threads; the workers use none of the parent's.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pool.submit(_work_here, job)

@@ -1,0 +1,109 @@
+"""A progress bar for long work: samples done, rate, bytes, remaining time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["ProgressBar", "format_bytes", "format_duration"]
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Spell a number of bytes for people, in decimal units.
+
+    Example:
+        >>> format_bytes(1_500_000)
+        '1.5 MB'
+    """
+    for unit in _UNITS[:-1]:
+        if abs(size_bytes) < 999.5:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" or size_bytes >= 99.5 else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} {_UNITS[-1]}"
+
+
+def format_duration(seconds: float) -> str:
+    """Spell a duration for people.
+
+    Example:
+        >>> format_duration(3725)
+        '1:02:05'
+    """
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+class ProgressBar:
+    """Draws one line on a terminal and keeps it up to date; on anything else it is silent.
+
+    Call it with (done, total, size_bytes); use it as a context manager so that the line is finished.
+
+    Args:
+        label: what is being done, in a word or two.
+        unit: what is counted.
+        stream: where to draw, by default standard error.
+        enabled: force drawing on or off; by default it draws on terminals only.
+    """
+
+    def __init__(
+        self, label: str, *, unit: str = "samples", stream: TextIO | None = None, enabled: bool | None = None
+    ) -> None:
+        self._label = label
+        self._unit = unit
+        self._stream = stream if stream is not None else sys.stderr
+        self._enabled = self._stream.isatty() if enabled is None else enabled
+        self._start_s = time.monotonic()
+        self._drawn_s = 0.0
+        self._last: tuple[int, int | None, int] = (0, None, 0)
+
+    def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
+        """Advance, and draw at most ten times a second."""
+        self._last = (done, total, size_bytes)
+        now_s = time.monotonic()
+        if self._enabled and now_s - self._drawn_s >= 0.1:
+            self._drawn_s = now_s
+            self._draw(now_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._enabled:
+            self._draw(time.monotonic())
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def line(self, now_s: float) -> str:
+        """The text of the bar at a point in time."""
+        done, total, size_bytes = self._last
+        elapsed_s = max(now_s - self._start_s, 1e-9)
+        rate = done / elapsed_s
+        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}"]
+        if total:
+            share = min(done / total, 1.0)
+            filled = int(share * 24)
+            head = f"{self._label} {share:4.0%} [{'#' * filled}{'.' * (24 - filled)}] {done:,}/{total:,}"
+            left_s = (total - done) / rate if rate > 0 else 0.0
+            parts.append(f"{format_duration(left_s)} left" if done < total else f"in {format_duration(elapsed_s)}")
+        else:
+            head = f"{self._label} {done:,} {self._unit}"
+            parts.append(format_duration(elapsed_s))
+        return " ".join([head, *(f"| {part}" for part in parts)])
+
+    def _draw(self, now_s: float) -> None:
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            width = 120
+        self._stream.write("\r" + self.line(now_s)[: width - 1].ljust(width - 1))
+        self._stream.flush()

@@ -1,0 +1,231 @@
+"""Words that every room shares: Sample, the protocols of Dataset, Field and Writer, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = [
+    "Buffer",
+    "Dataset",
+    "Encoded",
+    "Facts",
+    "Field",
+    "IndexArray",
+    "Indices",
+    "Problem",
+    "Progress",
+    "Report",
+    "Sample",
+    "Writer",
+]
+
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | range
+Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+Facts: TypeAlias = tuple[int | float, ...]
+
+
+class Encoded(NamedTuple):
+    """One value of one field, ready to be stored.
+
+    ``facts`` are the few numbers a reader needs before it sees the payload (their meaning is the field's:
+    the value of an Int, mode, width and height of an Image); ``payload`` holds the bytes, None for scalars.
+    """
+
+    facts: Facts
+    payload: bytes | None
+
+
+@runtime_checkable
+class Field(Protocol):
+    """The type of one column: how a value is encoded, and what comes back."""
+
+    kind: ClassVar[str]
+    has_payload: ClassVar[bool]
+
+    def encode(self, value: Any, index: int) -> Encoded:
+        """Turn a value into facts and payload; ``index`` is the sample's place in the new file."""
+        ...
+
+    def decode(self, facts: Facts, payload: memoryview) -> Any:
+        """Turn stored facts and payload back into the value; the result owns its memory."""
+        ...
+
+    def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """Give the stored bytes a shape without copying them; ValueError when they are compressed."""
+        ...
+
+    def max_size_bytes(self) -> int | None:
+        """Give an upper bound of the payload's size, or None when there is none."""
+        ...
+
+
+class Sample(Sequence[Any]):
+    """The values of one sample, in field order and by name.
+
+    Example:
+        >>> sample = Sample(("image", "label"), (b"...", 3))
+        >>> image, label = sample
+        >>> sample.label, sample["label"], sample[1], dict(sample)["label"]
+        (3, 3, 3, 3)
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
+        self._names = names
+        self._values = values
+
+    @overload
+    def __getitem__(self, key: int | str) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Any, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> Any:
+        if isinstance(key, str):
+            try:
+                return self._values[self._names.index(key)]
+            except ValueError:
+                raise KeyError(f"no field {key!r}; the fields are {', '.join(self._names)}") from None
+        return self._values[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._values[self._names.index(name)]
+        except ValueError:
+            raise AttributeError(f"no field {name!r}; the fields are {', '.join(self._names)}") from None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={_brief(value)}" for name, value in zip(self._names, self._values, strict=True))
+        return f"Sample({inside})"
+
+    def __reduce__(self) -> tuple[type[Sample], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        return Sample, (self._names, self._values)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the fields, in order (this also makes ``dict(sample)`` work)."""
+        return self._names
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} {'x'.join(map(str, value.shape))}>"
+    if isinstance(value, bytes | str) and len(value) > 40:
+        return f"<{type(value).__name__} of {len(value)}>"
+    return repr(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One thing that ``verify`` found wrong."""
+
+    sample: int | None
+    field: str | None
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What ``verify`` found.
+
+    ``samples_checked`` counts the samples looked at, ``checksums_checked`` and ``images_decoded`` the values
+    behind them; a file without checksums can only be checked for structure and decodability.
+    """
+
+    path: str
+    samples_checked: int
+    checksums_checked: int
+    images_decoded: int
+    size_bytes: int
+    problems: tuple[Problem, ...]
+    problems_left_out: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Nothing wrong was found."""
+        return not self.problems
+
+    @property
+    def bad_samples(self) -> tuple[int, ...]:
+        """Indices of the samples with a problem, ascending."""
+        return tuple(sorted({p.sample for p in self.problems if p.sample is not None}))
+
+
+class Progress(Protocol):
+    """What long work calls as it advances."""
+
+    def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
+        """Take the number of samples done, their total if known, and the bytes handled so far."""
+        ...
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """A random-access sequence of samples with a schema: what ``penstock.open`` returns."""
+
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None when they have none."""
+        ...
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int) -> Sample: ...
+    @overload
+    def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples."""
+        ...
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+        ...
+
+
+class Writer(Protocol):
+    """Takes samples; nothing exists under the final name until ``close`` succeeded."""
+
+    def append(self, sample: Any, *, name: str | None = None) -> None:
+        """Add one sample: a tuple in field order, a mapping, or the bare value of a single field."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+        ...
+
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,201 @@
+"""The documentation is true: its code runs, its links lead somewhere, and the reference is complete.
+
+Blocks of one page share one namespace and one empty directory, and run in the order in which they stand. The info
+string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so) or ``hexdump=FILE``
+(lines of offset and bytes that must be found in a file of the page).
+"""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import penstock
+from penstock import errors
+from penstock.cli.main import build_parser
+from penstock.formats.beton import BetonDataset, BetonWriter
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ALL_MARKDOWN = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))]
+PYTHON_REFERENCE = ROOT / "docs" / "reference" / "python.md"
+COMMAND_REFERENCE = ROOT / "docs" / "reference" / "command.md"
+FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = "$ penstock "
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    language: str
+    options: tuple[str, ...]
+    body: str
+    line: int
+
+    def option(self, name: str, default: str) -> str:
+        return next((o.partition("=")[2] for o in self.options if o.startswith(f"{name}=")), default)
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        language, *options = match["info"].split() or [""]
+        found.append(Block(language, tuple(options), match["body"], text.count("\n", 0, match.start("body"))))
+    return found
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def run_python(page: Path, block: Block, namespace: dict[str, Any]) -> None:
+    # Empty lines in front, so that a traceback shows the line of the page.
+    code = compile("\n" * block.line + block.body, str(page), "exec")
+    exec(code, namespace)
+
+
+def run_console(page: Path, block: Block, directory: Path) -> None:
+    for line in block.body.splitlines():
+        if not line.startswith(COMMAND):
+            continue
+        arguments = line.removeprefix(COMMAND)
+        run = subprocess.run(
+            f"'{sys.executable}' -m penstock {arguments}",
+            shell=True,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+        expected = int(block.option("exit", "0"))
+        assert run.returncode == expected, f"{page_id(page)}: {line}\n{run.stdout}{run.stderr}"
+
+
+def check_dump(page: Path, block: Block, directory: Path) -> None:
+    data = (directory / block.option("hexdump", "")).read_bytes()
+    for line in block.body.splitlines():
+        offset, _, text = line.partition("  ")
+        expected = bytes.fromhex(text)
+        assert data[int(offset, 16) :][: len(expected)] == expected, f"{page_id(page)}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": f"page_{page.stem.replace('-', '_')}"}
+    for block in blocks_of(page):
+        if "no-run" in block.options:
+            continue
+        if block.language == "python":
+            run_python(page, block, namespace)
+        elif block.language in ("console", "bash"):
+            run_console(page, block, tmp_path)
+        elif block.option("hexdump", ""):
+            check_dump(page, block, tmp_path)
+
+
+def test_hardly_any_block_opts_out() -> None:
+    skipped = [f"{page_id(p)}:{b.line}" for p in PAGES for b in blocks_of(p) if "no-run" in b.options]
+    assert len(skipped) <= 3, skipped
+
+
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ +(.+?)\s*$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL_MARKDOWN, ids=page_id)
+def test_links_resolve(page: Path) -> None:
+    for target in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{page_id(page)}: {target} leads nowhere"
+        assert path.is_relative_to(ROOT), f"{page_id(page)}: {target} leaves the repository"
+        if anchor:
+            assert anchor in anchors_of(path), f"{page_id(page)}: there is no heading for {target}"
+
+
+def test_every_page_is_on_the_map() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / t.partition("#")[0]).resolve() for t in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert [page_id(p) for p in PAGES if p != index and p.resolve() not in linked] == []
+
+
+def public_members(cls: type) -> list[str]:
+    return [name for name, _ in inspect.getmembers(cls) if not name.startswith("_")]
+
+
+def test_python_reference_names_everything_public() -> None:
+    text = PYTHON_REFERENCE.read_text(encoding="utf-8")
+    headings = set(re.findall(r"^#+ `?([\w.]+)", text, re.MULTILINE))
+    assert [name for name in penstock.__all__ if f"penstock.{name}" not in headings] == []
+    words = set(re.findall(r"`\.?(\w+)", text))
+    wanted = [
+        *errors.__all__,
+        *public_members(BetonDataset),
+        *public_members(BetonWriter),
+        *public_members(penstock.Sample),
+    ]
+    assert sorted({name for name in wanted if name not in words}) == []
+
+
+def verbs() -> dict[str, argparse.ArgumentParser]:
+    for action in build_parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    raise AssertionError("the command has no verbs")
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    return [option for action in parser._actions for option in action.option_strings if option not in ("-h", "--help")]
+
+
+def section_of(text: str, heading: str) -> str:
+    match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"the reference has no section '{heading}'"
+    return match[1]
+
+
+def test_command_reference_names_every_verb_and_option() -> None:
+    text = COMMAND_REFERENCE.read_text(encoding="utf-8")
+    for option in options_of(build_parser()):
+        assert f"`{option}`" in text, f"{option} is missing"
+    for verb, parser in verbs().items():
+        section = section_of(text, f"penstock {verb}")
+        for option in options_of(parser):
+            assert re.search(rf"`{re.escape(option)}[` ]", section), f"penstock {verb}: {option} is missing"
+
+
+def module_names() -> list[str]:
+    found = [module.name for module in pkgutil.walk_packages(penstock.__path__, "penstock.")]
+    return ["penstock", *(name for name in found if not name.endswith(("._core", ".__main__")))]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_examples_in_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    complaints: list[str] = []
+    for example in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        runner.run(example, out=complaints.append)
+    assert not runner.failures, "".join(complaints)

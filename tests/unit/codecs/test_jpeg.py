@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from tests.helpers import image_file, patch_jpeg_frame, picture
+
+from penstock.codecs import jpeg
+from penstock.errors import ImageError
+
+PIXELS = picture(3, 40, 56)
+DATA = image_file(PIXELS, "JPEG", quality=92)
+
+
+@pytest.mark.parametrize(
+    ("options", "components", "color_space", "progressive"),
+    [
+        ({}, 3, "ycbcr", False),
+        ({"progressive": True}, 3, "ycbcr", True),
+        ({"keep_rgb": True}, 3, "rgb", False),
+    ],
+)
+def test_info(options: dict[str, bool], components: int, color_space: str, progressive: bool) -> None:
+    info = jpeg.read_info(image_file(PIXELS, "JPEG", **options))
+    assert (info.width, info.height, info.components, info.precision) == (56, 40, components, 8)
+    assert (info.color_space, info.progressive) == (color_space, progressive)
+
+
+def test_info_of_grey() -> None:
+    info = jpeg.read_info(image_file(PIXELS[:, :, 0], "JPEG"))
+    assert (info.components, info.color_space) == (1, "grayscale")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 17), (8, 8), (33, 65)])
+@pytest.mark.parametrize("quality", [75, 100])
+def test_encode_then_decode_is_close(shape: tuple[int, int], quality: int) -> None:
+    pixels = np.full((*shape, 3), [200, 100, 50], np.uint8)
+    assert np.abs(jpeg.decode(jpeg.encode(pixels, quality=quality)).astype(int) - pixels).max() <= 4
+
+
+def test_every_truncation_is_an_image_error() -> None:
+    small = image_file(picture(1, 9, 10), "JPEG", quality=30)
+    for size in range(len(small) - 2):
+        with pytest.raises(ImageError):
+            jpeg.decode(small[:size])
+
+
+def test_a_wrong_quality_is_refused() -> None:
+    with pytest.raises(ImageError, match="quality"):
+        jpeg.encode(PIXELS, quality=0)
+
+
+def test_sides_that_jpeg_cannot_say_are_refused() -> None:
+    with pytest.raises(ImageError, match="65536x1"):
+        jpeg.encode(np.zeros((1, 65_536, 3), np.uint8))
+
+
+def test_a_header_that_claims_too_many_pixels_is_refused() -> None:
+    with pytest.raises(ImageError, match="65535x65535"):
+        jpeg.decode(patch_jpeg_frame(DATA, width=65_535, height=65_535))
+
+
+def test_many_threads_decode_the_same() -> None:
+    expected = jpeg.decode(DATA)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(jpeg.decode, [DATA] * 200):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_is_jpeg() -> None:
+    assert jpeg.is_jpeg(DATA)
+    assert jpeg.is_jpeg(memoryview(DATA))
+    assert not jpeg.is_jpeg(b"")
+    assert not jpeg.is_jpeg(b"\x89PNG")

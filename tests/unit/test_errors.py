@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from penstock import errors
+
+EXAMPLES = [
+    errors.FormatError("a.beton", problem="x expected, found y", offset=7, fix="Do z."),
+    errors.AnnexError("a.beton.annex", problem="broken"),
+    errors.CorruptSampleError("a.beton", sample=3, field="image", offset=99, problem="bad", fix="Restore."),
+    errors.ImageError("not a picture"),
+    errors.SampleTooLargeError(sample=4, size_bytes=9, page_size=8, needed_page_size=16),
+    errors.WriteError("sample 3: oops", sample=3, source=8),
+    errors.WorkerDiedError("killed"),
+    errors.MissingExtraError("torch", extra="torch", needed_by="to_torch()"),
+    errors.UnknownFormatError("no format"),
+    errors.ClosedError("closed"),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+def test_survives_the_way_to_another_process(error: errors.PenstockError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+def test_the_examples_are_all_of_the_tree() -> None:
+    classes = {getattr(errors, name) for name in errors.__all__}
+    assert classes - {errors.PenstockError} == {type(e) for e in EXAMPLES}
+    assert all(issubclass(c, errors.PenstockError) for c in classes)
+    for name in errors.__all__:
+        assert name in (inspect.getdoc(errors) or ""), f"{name} is missing in the tree atop errors.py"
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (errors.FormatError, ValueError),
+        (errors.AnnexError, errors.FormatError),
+        (errors.CorruptSampleError, ValueError),
+        (errors.ImageError, ValueError),
+        (errors.SampleTooLargeError, ValueError),
+        (errors.WriteError, RuntimeError),
+        (errors.WorkerDiedError, RuntimeError),
+        (errors.MissingExtraError, ImportError),
+        (errors.UnknownFormatError, LookupError),
+        (errors.ClosedError, RuntimeError),
+    ],
+)
+def test_leaves_are_also_the_fitting_builtin(error: type, builtin: type) -> None:
+    assert issubclass(error, builtin)
+
+
+def test_messages_say_where_what_and_what_to_do() -> None:
+    assert str(EXAMPLES[0]) == "a.beton: x expected, found y (at byte 7). Do z."
+    assert str(EXAMPLES[2]) == "a.beton: sample 3, field 'image', byte 99: bad. Restore."
+    assert "page_size=16" in str(EXAMPLES[4])
+    assert "pip install 'penstock[torch]'" in str(EXAMPLES[7])
+
+
+def test_a_sample_that_no_page_can_hold() -> None:
+    error = errors.SampleTooLargeError(sample=0, size_bytes=1 << 40, page_size=8, needed_page_size=None)
+    assert "split the sample" in str(error)
+    assert "page_size=" not in str(error)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from penstock.progress import ProgressBar, format_bytes, format_duration
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (99_400, "99.4 kB"),
+        (99_500, "100 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (1_500_000, "1.5 MB"),
+        (12_000_000_000, "12.0 GB"),
+        (5e18, "5000.0 PB"),
+    ],
+)
+def test_bytes_for_people(size: float, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0:00"), (0.4, "0:00"), (59.6, "1:00"), (61, "1:01"), (3725, "1:02:05")]
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+def bar_at(elapsed_s: float, done: int, total: int | None, size_bytes: int = 0) -> str:
+    bar = ProgressBar("writing", stream=io.StringIO(), enabled=False)
+    bar(done, total, size_bytes)
+    return bar.line(bar._start_s + elapsed_s)
+
+
+def test_the_line_has_share_rate_bytes_and_remaining_time() -> None:
+    line = bar_at(10, 250, 1000, 5_000_000)
+    assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 5.0 MB | 0:30 left"
+
+
+def test_the_line_without_a_total() -> None:
+    assert bar_at(10, 250, None, 500) == "writing 250 samples | 25 samples/s | 500 B | 0:10"
+
+
+def test_the_line_when_all_is_done_or_nothing_is() -> None:
+    assert bar_at(10, 1000, 1000).endswith("in 0:10")
+    assert "0%" in bar_at(0, 0, 1000)
+    assert "100%" in bar_at(1, 1001, 1000)
+
+
+def test_silent_unless_on_a_terminal() -> None:
+    stream = io.StringIO()
+    with ProgressBar("x", stream=stream) as bar:
+        bar(1, 2, 3)
+    assert stream.getvalue() == ""
+
+
+def test_draws_one_line_over_itself_and_ends_it() -> None:
+    stream = io.StringIO()
+    with ProgressBar("x", stream=stream, enabled=True) as bar:
+        for done in range(100):
+            bar(done, 100, done)
+    text = stream.getvalue()
+    assert text.startswith("\r")
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    assert text.count("\r") <= 3, "drawing is limited to ten times a second"
