@@ -17,6 +17,8 @@ from PIL import Image
 
 
 class Photographs:
+    """Decodes with Pillow, as the datasets of FFCV's users do."""
+
     def __init__(self, files: list) -> None:
         self.files = files
 

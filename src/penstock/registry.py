@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.errors import UnknownFormatError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["PluginTable"]
 
@@ -31,6 +33,8 @@ class PluginTable(Generic[T]):
 
     @cached_property
     def _entry_points(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # slow to import, and not needed to import penstock
+
         found: dict[str, EntryPoint] = {}
         for entry in entry_points(group=self._group):
             other = found.setdefault(entry.name, entry)

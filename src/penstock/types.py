@@ -17,6 +17,7 @@ __all__ = [
     "Buffer",
     "Dataset",
     "Encoded",
+    "EncodedChunk",
     "Facts",
     "Field",
     "IndexArray",
@@ -208,6 +209,17 @@ class Dataset(Protocol):
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
         ...
+
+
+class EncodedChunk(Protocol):
+    """Consecutive samples that a writer's encoder has encoded and that are not yet in the file."""
+
+    @property
+    def sizes(self) -> npt.NDArray[np.uint64]:
+        """Bytes of each payload, samples x payload fields."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 class Writer(Protocol):

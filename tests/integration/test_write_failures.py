@@ -96,7 +96,8 @@ def test_no_process_and_no_thread_is_left(target: Path) -> None:
 # -- the whole process ----------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell begins with it ignored
 import penstock as ps
 from tests.helpers import Slow
 print("ready", flush=True)
@@ -151,7 +152,6 @@ def test_killed_without_mercy(target: Path, kind: str) -> None:
     process = writing(target, kind, 2)
     process.kill()
     process.communicate(timeout=30)
-    os.killpg(process.pid, signal.SIGKILL) if kind == "process" else None
     wait_until_gone(process.pid)
 
 

@@ -4,7 +4,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from penstock import registry
 from penstock.errors import UnknownFormatError
 from penstock.formats.beton import FORMAT
 from penstock.registry import PluginTable
@@ -17,7 +16,7 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def table_of(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> PluginTable[object]:
-    monkeypatch.setattr(registry, "entry_points", lambda group: list(entries))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: list(entries))
     return PluginTable(GROUP, kind="format")
 
 

@@ -43,7 +43,8 @@ _ROW = struct.Struct("<16sQQII")
 TRAILER_SIZE = _TRAILER.size
 _MAX_SECTIONS = 1024
 _FIX = (
-    "Restore the file from a copy, or open it without its annex (annex=False) and make a new one with: penstock index"
+    "Restore the file from a copy; or open it without its annex (annex=False); or make a new annex with: "
+    "penstock index --fresh (and --embed, if it stands inside the file)."
 )
 
 
@@ -85,7 +86,7 @@ class Annex:
         dataset of another size or fingerprint.
         """
         at = end - TRAILER_SIZE
-        if at < first or bytes(mapped[at : at + 8]) != MAGIC:
+        if at < first or not cls.is_marked(mapped, end):
             return None
 
         def fail(problem: str, offset: int = at) -> AnnexError:
@@ -123,6 +124,11 @@ class Annex:
                 raise fail(f"annex section {name!r} lies outside the annex ({offset} + {section_size} bytes)")
             rows[name] = _Row(offset, section_size, section_sum)
         return cls(path, data, num_samples, rows, end - size)
+
+    @staticmethod
+    def is_marked(mapped: npt.NDArray[np.uint8], end: int) -> bool:
+        """Tell whether the bytes before ``end`` claim to be an annex's trailer."""
+        return end >= TRAILER_SIZE and bytes(mapped[end - TRAILER_SIZE : end - TRAILER_SIZE + 8]) == MAGIC
 
     def names(self) -> list[str]:
         """Names of the sections, in file order."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import penstock
-from penstock.cli.common import add_progress, progress_bar
+from penstock.cli.common import progress_bar
 from penstock.codecs import jpeg
 from penstock.errors import CorruptSampleError
 from penstock.formats.beton import BetonDataset
@@ -39,14 +39,16 @@ _CLASSES = ("lake", "forest", "meadow", "dune", "harbour", "orchard", "canyon", 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("--count", type=int, default=2000, metavar="N", help="how many pictures (default: 2000)")
-    parser.add_argument("--keep", metavar="DIR", help="leave the data in this folder instead of deleting them")
-    add_progress(parser)
+    parser.add_argument("--keep", metavar="DIR", help="leave the data in this new folder instead of deleting them")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a folder of its own."""
     if args.count < 1:
         raise ValueError(f"--count must be at least 1, got {args.count}")
+    if args.keep and os.path.exists(args.keep):
+        raise FileExistsError(f"{args.keep} exists; name a folder that does not")
     if args.keep:
         os.makedirs(args.keep)
     folder = args.keep or tempfile.mkdtemp(prefix="penstock-demo-")

@@ -50,10 +50,9 @@ def run(args: argparse.Namespace) -> int:
     indices = list(select_samples(dataset, args.samples))
     os.makedirs(args.to, exist_ok=True)
     size_bytes = 0
-    mode = "w" if args.force else "x"
     with (
         progress_bar("extracting", args) as bar,
-        open(os.path.join(args.to, "index.jsonl"), mode, encoding="utf-8") as lines,
+        open(_open_new(os.path.join(args.to, "index.jsonl"), args.force), "w", encoding="utf-8") as lines,
     ):
         for done, i in enumerate(indices, 1):
             row, size = _extract_sample(dataset, i, fields, args.to, args.force)
@@ -111,6 +110,14 @@ def _same_kind(ending: str, suffix: str) -> bool:
 
 def _write_new(path: str, data: bytes, force: bool) -> None:
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if force else os.O_EXCL)
-    with open(os.open(path, flags, 0o666), "wb") as file:
+    with open(_open_new(path, force), "wb") as file:
         file.write(data)
+
+
+def _open_new(path: str, force: bool) -> int:
+    """Open a file for writing; never through a link, and over an existing file only by force."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        raise FileExistsError(f"{path} exists; give --force to replace it") from None

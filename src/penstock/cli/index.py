@@ -21,6 +21,7 @@ EXAMPLES = """\
 examples:
   penstock index train.beton
   penstock index train.beton --embed
+  penstock index train.beton --embed --fresh      the annex is damaged: make a new one
   penstock index train.beton --names names.txt --classes label=classes.txt"""
 
 
@@ -28,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="a .beton file")
     parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
+    parser.add_argument(
+        "--fresh", action="store_true", help="do not look at the annex there is, for example a damaged one"
+    )
     parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
     parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
     add_progress(parser)
@@ -44,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"--classes takes FIELD=TEXT, got {args.classes!r}")
         class_names = {field: Path(file).read_text().splitlines()}
     with progress_bar("indexing", args) as bar:
-        where = penstock.index(args.path, embed=args.embed, names=names, class_names=class_names, progress=bar)
+        where = penstock.index(
+            args.path, embed=args.embed, fresh=args.fresh, names=names, class_names=class_names, progress=bar
+        )
     if args.json:
         print_json({"path": args.path, "annex": where})
     elif not args.quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,8 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
     if args.decode:
         how.append(f"{report.images_decoded:,} pictures decoded")
-    verdict = "ok" if report.ok else f"{len(report.bad_samples):,} BAD samples"
+    bad = len(report.bad_samples)
+    verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems, {bad:,} samples affected"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
-    if report.ok and not report.checksums_checked:
+    if report.ok and not report.checksums_checked and not os.path.isdir(report.path):
         print(f"Values cannot be checked without checksums; make them with: penstock index {report.path}")

@@ -91,6 +91,10 @@ class BaseDataset(ABC):
     def _samples(self, indices: IndexArray) -> list[Sample]:
         """Decode samples; the indices are checked and not negative."""
 
+    def sources(self) -> Any:
+        """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
+        return self
+
     @abstractmethod
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,8 @@ class FolderDataset(BaseDataset):
 
     def __init__(self, path: PathLike, *, image: Image | None = None) -> None:
         self._path = os.fspath(path)
+        if not os.path.isdir(self._path):
+            raise NotADirectoryError(f"{self._path} is not a folder")
         self._keys = _find_pictures(self._path)
         if not self._keys:
             raise FormatError(
@@ -109,6 +110,8 @@ class FolderDataset(BaseDataset):
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check that every file can be read; with ``decode`` also that it is a picture."""
+        from concurrent.futures import ThreadPoolExecutor
+
         problems: list[Problem] = []
         size_bytes = 0
 

@@ -50,7 +50,7 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
     if must_exist and not os.path.exists(name):
         raise FileNotFoundError(f"{name} does not exist")
     formats = [FORMATS.load(known) for known in FORMATS.names()]
-    if not os.path.isdir(name):
+    if not (must_exist and os.path.isdir(name)):
         for candidate in formats:
             if name.lower().endswith(candidate.suffixes):
                 return candidate
@@ -60,7 +60,8 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
             if candidate.matches(name, head):
                 return candidate
     known = ", ".join(suffix for candidate in formats for suffix in candidate.suffixes)
-    raise UnknownFormatError(f"{name}: no format is known for this. Known endings: {known}. Or say format=...")
+    hint = " Or say format=..." if must_exist else ""
+    raise UnknownFormatError(f"{name}: no format is known for this. Known endings: {known}.{hint}")
 
 
 def _first_bytes(path: str) -> bytes:

@@ -41,7 +41,8 @@ def pack(
         **options: what the format's writer takes.
     """
     source = FolderDataset(folder, image=image)
-    metadata = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
+    has_annex = options.get("annex", True)
+    about = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
     write(
         path,
         source.sources(),
@@ -49,9 +50,9 @@ def pack(
         workers=workers,
         worker_kind="thread",
         shuffle_seed=shuffle_seed,
-        names=source.keys,
+        names=source.keys if has_annex else None,
         progress=progress,
-        class_names=source.class_names,
-        metadata=metadata,
+        class_names=source.class_names if has_annex else None,
+        metadata=about if has_annex else None,
         **options,
     )

@@ -1,37 +1,25 @@
-"""``penstock.write``: samples from anywhere into a file, with any number of workers.
-
-Contract of the pipeline. The calling thread draws work, keeps at most ``2 * workers`` chunks under way, takes the
-results in order and hands them to the writer; workers fetch (indexable datasets) and encode. A failure anywhere
-is raised in the calling thread, with the sample's index and the original traceback; work that has not begun is
-cancelled, worker processes are ended, and the writer is aborted, so nothing is left behind. Ctrl-C and a worker
-that was killed end the same way.
-"""
+"""``penstock.write``: samples from anywhere into a file, with any number of workers."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from penstock.errors import WorkerDiedError, WriteError
-from penstock.formats.base import normalize_indices
+from penstock.errors import WriteError
+from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.opening import find_format
 from penstock.progress import ProgressBar
 
 if TYPE_CHECKING:
     from penstock.errors import PathLike
+    from penstock.formats.workers import Pending
     from penstock.types import Field, IndexArray, Indices, Progress
 
 __all__ = ["write"]
@@ -41,28 +29,13 @@ _MAX_CHUNK_SAMPLES = 1024
 _MAX_DRAWN_BYTES = 32 << 20
 
 
-class _Chunk(Protocol):
-    @property
-    def sizes(self) -> np.ndarray[Any, np.dtype[np.uint64]]: ...
-    def __len__(self) -> int: ...
-
-
-class _ChunkWriter(Protocol):
-    """A Writer whose encoding can be done elsewhere."""
-
-    @property
-    def encoder(self) -> Any: ...
-    def append_chunk(self, chunk: Any) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class _Job:
+class Job:
     """Samples ``first_index`` and following: as values, or as indices of a dataset still to be fetched."""
 
     first_index: int
     samples: list[Any] | None
     sources: list[int]
-    names: list[str] | None
 
 
 def write(
@@ -110,8 +83,11 @@ def write(
         fields = getattr(samples, "schema", None)
         if fields is None:
             raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
-    if names is None:
-        names = getattr(samples, "keys", None) if hasattr(samples, "schema") else None
+    if names is None and isinstance(samples, BaseDataset) and options.get("annex", True):
+        names = samples.keys
+    if isinstance(samples, BaseDataset):
+        samples = samples.sources()
+        worker_kind = "thread" if worker_kind == "auto" else worker_kind
     source = _Source.of(samples, indices, shuffle_seed, names)
     count = len(os.sched_getaffinity(0)) if workers is None else workers
     if count < 0:
@@ -133,7 +109,7 @@ def _resolve_kind(kind: str, samples: Any, source: _Source) -> Literal["thread",
         raise ValueError("worker_kind='process' needs samples with len() and [i]; an iterable is drawn by one thread")
     if kind != "auto":
         return "process" if kind == "process" else "thread"
-    is_in_memory = isinstance(samples, Sequence | np.ndarray) or hasattr(samples, "schema")
+    is_in_memory = isinstance(samples, Sequence | np.ndarray)
     return "thread" if source.dataset is None or is_in_memory else "process"
 
 
@@ -164,12 +140,11 @@ class _Source:
             raise TypeError("indices and shuffle_seed need samples with len() and [i]; this is only iterable")
         return cls(None, None, iter(samples), names, None)
 
-    def take(self, first: int, count: int) -> _Job | None:
+    def take(self, first: int, count: int) -> Job | None:
         """The next ``count`` samples from position ``first`` on."""
         if self.order is not None:
             sources = self.order[first : first + count].tolist()
-            names = None if self.names is None else [self.names[i] for i in sources]
-            return _Job(first, None, sources, names) if sources else None
+            return Job(first, None, sources) if sources else None
         samples: list[Any] = []
         try:
             size_bytes = 0
@@ -184,8 +159,11 @@ class _Source:
             raise WriteError(problem, sample=index) from error
         if self.names is not None and samples and first + len(samples) > len(self.names):
             raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
-        names = None if self.names is None else list(self.names[first : first + len(samples)])
-        return _Job(first, samples, list(range(first, first + len(samples))), names) if samples else None
+        return Job(first, samples, list(range(first, first + len(samples)))) if samples else None
+
+    def names_of(self, job: Job) -> list[str] | None:
+        """Names of a job's samples."""
+        return None if self.names is None else [self.names[i] for i in job.sources]
 
 
 def _size_bytes(sample: Any) -> int:
@@ -202,10 +180,12 @@ def _size_bytes(sample: Any) -> int:
 def _run(
     writer: Any, source: _Source, workers: int, kind: Literal["thread", "process"], progress: Progress | None
 ) -> None:
-    work = _Work(writer.encoder, source.dataset)
+    from penstock.formats import workers as pools  # loads the machinery of threads and processes
+
+    work = pools.Work(writer.encoder, source.dataset)
     position, count = 0, 8
-    with _executor(workers, kind, work) as submit:
-        under_way: deque[Future[Any]] = deque()
+    with pools.open_pool(workers, kind, work) as submit:
+        under_way: deque[tuple[Job, Pending]] = deque()
         is_exhausted = False
         while under_way or not is_exhausted:
             while not is_exhausted and len(under_way) < max(1, 2 * workers):
@@ -213,105 +193,14 @@ def _run(
                 is_exhausted = job is None
                 if job is not None:
                     position += len(job.sources)
-                    under_way.append(submit(job))
+                    under_way.append((job, submit(job)))
             if under_way:
-                chunk: _Chunk = under_way.popleft().result()
-                writer.append_chunk(chunk)
+                done, pending = under_way.popleft()
+                chunk = pending.result()
+                writer.append_chunk(chunk, names=source.names_of(done))
                 size_bytes = int(chunk.sizes.sum()) // len(chunk)
                 count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
                 if progress is not None:
                     progress(len(writer), source.length, writer.size_bytes)
     if source.iterator is not None and source.names is not None and position != len(source.names):
         raise ValueError(f"names has {len(source.names)} entries, there are {position} samples")
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Fetches and encodes one job."""
-
-    encoder: Any
-    dataset: Any
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def __call__(self, job: _Job) -> _Chunk:
-        chunk: _Chunk = self.encoder(self._samples(job), first_index=job.first_index, names=job.names)
-        return chunk
-
-    def _samples(self, job: _Job) -> Iterator[Any]:
-        # One at a time: a sample may be a hundred times larger before it is encoded.
-        for k, source in enumerate(job.sources):
-            if self.stop.is_set():
-                raise CancelledError
-            yield self._fetch(source, job.first_index + k) if job.samples is None else job.samples[k]
-
-    def _fetch(self, source: int, index: int) -> Any:
-        try:
-            return self.dataset[source]
-        except Exception as error:
-            place = f"sample {index}" if index == source else f"sample {index} (index {source} of the source)"
-            problem = f"{place} could not be fetched: {type(error).__name__}: {error}"
-            raise WriteError(problem, sample=index, source=source) from error
-
-
-class _Inline:
-    """Runs a job at once in the calling thread."""
-
-    def __init__(self, work: _Work) -> None:
-        self._work = work
-
-    def __call__(self, job: _Job) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(self._work(job))
-        return future
-
-
-@contextlib.contextmanager
-def _executor(workers: int, kind: str, work: _Work) -> Iterator[Any]:
-    if workers <= 1 and kind == "thread":
-        yield _Inline(work)
-        return
-    pool: Executor
-    if kind == "thread":
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="penstock-write")
-        submit = lambda job: pool.submit(work, job)  # noqa: E731
-    else:
-        pool = ProcessPoolExecutor(
-            max(1, workers), mp_context=get_context("fork"), initializer=_begin_worker, initargs=(work,)
-        )
-        submit = lambda job: _submit_to_process(pool, job)  # noqa: E731
-    try:
-        yield submit
-        pool.shutdown(wait=True)
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(
-            "a worker process ended without an answer: it was killed, ran out of memory or crashed. "
-            "Nothing was written. Try fewer workers, or worker_kind='thread'."
-        ) from error
-    finally:
-        work.stop.set()
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
-        pool.shutdown(wait=True)
-
-
-_work_of_this_process: _Work | None = None
-
-
-def _begin_worker(work: _Work) -> None:
-    global _work_of_this_process  # one process is one worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by the parent
-    _work_of_this_process = work
-
-
-def _work_here(job: _Job) -> _Chunk:
-    assert _work_of_this_process is not None
-    return _work_of_this_process(job)
-
-
-def _submit_to_process(pool: Executor, job: _Job) -> Future[Any]:
-    with warnings.catch_warnings():
-        # Python warns about fork in a process with threads; the workers use none of the parent's.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return pool.submit(_work_here, job)

@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import secrets
 from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ClosedError
@@ -73,7 +72,7 @@ class AtomicFile:
             ) from None
 
     def _temporary_name(self) -> str:
-        return os.path.join(self._directory, f".{os.path.basename(self.path)}.{secrets.token_hex(4)}.incomplete")
+        return os.path.join(self._directory, f".{os.path.basename(self.path)}.{os.urandom(4).hex()}.incomplete")
 
     def fileno(self) -> int:
         """The file descriptor."""

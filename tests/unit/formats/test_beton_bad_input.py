@@ -437,7 +437,7 @@ def many_numbers(path: Path, count: int = 9000) -> Surgeon:
 def test_one_flipped_bit_in_a_label(tmp_path: Path) -> None:
     surgeon = many_numbers(tmp_path / "x.beton")
     dataset = ps.open(surgeon.flip(surgeon.metadata_start + 24 * 8999, 0x80).save())
-    with pytest.raises(CorruptSampleError, match="sample 8999.*does not match its checksum"):
+    with pytest.raises(CorruptSampleError, match=r"sample 8999.*does not match its checksum"):
         dataset[8999]
     assert dataset[8998].label == 8998
     assert dataset.verify().bad_samples == (8999,)

@@ -42,6 +42,7 @@ def index(
     path: PathLike,
     *,
     embed: bool = False,
+    fresh: bool = False,
     names: Sequence[str] | None = None,
     class_names: Mapping[str, Sequence[str]] | None = None,
     metadata: Any = None,
@@ -56,6 +57,7 @@ def index(
         path: the .beton, for example one that FFCV wrote.
         embed: put the annex into the file (it is copied and replaced in one step; FFCV still reads it) instead of
             beside it as ``FILE.annex``.
+        fresh: do not look at the annex there is (because it is damaged, say); nothing of it is kept.
         names: a name for each sample.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold, about the whole dataset.
@@ -64,7 +66,7 @@ def index(
     Returns:
         The path of the file that now holds the annex.
     """
-    with BetonDataset(path) as dataset:
+    with BetonDataset(path, annex=not fresh) as dataset:
         if dataset.has_checksums:
             _refuse_damage(dataset)
         if names is not None and len(names) != len(dataset):
@@ -122,8 +124,8 @@ def _frame(dataset: BetonDataset) -> tuple[npt.NDArray[np.uint8], ...]:
 
 
 def _put_beside(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
-    if dataset.annex is not None and dataset.annex.path == dataset.path:
-        raise ValueError(f"{dataset.path} has an annex inside; replace it with embed=True")
+    if dataset.has_embedded_annex:
+        raise ValueError(f"{dataset.path} has an annex inside; replace it with embed=True (--embed)")
     target = side_path(dataset.path)
     with AtomicFile(target) as file:
         write_annex(

@@ -184,25 +184,25 @@ def _read_columns(
             problem=f"{num_fields} field descriptors need {end} bytes, the file has {len(mapped)}",
             fix=_INTERRUPTED,
         )
-    columns: list[Column] = []
+    columns: dict[str, Column] = {}
     slot = 0
     for index in range(num_fields):
         offset = HEADER.size + DESCRIPTOR_SIZE * index
         descriptor = mapped[offset : offset + DESCRIPTOR_SIZE].tobytes()
         column = read_column(path, descriptor, offset=offset, index=index, slot=slot, custom=custom_fields)
-        if column.name in {c.name for c in columns}:
+        if column.name in columns:
             raise FormatError(
                 path,
                 offset=offset + 1,
                 problem=f"two fields are called {column.name!r}",
                 fix="FFCV cuts names to 16 characters; write the dataset again with shorter names.",
             )
-        columns.append(column)
+        columns[column.name] = column
         slot += column.slot is not None
-    unknown = set(custom_fields) - {c.name for c in columns}
+    unknown = set(custom_fields) - set(columns)
     if unknown:
         raise ValueError(f"custom_fields names fields that the file does not have: {', '.join(sorted(unknown))}")
-    return tuple(columns)
+    return tuple(columns.values())
 
 
 def _check_extents(path: str, layout: Layout, size: int) -> None:

@@ -30,7 +30,7 @@ from penstock.annex import (
 from penstock.errors import AnnexError, ClosedError, CorruptSampleError, ImageError
 from penstock.fields import JPG, RAW, Text, from_spec
 from penstock.formats.base import BaseDataset, normalize_indices
-from penstock.formats.beton.layout import ROW_SIZE, Layout, fingerprint, read_layout
+from penstock.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
 from penstock.storage import map_file
 from penstock.types import Sample
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.formats.beton.columns import Column
     from penstock.types import Field, IndexArray, Indices, Progress, Report
 
-__all__ = ["BetonDataset", "Spans"]
+__all__ = ["BetonDataset", "Spans", "StoredSamples"]
 
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 _NOT_FOUND = np.uint64(2**64 - 1)
@@ -136,9 +136,10 @@ class BetonDataset(BaseDataset):
             described = {name: from_spec(spec) for name, spec in stored}
         except (ValueError, TypeError, AttributeError) as error:
             raise self.annex.fail(SCHEMA, f"cannot be understood ({error})") from None
+        if tuple(described) != self._names:
+            raise self.annex.fail(SCHEMA, f"has the fields {list(described)}, the file has {list(self._names)}")
         for name, column in self._columns.items():
-            described_field = described.get(name)
-            if described_field is None or not _agree(column.field, described_field):
+            if not _agree(column.field, described[name]):
                 raise self.annex.fail(SCHEMA, f"does not fit the file: field {name!r} is {column.field}")
         return MappingProxyType(described)
 
@@ -246,6 +247,21 @@ class BetonDataset(BaseDataset):
         member = self._metadata[column.member][where[0]].item()
         return self._schema[field].view(column.to_facts(member), self.mapped[pointer : pointer + size])
 
+    def sources(self) -> StoredSamples:
+        """The samples as a writer takes them: JPEG pictures as their bytes, everything else decoded."""
+        return StoredSamples(self)
+
+    def stored_sample(self, index: int) -> Sample:
+        """One sample with JPEG pictures as their bytes."""
+        where = normalize_indices([index], len(self))
+        values = []
+        for column in self.layout.columns:
+            is_jpg = column.field.kind == "image" and self.members(column, where)[0][0] == JPG
+            values.append((self.read_bytes(where, column.name) if is_jpg else self._values(where, column))[0])
+        if self._checksums is not None:
+            self._check_records(where)
+        return Sample(self._names, tuple(values))
+
     def _column(self, name: str) -> Column:
         try:
             return self._columns[name]
@@ -330,12 +346,21 @@ class BetonDataset(BaseDataset):
             spans.reject(wrong, problem, expected=expected, **sides)
         return spans
 
+    @property
+    def has_embedded_annex(self) -> bool:
+        """An annex, even a damaged or ignored one, stands inside the file."""
+        return Annex.is_marked(self.mapped, self.layout.alloc_table_ptr)
+
     @cached_property
     def data_end(self) -> int:
         """First byte after the data pages."""
-        embedded = self.annex is not None and self.annex.path == self._path
-        size = self.annex.size_bytes if self.annex is not None and embedded else 0
-        return self.layout.alloc_table_ptr - size
+        if self.annex is not None and self.annex.path == self._path:
+            return self.layout.alloc_table_ptr - self.annex.size_bytes
+        if self.has_embedded_annex and len(self._rows):  # ignored: then the last page ends behind the last payload
+            last = self._rows[np.argmax(self._rows[:, 1])]
+            end = align(int(last[1]) + int(last[2]), self.layout.page_size)
+            return min(end, self.layout.alloc_table_ptr)
+        return self.layout.alloc_table_ptr
 
     def compare_checksums(
         self, spans: Spans, indices: IndexArray, column: Column, found: npt.NDArray[np.uint32]
@@ -416,6 +441,19 @@ class BetonDataset(BaseDataset):
         """Mode, width, height and pointer of all pictures of a field, read-only."""
         _ = self.mapped
         return self._metadata[self._column(name).member]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSamples:
+    """What ``BetonDataset.sources`` gives."""
+
+    dataset: BetonDataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.dataset.stored_sample(index)
 
 
 def decode_problem(error: BaseException) -> str:

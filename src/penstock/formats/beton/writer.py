@@ -10,7 +10,6 @@ number of samples, and with it the size of the metadata, is known.
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -75,7 +74,6 @@ class EncodedChunk:
     payloads: list[bytes]
     sizes: npt.NDArray[np.uint64]
     checksums: npt.NDArray[np.uint32]
-    names: list[bytes] | None
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -87,14 +85,13 @@ class ChunkEncoder:
 
     columns: tuple[Column, ...]
 
-    def __call__(self, samples: Iterable[Any], *, first_index: int, names: Sequence[str] | None = None) -> EncodedChunk:
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
         """Encode samples that will stand from ``first_index`` on.
 
         Raises:
             WriteError: a sample does not fit the fields; the cause is attached.
         """
-        rows = [self.encode(sample, first_index + i) for i, sample in enumerate(samples)]
-        return self.join(rows, None if names is None else [encode_name(name) for name in names])
+        return self.join([self.encode(sample, first_index + i) for i, sample in enumerate(samples)])
 
     def encode(self, sample: Any, index: int) -> list[Encoded]:
         """Encode one sample, field by field."""
@@ -110,7 +107,7 @@ class ChunkEncoder:
                 raise WriteError(problem, sample=index) from error
         return encoded
 
-    def join(self, rows: list[list[Encoded]], names: list[bytes] | None) -> EncodedChunk:
+    def join(self, rows: list[list[Encoded]]) -> EncodedChunk:
         """Make one chunk of encoded samples."""
         slots = [i for i, column in enumerate(self.columns) if column.slot is not None]
         records = np.zeros(len(rows), record_dtype(self.columns))
@@ -123,7 +120,7 @@ class ChunkEncoder:
         checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
         checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
         sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
-        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, names)
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums)
 
 
 def _values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
@@ -208,7 +205,7 @@ class BetonWriter:
         self._count = 0
         self._has_names: bool | None = None
         self._pending: list[list[Encoded]] = []
-        self._pending_names: list[bytes] = []
+        self._pending_names: list[str] = []
         self._pending_bytes = 0
         directory = self._file.path.rpartition("/")[0] or "/"
         self._records, self._table, self._checksums, self._names, self._name_lengths = (
@@ -239,12 +236,13 @@ class BetonWriter:
         row = self.encoder.encode(sample, len(self))
         sizes = [len(encoded.payload) for encoded in row if encoded.payload is not None]
         self._check_fits(len(self), sum(max(1, size) for size in sizes))
-        encoded_name = None if name is None else encode_name(name)
-        self._check_names(encoded_name is not None)
+        if name is not None:
+            encode_name(name)
+        self._check_names(name is not None)
         # From here on nothing fails: a sample that was refused leaves no trace, and the next may follow.
         self._pending.append(row)
-        if encoded_name is not None:
-            self._pending_names.append(encoded_name)
+        if name is not None:
+            self._pending_names.append(name)
         self._pending_bytes += sum(sizes)
         if len(self._pending) >= _CHUNK_SAMPLES or self._pending_bytes >= _CHUNK_BYTES:
             self._flush()
@@ -253,23 +251,23 @@ class BetonWriter:
         if self._pending:
             rows, self._pending, self._pending_bytes = self._pending, [], 0
             names, self._pending_names = self._pending_names, []
-            self.append_chunk(self.encoder.join(rows, names if self._has_names else None))
+            self.append_chunk(self.encoder.join(rows), names=names if self._has_names else None)
 
-    def append_chunk(self, chunk: EncodedChunk) -> None:
-        """Add samples that ``encoder`` has encoded; chunks must come in order."""
+    def append_chunk(self, chunk: EncodedChunk, *, names: Sequence[str] | None = None) -> None:
+        """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
         self._check_open()
         self._flush()
-        self._check_names(chunk.names is not None)
-        pointers = self._place(chunk.sizes)
+        self._check_names(names is not None)
+        encoded_names = [encode_name(name) for name in names or ()]
+        pointers = self._place(chunk.sizes, self._count)
         if self._slots:
             self._write_payloads(chunk, pointers)
         self._records.write(chunk.records)
         self._table.write(self._table_rows(chunk, pointers).tobytes())
         if self._has_annex:
             self._checksums.write(chunk.checksums.astype("<u4").tobytes())
-        if chunk.names is not None:
-            self._names.write(b"".join(chunk.names))
-            self._name_lengths.write(np.fromiter(map(len, chunk.names), "<u4", len(chunk)).tobytes())
+        self._names.write(b"".join(encoded_names))
+        self._name_lengths.write(np.fromiter(map(len, encoded_names), "<u4").tobytes())
         self._count += len(chunk)
 
     def _check_names(self, has_names: bool) -> None:
@@ -279,16 +277,18 @@ class BetonWriter:
             raise ValueError("either all samples have a name or none has")
         self._has_names = has_names
 
-    def _place(self, sizes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        while True:
-            try:
-                pointers, self._cursor = _native.place(sizes, self._cursor, self._page_size, 0)
-            except _native.NativeError as error:
-                if error.code != "too_large":
-                    raise
-                self._grow_page(error.offset, int(np.maximum(sizes[error.offset], 1).sum()))
-            else:
-                return pointers
+    def _place(self, sizes: npt.NDArray[np.uint64], first_index: int) -> npt.NDArray[np.uint64]:
+        try:
+            pointers, self._cursor = _native.place(sizes, self._cursor, self._page_size, 0)
+        except _native.NativeError as error:
+            if error.code != "too_large":
+                raise
+            # Samples before the large one stay where any other split into chunks would have put them.
+            row = error.offset
+            before = self._place(sizes[:row], first_index)
+            self._grow_page(first_index + row, int(np.maximum(sizes[row], 1).sum()))
+            return np.concatenate([before, self._place(sizes[row:], first_index + row)])
+        return pointers
 
     def _check_fits(self, sample: int, size_bytes: int) -> None:
         if size_bytes <= (self._page_size if self._fixed_page_size else MAX_PAGE_SIZE):
@@ -301,10 +301,10 @@ class BetonWriter:
             needed_page_size=_page_for(size_bytes) if possible else None,
         )
 
-    def _grow_page(self, row: int, size_bytes: int) -> None:
+    def _grow_page(self, sample: int, size_bytes: int) -> None:
         # What fits on a page also fits on a larger one that begins where a smaller one begins; the first data
         # page is moved to a multiple of the final page size in close().
-        self._check_fits(self._count + row, size_bytes)
+        self._check_fits(sample, size_bytes)
         self._page_size = _page_for(size_bytes)
         self._cursor = align(self._cursor, self._page_size)
 
@@ -448,6 +448,8 @@ class BetonWriter:
 
 
 def _spool(directory: str) -> IO[bytes]:
+    import tempfile  # slow to import, and not needed for reading
+
     return tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=directory)  # closed in _release
 
 

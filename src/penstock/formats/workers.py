@@ -1,0 +1,121 @@
+"""Workers that fetch and encode samples: inline, threads or forked processes.
+
+Contract. The calling thread draws work, keeps a bounded number of jobs under way, takes the results in order and
+hands them to the writer; workers fetch (indexable datasets) and encode. A failure anywhere is raised in the calling
+thread, with the sample's index and the original traceback; work that has not begun is dropped, workers stop at the
+next sample (a process that does not is killed), and the writer is aborted, so nothing is left behind. Ctrl-C and a
+worker that was killed end the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import threading
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import WriteError
+from penstock.formats.processes import open_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.formats.writing import Job
+    from penstock.types import EncodedChunk
+
+__all__ = ["Pending", "Work", "open_pool"]
+
+
+_GRACE_S = 2.0
+
+
+class Pending(Protocol):
+    """A job under way."""
+
+    def result(self) -> EncodedChunk:
+        """Wait for the job; raises what the job raised."""
+        ...
+
+
+class _StopFlag:
+    """Set once, seen by all threads and by forked processes: it lives in shared memory."""
+
+    def __init__(self) -> None:
+        self._byte = mmap.mmap(-1, 1)
+
+    def set(self) -> None:
+        self._byte[0] = 1
+
+    def is_set(self) -> bool:
+        return self._byte[0] != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Fetches and encodes one job."""
+
+    encoder: Any
+    dataset: Any
+    stop: _StopFlag = field(default_factory=_StopFlag)
+
+    def __call__(self, job: Job) -> EncodedChunk:
+        """Encode the job's samples."""
+        chunk: EncodedChunk = self.encoder(self._samples(job), first_index=job.first_index)
+        return chunk
+
+    def _samples(self, job: Job) -> Iterator[Any]:
+        # One at a time: a sample may be a hundred times larger before it is encoded.
+        for k, source in enumerate(job.sources):
+            if self.stop.is_set():
+                raise CancelledError
+            yield self._fetch(source, job.first_index + k) if job.samples is None else job.samples[k]
+
+    def _fetch(self, source: int, index: int) -> Any:
+        try:
+            return self.dataset[source]
+        except Exception as error:
+            place = f"sample {index}" if index == source else f"sample {index} (index {source} of the source)"
+            problem = f"{place} could not be fetched: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index, source=source) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    chunk: EncodedChunk
+
+    def result(self) -> EncodedChunk:
+        return self.chunk
+
+
+@contextlib.contextmanager
+def open_pool(workers: int, kind: str, work: Work) -> Iterator[Callable[[Job], Pending]]:
+    """Give a function that starts a job; leaving the block ends all workers."""
+    if workers <= 1 and kind == "thread":
+        yield lambda job: _Done(work(job))
+        return
+    with contextlib.ExitStack() as stack:
+        run: Callable[[Job], EncodedChunk] = work
+        killer = None
+        if kind == "process":  # forked before the first thread starts; each thread then waits for one process
+            processes = stack.enter_context(open_processes(max(1, workers), work))
+            run = processes.call
+            killer = threading.Timer(_GRACE_S, processes.kill)
+        pool = ThreadPoolExecutor(max(1, workers), thread_name_prefix="penstock-write")
+        stack.callback(_shut_down, pool, work, killer)
+        yield lambda job: pool.submit(run, job)
+
+
+def _shut_down(pool: Executor, work: Work, killer: threading.Timer | None) -> None:
+    # Workers stop at their next sample; a process that is still busy with one sample after a while is killed.
+    work.stop.set()
+    if killer is not None:
+        killer.daemon = True
+        killer.start()
+    try:
+        pool.shutdown(wait=True, cancel_futures=True)
+    finally:
+        if killer is not None:
+            killer.cancel()
+            killer.join()
