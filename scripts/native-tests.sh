@@ -12,7 +12,7 @@ export PATH="$bin:$PATH"
 build() { # build NAME SANITIZERS [CMAKE-OPTION...]
   local name=$1 sanitizers=$2
   shift 2
-  cmake -S . -B "build/$name" -G Ninja -Wno-dev -DPENSTOCK_WERROR=ON -DPENSTOCK_SANITIZE="$sanitizers" "$@" >/dev/null
+  cmake -S . -B "build/$name" -G Ninja -DPENSTOCK_WERROR=ON -DPENSTOCK_SANITIZE="$sanitizers" "$@" >/dev/null
   cmake --build "build/$name" -j "$jobs" | tail -n 1
 }
 

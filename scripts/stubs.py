@@ -15,18 +15,10 @@ import penstock._native._core as core
 STUB = Path(__file__).parents[1] / "src" / "penstock" / "_native" / "_core.pyi"
 
 
-def add_attributes(text: str) -> str:
-    """Attributes that are set on exceptions as they are raised are invisible to the generator."""
-    head, found, tail = text.partition("class NativeError(ValueError):")
-    docstring_end = tail.index('"""', tail.index('"""') + 3) + 4
-    attributes = "\n    code: str\n    offset: int\n    detail: str\n"
-    return head + found + tail[:docstring_end] + attributes + tail[docstring_end:]
-
-
 def main() -> int:
     generator = StubGen(core, quiet=True)
     generator.put(core)
-    text = add_attributes(generator.get())
+    text = generator.get()
     if "--check" not in sys.argv[1:]:
         STUB.write_text(text)
         return 0

@@ -24,7 +24,7 @@ def main() -> None:
     names = list(reader.field_names)
     found = read_payloads(reader, names, type_ids)
     # Numbers and arrays through the loader itself, which also tries the page arithmetic of both caches.
-    simple = [n for n, t in zip(names, type_ids) if t not in (IMAGE, *VARIABLE)]
+    simple = [n for n, t in zip(names, type_ids, strict=True) if t not in (IMAGE, *VARIABLE)]
     loader = Loader(
         path,
         batch_size=4,
@@ -36,7 +36,7 @@ def main() -> None:
     )
     position = 0
     for batch in loader:
-        for name, column in zip(simple, batch):
+        for name, column in zip(simple, batch, strict=True):
             for k, value in enumerate(column.numpy()):
                 found[f"{name}/{position + k}"] = value.copy()
         position += len(batch[0])
@@ -50,7 +50,7 @@ def read_payloads(reader: Reader, names: list, type_ids: list) -> dict:
     found = {}
     with manager.schedule_epoch(np.array([[0]])) as context:
         read = manager.compile_reader()
-        for j, (name, type_id) in enumerate(zip(names, type_ids)):
+        for j, (name, type_id) in enumerate(zip(names, type_ids, strict=True)):
             column = reader.metadata[f"f{j}"]
             for i in range(int(reader.num_samples)):
                 if type_id in VARIABLE:

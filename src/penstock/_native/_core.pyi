@@ -7,6 +7,7 @@ import numpy
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+
 DEBUG: bool = False
 
 class NativeError(ValueError):
@@ -14,26 +15,21 @@ class NativeError(ValueError):
     Failure of a native call: code (a short name), offset (byte or row, -1 if none), detail.
     """
 
-    code: str
-    offset: int
-    detail: str
+    code: str = ''
+
+    offset: int = -1
+
+    detail: str = ''
 
 def crc32c(data: Buffer, initial: int = 0) -> int:
     """
     CRC-32C of a buffer, continuing from the checksum of what came before it.
     """
 
-def crc32c_spans(
-    base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+def crc32c_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each (offset, size) span of base."""
 
-def crc32c_rows(
-    rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    holes: Sequence[tuple[int, int]],
-) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """
     CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.
     """
@@ -41,24 +37,12 @@ def crc32c_rows(
 def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each buffer."""
 
-def gather(
-    base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu")] | None = None,
-) -> list[bytes]:
+def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
     Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.
     """
 
-def gather_into(
-    base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
-    out_offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu")] | None = None,
-) -> None:
+def gather_into(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], out_offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
     """
     Copy each (offset, size) span of base into out, with its CRC-32C if wanted.
     """
@@ -68,74 +52,57 @@ class JpegInfo:
 
     @property
     def width(self) -> int: ...
+
     @property
     def height(self) -> int: ...
+
     @property
     def components(self) -> int: ...
+
     @property
     def precision(self) -> int: ...
+
     @property
     def color_space(self) -> str: ...
+
     @property
     def progressive(self) -> bool: ...
+
     @property
     def arithmetic(self) -> bool: ...
 
 def jpeg_info(data: Buffer) -> JpegInfo:
     """Read the header of a JPEG."""
 
-def decode_jpeg(
-    data: Buffer,
-    out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order="C", device="cpu")],
-    fast_dct: bool = False,
-) -> None:
+def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')], fast_dct: bool = False) -> None:
     """Decode a JPEG to RGB pixels of exactly the size of out."""
 
-def encode_jpeg(
-    pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order="C", device="cpu", writable=False)],
-    quality: int,
-) -> bytes:
+def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], quality: int) -> bytes:
     """Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100."""
 
-def resize_area(
-    pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order="C", device="cpu", writable=False)],
-    out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order="C", device="cpu")],
-) -> None:
+def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
     """Shrink RGB pixels to the size of out by area averaging."""
 
 class AllocationTable:
     """The allocation table of a .beton file."""
 
-    def __init__(
-        self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)]
-    ) -> None:
+    def __init__(self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """View the raw bytes of a table."""
 
     def __len__(self) -> int:
         """Number of rows."""
 
-    def sizes(
-        self,
-        pointers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        guesses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    ) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    def sizes(self, pointers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], guesses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """
         Size of the allocation at each pointer, 2**64 - 1 where none is; guesses are rows to try first.
         """
 
-    def check(
-        self, data_start: int, data_end: int, page_size: int, num_samples: int, limit: int = 100
-    ) -> list[tuple[int, str, int]]:
+    def check(self, data_start: int, data_end: int, page_size: int, num_samples: int, limit: int = 100) -> list[tuple[int, str, int]]:
         """
         Problems of the table as (row, kind, other row or -1), at most limit of them.
         """
 
-def place(
-    sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    cursor: int,
-    page_size: int,
-    data_start: int,
-) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
+def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cursor: int, page_size: int, data_start: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
     """
     Assign file offsets to samples, each on one page; returns them and the next cursor.
     """
