@@ -54,7 +54,8 @@ void bind_jpeg(nb::module_& module) {
       .def_prop_ro("color_space",
                    [](const JpegInfo& info) { return color_space_name(info.color_space); })
       .def_ro("progressive", &JpegInfo::is_progressive)
-      .def_ro("arithmetic", &JpegInfo::is_arithmetic);
+      .def_ro("arithmetic", &JpegInfo::is_arithmetic)
+      .def_ro("lossless", &JpegInfo::is_lossless);
   module.def("jpeg_info", jpeg_info, nb::arg("data"), "Read the header of a JPEG.");
   module.def("decode_jpeg", decode_into, nb::arg("data"), nb::arg("out").noconvert(),
              nb::arg("fast_dct") = false,

@@ -71,6 +71,9 @@ class JpegInfo:
     @property
     def arithmetic(self) -> bool: ...
 
+    @property
+    def lossless(self) -> bool: ...
+
 def jpeg_info(data: Buffer) -> JpegInfo:
     """Read the header of a JPEG."""
 

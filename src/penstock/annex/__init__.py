@@ -1,6 +1,6 @@
 """Extra sections beside the samples: checksums, names, classes, schema, metadata."""
 
-from penstock.annex.container import Annex, write_annex
+from penstock.annex.container import REPAIR, TRAILER_SIZE, Annex, write_annex
 from penstock.annex.sections import (
     CHECKSUMS,
     CLASSES,
@@ -22,7 +22,9 @@ __all__ = [
     "CLASSES",
     "METADATA",
     "NAMES",
+    "REPAIR",
     "SCHEMA",
+    "TRAILER_SIZE",
     "Annex",
     "Names",
     "checksums_section",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.types import Buffer
 
-__all__ = ["TRAILER_SIZE", "Annex", "write_annex"]
+__all__ = ["REPAIR", "TRAILER_SIZE", "Annex", "write_annex"]
 
 MAGIC = b"PSTANNEX"
 VERSION = 1
@@ -42,7 +42,7 @@ _TRAILER = struct.Struct("<8sHHIQQQII12sI")
 _ROW = struct.Struct("<16sQQII")
 TRAILER_SIZE = _TRAILER.size
 _MAX_SECTIONS = 1024
-_FIX = (
+REPAIR = (
     "Restore the file from a copy; or open it without its annex (annex=False); or make a new annex with: "
     "penstock index --fresh (and --embed, if it stands inside the file)."
 )
@@ -90,7 +90,7 @@ class Annex:
             return None
 
         def fail(problem: str, offset: int = at) -> AnnexError:
-            return AnnexError(path, offset=offset, problem=problem, fix=_FIX)
+            return AnnexError(path, offset=offset, problem=problem, fix=REPAIR)
 
         trailer = mapped[at:end]
         (_, version, _, section_count, size, samples, bound_size, fingerprint, directory_sum, _, checksum) = (
@@ -149,7 +149,7 @@ class Annex:
     def fail(self, section: str, problem: str) -> AnnexError:
         """Make the error for a section that is wrong."""
         offset = self._start + self._rows[section].offset
-        return AnnexError(self.path, offset=offset, problem=f"annex section {section!r} {problem}", fix=_FIX)
+        return AnnexError(self.path, offset=offset, problem=f"annex section {section!r} {problem}", fix=REPAIR)
 
 
 def write_annex(

@@ -83,7 +83,10 @@ def index(
             sections[NAMES] = names_section(lengths, [b"".join(encoded)])
         classes = checked_class_names(class_names, dataset.schema) or dataset.class_names
         about = metadata if metadata is not None else dataset.metadata
-        sections |= {name: json_section(value) for name, value in ((CLASSES, classes), (METADATA, about)) if value}
+        if classes:
+            sections[CLASSES] = json_section(classes)
+        if about is not None:
+            sections[METADATA] = json_section(about)
         return _embed(dataset, sections) if embed else _put_beside(dataset, sections)
 
 
@@ -114,32 +117,28 @@ def _checksums(dataset: BetonDataset, progress: Progress | None) -> Iterator[Buf
         yield table.reshape(-1).view(np.uint8)
 
 
-def _frame(dataset: BetonDataset) -> tuple[npt.NDArray[np.uint8], ...]:
-    layout, mapped = dataset.layout, dataset.mapped
-    return (
-        mapped[: layout.metadata_start],
-        mapped[layout.metadata_start : layout.metadata_end],
-        mapped[layout.alloc_table_ptr :],
-    )
+def _frame(dataset: BetonDataset) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    return dataset.mapped[: dataset.layout.metadata_start], dataset.mapped[dataset.layout.alloc_table_ptr :]
 
 
 def _put_beside(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
     if dataset.has_embedded_annex:
         raise ValueError(f"{dataset.path} has an annex inside; replace it with embed=True (--embed)")
     target = side_path(dataset.path)
+    frame, table = _frame(dataset)
     with AtomicFile(target) as file:
         write_annex(
             file.write,
             sections,
             num_samples=len(dataset),
             dataset_size=lambda _: len(dataset.mapped),
-            dataset_fingerprint=lambda _: fingerprint(*_frame(dataset)),
+            dataset_fingerprint=lambda _: fingerprint(frame, table),
         )
     return target
 
 
 def _embed(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
-    frame, metadata, table = _frame(dataset)
+    frame, table = _frame(dataset)
     data_end = dataset.data_end
 
     def new_frame(annex_size: int) -> bytes:
@@ -153,7 +152,7 @@ def _embed(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> s
             sections,
             num_samples=len(dataset),
             dataset_size=lambda annex_size: data_end + annex_size + len(table),
-            dataset_fingerprint=lambda annex_size: fingerprint(new_frame(annex_size), metadata, table),
+            dataset_fingerprint=lambda annex_size: fingerprint(new_frame(annex_size), table),
         )
         file.write_at(0, new_frame(size))
         file.write([table])

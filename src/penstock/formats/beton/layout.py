@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from penstock.types import Buffer
 
 __all__ = [
     "DEFAULT_PAGE_SIZE",
@@ -91,6 +90,11 @@ class Layout:
         """The columns whose values have a payload, in slot order."""
         return tuple(c for c in self.columns if c.slot is not None)
 
+    @property
+    def usual_table_ptr(self) -> int:
+        """A place where the allocation table may begin when nothing stands between it and the last page."""
+        return align(self.alloc_table_ptr, self.page_size) if self.payload_columns else self.metadata_end
+
     def pointer_holes(self) -> list[tuple[int, int]]:
         """(offset, size) of every pointer inside a record; checksums take them as zero."""
         members = self.record.fields
@@ -103,10 +107,9 @@ class Layout:
         return b"".join([head, *parts])
 
 
-def fingerprint(frame: Buffer, metadata: npt.NDArray[np.uint8], table: npt.NDArray[np.uint8]) -> int:
-    """What ties an annex to a file: a checksum of header and descriptors and of a little metadata and table."""
-    checksum = crc32c(metadata[:FINGERPRINT_BYTES], crc32c(frame))
-    return crc32c(table[max(0, len(table) - FINGERPRINT_BYTES) :], checksum)
+def fingerprint(frame: Buffer, table: npt.NDArray[np.uint8]) -> int:
+    """What ties an annex to a file: a checksum of header, descriptors and the end of the allocation table."""
+    return crc32c(table[max(0, len(table) - FINGERPRINT_BYTES) :], crc32c(frame))
 
 
 def columns_for(fields: Mapping[str, Field]) -> tuple[Column, ...]:

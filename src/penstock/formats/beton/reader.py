@@ -19,7 +19,9 @@ from penstock import _native
 from penstock.annex import (
     CLASSES,
     METADATA,
+    REPAIR,
     SCHEMA,
+    TRAILER_SIZE,
     Annex,
     Names,
     read_checksums,
@@ -109,17 +111,19 @@ class BetonDataset(BaseDataset):
     def _find_annex(self) -> Annex | None:
         assert self._mapped is not None
         layout, mapped = self.layout, self._mapped
-        mark = fingerprint(
-            mapped[: layout.metadata_start],
-            mapped[layout.metadata_start : layout.metadata_end],
-            mapped[layout.alloc_table_ptr :],
-        )
         facts = {
             "num_samples": layout.num_samples,
             "dataset_size": len(mapped),
-            "dataset_fingerprint": mark,
+            "dataset_fingerprint": fingerprint(mapped[: layout.metadata_start], mapped[layout.alloc_table_ptr :]),
         }
         annex = Annex.find(self._path, mapped, first=layout.metadata_end, end=layout.alloc_table_ptr, **facts)
+        if annex is None and layout.alloc_table_ptr != layout.usual_table_ptr:
+            raise AnnexError(
+                self._path,
+                offset=layout.alloc_table_ptr - TRAILER_SIZE,
+                problem="what stands between the last page and the allocation table is not an annex",
+                fix=REPAIR,
+            )
         if annex is None and os.path.exists(side := side_path(self._path)):
             beside = map_file(side)
             annex = Annex.find(side, beside, first=0, end=len(beside), **facts)

@@ -191,9 +191,9 @@ class BetonWriter:
         self._record = record_dtype(self._columns)
         self._slots = sum(c.slot is not None for c in self._columns)
         self._has_annex = annex
-        extras = {CLASSES: checked_class_names(class_names, fields), METADATA: metadata}
+        extras = {CLASSES: checked_class_names(class_names, fields) or None, METADATA: metadata}
         # Encoded now: what JSON cannot hold is told before anything is written.
-        self._extras = {name: list(json_section(value)) for name, value in extras.items() if value}
+        self._extras = {name: list(json_section(value)) for name, value in extras.items() if value is not None}
         if not annex and self._extras:
             raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
         self.encoder = ChunkEncoder(self._columns)
@@ -397,21 +397,15 @@ class BetonWriter:
         sections |= self._extras
         table_size = ROW_SIZE * self._slots * self._count
 
-        def mark(annex_size: int) -> int:
-            frame = with_table_at(layout, data_end + annex_size).pack()
-            return fingerprint(frame, self._first_metadata(layout), self._last_rows(base))
-
         write_annex(
             self._file.write,
             sections,
             num_samples=self._count,
             dataset_size=lambda annex_size: data_end + annex_size + table_size,
-            dataset_fingerprint=mark,
+            dataset_fingerprint=lambda annex_size: fingerprint(
+                with_table_at(layout, data_end + annex_size).pack(), self._last_rows(base)
+            ),
         )
-
-    def _first_metadata(self, layout: Layout) -> npt.NDArray[np.uint8]:
-        size = min(layout.metadata_end - layout.metadata_start, FINGERPRINT_BYTES)
-        return np.frombuffer(self._file.read_at(layout.metadata_start, size), np.uint8)
 
     def _last_rows(self, base: int) -> npt.NDArray[np.uint8]:
         total = self._count * self._slots
