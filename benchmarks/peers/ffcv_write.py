@@ -1,6 +1,6 @@
-"""FFCV's side of write_photos: writes a folder of JPEG files with its DatasetWriter, one worker.
+"""FFCV's side of write_photos: writes a folder of JPEG files with its DatasetWriter.
 
-usage: PYTHON-WITH-FFCV ffcv_write.py FOLDER OUT.beton MAX_RESOLUTION
+usage: PYTHON-WITH-FFCV ffcv_write.py FOLDER OUT.beton MAX_RESOLUTION WORKERS
 Prints one JSON line; imports and process start are not counted.
 """
 
@@ -34,7 +34,7 @@ def main() -> None:
     folder, out, max_resolution = sys.argv[1], sys.argv[2], int(sys.argv[3])
     files = sorted(f for f in glob.glob(os.path.join(folder, "*")) if f.lower().endswith((".jpg", ".jpeg")))
     fields = {"image": RGBImageField("jpg", max_resolution=max_resolution), "label": IntField()}
-    writer = DatasetWriter(out, fields, num_workers=1)
+    writer = DatasetWriter(out, fields, num_workers=int(sys.argv[4]))
     start_s = time.perf_counter()
     writer.from_indexed_dataset(Photographs(files), chunksize=20)
     print(json.dumps({"seconds": time.perf_counter() - start_s, "images": len(files)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from benchmarks.harness import FFCV_PYTHON, one_core, photographs, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, photographs, ratio, row, run_peer
 
-QUESTION = "How fast are photographs written, per core, beside FFCV?"
+QUESTION = "How fast are photographs written beside FFCV, with the same number of workers on the same cores?"
 ROUNDS, MAX_SIDE = 3, 500
 
 
@@ -42,25 +43,26 @@ def run() -> list[dict[str, Any]]:
     }
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     ffcv: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, one_core():
+    workers = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
         for _ in range(ROUNDS + 1):  # peers take turns; the first round warms up
             for name, (source, max_side) in cases.items():
-                seconds[name].append(write_once(Path(folder) / "x.beton", source, max_side))
+                seconds[name].append(write_once(Path(folder) / "x.beton", source, max_side, workers))
             if FFCV_PYTHON:
-                out = run_peer("ffcv_write.py", str(files[0].parent), str(Path(folder) / "y.beton"), str(MAX_SIDE))
+                out = run_peer("ffcv_write.py", str(files[0].parent), f"{folder}/y.beton", str(MAX_SIDE), str(workers))
                 ffcv.append(json.loads(out.splitlines()[-1])["seconds"])
     rows = [row(name, times[1:], samples=len(files), unit="images") for name, times in seconds.items()]
     if ffcv:
         rows.append(row("FFCV's DatasetWriter, Pillow arrays", ffcv[1:], samples=len(files), unit="images"))
         for r in rows[:2]:
-            rows.append(ratio(f"{r['what']} / FFCV", r["samples_per_s"] / rows[2]["samples_per_s"], "FFCV, one core"))
+            rows.append(ratio(f"{r['what']} / FFCV", r["samples_per_s"] / rows[2]["samples_per_s"], "FFCV"))
     for r in rows:
         r["headline"] = "ratio" in r
     return rows
 
 
-def write_once(path: Path, source: Any, max_side: int) -> float:
+def write_once(path: Path, source: Any, max_side: int, workers: int) -> float:
     fields = {"image": ps.Image(mode="jpg", max_side=max_side), "label": ps.Int()}
     start_s = time.perf_counter()
-    ps.write(path, source, fields=fields, workers=1, worker_kind="thread")
+    ps.write(path, source, fields=fields, workers=workers)
     return time.perf_counter() - start_s

@@ -11,13 +11,8 @@ namespace penstock::bindings {
 namespace {
 
 JpegInfo jpeg_info(const Buffer& data) {
-  const ByteSpan bytes = data.bytes();
-  Result<JpegInfo> info = Status();
-  {
-    nb::gil_scoped_release unlocked;
-    info = read_jpeg_info(bytes);
-  }
-  return value_or_throw(std::move(info));
+  // A microsecond: handing the GIL to another thread and asking for it again would take longer.
+  return value_or_throw(read_jpeg_info(data.bytes()));
 }
 
 void decode_into(const Buffer& data, const MutableImage& out, bool fast_dct) {

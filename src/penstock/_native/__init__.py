@@ -22,6 +22,7 @@ from penstock._native._core import (
     resize_area,
     set_simd_level,
     simd_level,
+    store_jpegs,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "resize_area",
     "set_simd_level",
     "simd_level",
+    "store_jpegs",
 ]
 
 if DEBUG:

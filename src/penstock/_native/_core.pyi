@@ -1,6 +1,7 @@
 """Native core of penstock."""
 
 from collections.abc import Sequence
+import os
 from typing import Annotated
 
 import numpy
@@ -108,6 +109,11 @@ class AllocationTable:
 def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cursor: int, page_size: int, data_start: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
     """
     Assign file offsets to samples, each on one page; returns them and the next cursor.
+    """
+
+def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, quality: int, jpg_above: NDArray[numpy.uint64]) -> list[tuple[bool, int, int, bytes] | None]:
+    """
+    Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
     """
 
 def simd_level() -> str:

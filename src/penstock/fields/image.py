@@ -17,6 +17,8 @@ from penstock.errors import ImageError
 from penstock.types import Encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.types import Facts
 
 __all__ = ["JPG", "RAW", "Image"]
@@ -24,6 +26,7 @@ __all__ = ["JPG", "RAW", "Image"]
 JPG = 0
 RAW = 1
 _MAX_SIDE = 65_535
+_NEVER = 2**64 - 1
 _STORABLE_COLOR_SPACES = ("grayscale", "ycbcr", "rgb")
 
 
@@ -82,6 +85,15 @@ class Image:
             return self._encode_jpeg_file(data, index)
         return self._encode_pixels(self._pixels(value, data), index)
 
+    def encode_files(self, values: Sequence[Any], indices: Sequence[int]) -> list[Encoded | None]:
+        """Store many image files, given as bytes or paths, by one native call with the GIL released.
+
+        None stands for what this fast way cannot do (not a JPEG, CMYK, broken, no such file): ``encode`` those.
+        """
+        jpg_above = np.fromiter(map(self._jpg_above, indices), np.uint64, len(indices))
+        stored = _native.store_jpegs(list(values), self.max_side or 0, self.quality, jpg_above)
+        return [None if s is None else Encoded((JPG if s[0] else RAW, s[1], s[2]), s[3]) for s in stored]
+
     def _pixels(self, value: Any, data: bytes | None) -> npt.NDArray[np.uint8]:
         if data is not None:
             return image_codec.decode(data, background=self.background)
@@ -135,11 +147,15 @@ class Image:
         return max(1, int(ratio * width)), max(1, int(ratio * height))
 
     def _wants_jpg(self, raw_size_bytes: int, index: int) -> bool:
+        return raw_size_bytes > self._jpg_above(index)
+
+    def _jpg_above(self, index: int) -> int:
+        """The raw size in bytes above which this sample is stored as JPEG."""
         if self.mode == "smart":
-            return self.smart_threshold is not None and raw_size_bytes > self.smart_threshold
+            return _NEVER if self.smart_threshold is None else self.smart_threshold
         if self.mode == "proportion":
-            return _uniform(index) < self.compress_probability
-        return self.mode == "jpg"
+            return 0 if _uniform(index) < self.compress_probability else _NEVER
+        return 0 if self.mode == "jpg" else _NEVER
 
     def decode(self, facts: Facts, payload: memoryview) -> npt.NDArray[np.uint8]:
         """Give RGB pixels that own their memory."""

@@ -141,11 +141,15 @@ class FolderDataset(BaseDataset):
 
 
 def _find_pictures(folder: str) -> list[str]:
+    """Paths of all pictures, relative to the folder and sorted; hidden files and folders do not count."""
     found: list[str] = []
     for directory, subdirectories, files in os.walk(folder, followlinks=True):
         subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
-        pictures = [n for n in files if os.path.splitext(n)[1].lower() in SUFFIXES and not n.startswith(".")]
-        found += [os.path.relpath(os.path.join(directory, name), folder) for name in pictures]
+        prefix = "" if directory == folder else os.path.relpath(directory, folder) + os.sep
+        for name in files:
+            stem, dot, ending = name.rpartition(".")
+            if stem and dot + ending.lower() in SUFFIXES and not name.startswith("."):
+                found.append(prefix + name)
     return sorted(found)
 
 

@@ -227,6 +227,38 @@ def test_a_jpeg_that_could_not_be_read_back_is_refused() -> None:
         Image().encode(patch_jpeg_frame(JPEGS["rgb"], width=40_000, height=40_000), 0)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        Image(),
+        Image(max_side=17, quality=70),
+        Image(mode="raw"),
+        Image(mode="raw", max_side=17),
+        Image(mode="smart", smart_threshold=1000, max_side=25),
+        Image(mode="smart"),
+        Image(mode="proportion", compress_probability=0.5),
+    ],
+)
+def test_many_files_at_once_are_stored_as_one_by_one(field: Image, tmp_path: Path) -> None:
+    files = [jpeg.encode(picture(seed, 12 + seed, 40 - seed)) for seed in range(20)]
+    for seed in range(0, 20, 2):  # every second one as a path
+        (tmp_path / f"{seed}.jpg").write_bytes(files[seed])
+    values = [tmp_path / f"{i}.jpg" if i % 2 == 0 else files[i] for i in range(20)]
+    indices = range(1000, 1020)
+    together = field.encode_files(values, indices)
+    assert together == [field.encode(value, index) for value, index in zip(values, indices, strict=True)]
+
+
+def test_what_the_fast_way_cannot_do_is_left_over(tmp_path: Path) -> None:
+    good = jpeg.encode(PIXELS)
+    cmyk = image_file(Pillow.fromarray(PIXELS).convert("CMYK"), "JPEG")
+    values = [good, good[:-40], cmyk, b"no picture", str(tmp_path / "missing.jpg"), tmp_path, b""]
+    stored = Image().encode_files(values, range(len(values)))
+    assert [encoded is None for encoded in stored] == [False, True, True, True, True, True, True]
+    assert stored[0] is not None
+    assert stored[0].payload is good
+
+
 # -- sizes --------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from penstock.types import Buffer
+
 
 __all__ = [
     "DEFAULT_PAGE_SIZE",

@@ -30,7 +30,7 @@ from penstock.annex import (
     write_annex,
 )
 from penstock.errors import ClosedError, SampleTooLargeError, WriteError
-from penstock.fields import to_spec
+from penstock.fields import Image, to_spec
 from penstock.formats.beton.columns import record_dtype
 from penstock.formats.beton.layout import (
     DEFAULT_PAGE_SIZE,
@@ -45,6 +45,7 @@ from penstock.formats.beton.layout import (
     with_table_at,
 )
 from penstock.storage import AtomicFile
+from penstock.types import Encoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,13 +53,14 @@ if TYPE_CHECKING:
 
     from penstock.errors import PathLike
     from penstock.formats.beton.columns import Column
-    from penstock.types import Buffer, Encoded, Field
+    from penstock.types import Buffer, Field
 
 __all__ = ["BetonWriter", "ChunkEncoder", "EncodedChunk", "checked_class_names", "encode_name"]
 
 _SPOOL_BYTES = 32 << 20
 _COPY_BYTES = 4 << 20
 _CHUNK_SAMPLES = 256
+_LATER = Encoded((), None)
 _CHUNK_BYTES = 4 << 20
 
 
@@ -88,24 +90,49 @@ class ChunkEncoder:
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
         """Encode samples that will stand from ``first_index`` on.
 
+        Image files, given as bytes or paths, are kept back and then stored together by one native call.
+
         Raises:
             WriteError: a sample does not fit the fields; the cause is attached.
         """
-        return self.join([self.encode(sample, first_index + i) for i, sample in enumerate(samples)])
+        rows: list[list[Encoded]] = []
+        files: dict[int, list[tuple[int, Any]]] = {}
+        for i, sample in enumerate(samples):
+            row = []
+            for j, (column, value) in enumerate(self._values(sample, first_index + i)):
+                if isinstance(column.field, Image) and isinstance(value, bytes | str | os.PathLike):
+                    files.setdefault(j, []).append((i, value))
+                    row.append(_LATER)
+                else:
+                    row.append(self._encode_value(column, value, first_index + i))
+            rows.append(row)
+        for j, sources in files.items():
+            self._store_files(j, sources, rows, first_index)
+        return self.join(rows)
+
+    def _store_files(self, j: int, sources: list[tuple[int, Any]], rows: list[list[Encoded]], first_index: int) -> None:
+        column = self.columns[j]
+        assert isinstance(column.field, Image)
+        indices = [first_index + i for i, _ in sources]
+        stored = column.field.encode_files([value for _, value in sources], indices)
+        for (i, value), encoded in zip(sources, stored, strict=True):
+            rows[i][j] = encoded or self._encode_value(column, value, first_index + i)
 
     def encode(self, sample: Any, index: int) -> list[Encoded]:
         """Encode one sample, field by field."""
-        values = _values_in_order(sample, [c.name for c in self.columns], index)
-        encoded = []
-        for column, value in zip(self.columns, values, strict=True):
-            try:
-                encoded.append(column.field.encode(value, index))
-            except Exception as error:
-                is_path = column.field.kind == "image" and isinstance(value, str | os.PathLike)
-                source = f" ({os.fspath(value)})" if is_path else ""
-                problem = f"sample {index}, field {column.name!r}{source}: {type(error).__name__}: {error}"
-                raise WriteError(problem, sample=index) from error
-        return encoded
+        return [self._encode_value(column, value, index) for column, value in self._values(sample, index)]
+
+    def _values(self, sample: Any, index: int) -> Iterator[tuple[Column, Any]]:
+        return zip(self.columns, _values_in_order(sample, [c.name for c in self.columns], index), strict=True)
+
+    def _encode_value(self, column: Column, value: Any, index: int) -> Encoded:
+        try:
+            return column.field.encode(value, index)
+        except Exception as error:
+            is_path = column.field.kind == "image" and isinstance(value, str | os.PathLike)
+            source = f" ({os.fspath(value)})" if is_path else ""
+            problem = f"sample {index}, field {column.name!r}{source}: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index) from error
 
     def join(self, rows: list[list[Encoded]]) -> EncodedChunk:
         """Make one chunk of encoded samples."""
