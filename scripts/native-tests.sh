@@ -13,7 +13,7 @@ build() { # build NAME SANITIZERS [CMAKE-OPTION...]
   local name=$1 sanitizers=$2
   shift 2
   cmake -S . -B "build/$name" -G Ninja -DPENSTOCK_WERROR=ON -DPENSTOCK_SANITIZE="$sanitizers" "$@" >/dev/null
-  cmake --build "build/$name" -j "$jobs" | tail -n 1
+  cmake --build "build/$name" -j "$jobs" >"build/$name.log" || { cat "build/$name.log"; exit 1; }
 }
 
 for flavour in plain: asan:address,undefined tsan:thread; do

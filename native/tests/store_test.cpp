@@ -97,7 +97,9 @@ TEST(Store, NoTruncationPassesUnnoticed) {
     Bytes cut(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(size));
     const Result<StoredImage> stored = store(cut, {}, kAlwaysJpeg);
     // Bytes cut off behind the last coded block are no loss: then all pixels are still there.
-    if (stored.is_ok()) EXPECT_EQ(decoded(cut, {40, 24}), decoded(jpeg, {40, 24}));
+    if (stored.is_ok()) {
+      EXPECT_EQ(decoded(cut, {40, 24}), decoded(jpeg, {40, 24}));
+    }
   }
 }
 

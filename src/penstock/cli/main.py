@@ -37,7 +37,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
         import penstock
 
-        parser.exit(0, f"penstock {penstock.__version__}\n")
+        print(f"penstock {penstock.__version__}")
+        parser.exit(0)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock.cli.common import add_json, add_progress, add_workers, print_json, progress_bar
+from penstock.errors import FormatError
 from penstock.progress import format_bytes
+from penstock.types import Problem, Report
 
 if TYPE_CHECKING:
     import argparse
-
-    from penstock.types import Report
 
 NAME = "verify"
 HELP = "check every sample"
@@ -38,13 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
-    with progress_bar("verifying", args) as bar:
-        report = penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+    try:
+        with progress_bar("verifying", args) as bar:
+            report = penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+    except FormatError as error:  # so damaged that it does not open: that is an answer, too
+        report = _unreadable(args.path, error)
     if args.json:
         print_json(asdict(report) | {"ok": report.ok, "bad_samples": report.bad_samples})
     else:
         _print_report(report, args)
     return 0 if report.ok else 1
+
+
+def _unreadable(path: str, error: FormatError) -> Report:
+    problem = Problem(sample=None, field=None, message=str(error).removeprefix(f"{path}: "))
+    nothing = {"samples_checked": 0, "checksums_checked": 0, "images_decoded": 0, "size_bytes": 0}
+    return Report(path=path, problems=(problem,), **nothing)
 
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:
