@@ -26,9 +26,9 @@ def run() -> list[dict[str, Any]]:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
     rows = [
-        row("python -c pass", timed(start("pass"))),
-        row("python -c 'import numpy'", timed(start("import numpy"))),
-        row("python -c 'import penstock'", timed(start("import penstock"))),
+        row("start Python", timed(start("pass"))),
+        row("start Python and import numpy", timed(start("import numpy"))),
+        row("start Python and import penstock", timed(start("import penstock"))),
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.beton"

@@ -38,8 +38,8 @@ def run() -> list[dict[str, Any]]:
     files = photographs()
     by_path = [(str(path), i) for i, path in enumerate(files)]
     cases: dict[str, Any] = {
-        "penstock, given paths (small JPEG kept as they are)": (by_path, MAX_SIDE),
-        "penstock, given Pillow arrays (everything encoded anew)": (PillowPhotographs(files), MAX_SIDE),
+        "writing photographs given as paths (JPEG files that fit are kept)": (by_path, MAX_SIDE),
+        "writing photographs given as Pillow arrays (all encoded anew)": (PillowPhotographs(files), MAX_SIDE),
     }
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     ffcv: list[float] = []
@@ -55,7 +55,8 @@ def run() -> list[dict[str, Any]]:
     if ffcv:
         rows.append(row("FFCV's DatasetWriter, Pillow arrays", ffcv[1:], samples=len(files), unit="images"))
         for r in rows[:2]:
-            rows.append(ratio(f"{r['what']} / FFCV", r["samples_per_s"] / rows[2]["samples_per_s"], "FFCV"))
+            times = r["samples_per_s"] / rows[2]["samples_per_s"]
+            rows.append(ratio(r["what"], times, "the speed of FFCV's writer"))
     for r in rows:
         r["headline"] = "ratio" in r
     return rows
