@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"codecs"}),
     frozenset({"storage"}),
     frozenset({"_native"}),
-    frozenset({"registry", "progress"}),
+    frozenset({"registry", "progress", "counter_random"}),
     frozenset({"types"}),
     frozenset({"errors"}),
 )
