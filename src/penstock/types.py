@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
+    "Batch",
     "Buffer",
     "Dataset",
     "Encoded",
     "EncodedChunk",
     "Facts",
     "Field",
+    "ImageSpans",
     "IndexArray",
     "Indices",
     "Problem",
@@ -70,15 +72,8 @@ class Field(Protocol):
         ...
 
 
-class Sample(Sequence[Any]):
-    """The values of one sample, in field order and by name.
-
-    Example:
-        >>> sample = Sample(("image", "label"), (b"...", 3))
-        >>> image, label = sample
-        >>> sample.label, sample["label"], sample[1], dict(sample)["label"]
-        (3, 3, 3, 3)
-    """
+class _NamedValues(Sequence[Any]):
+    """Values in field order that are also known by name."""
 
     __slots__ = ("_names", "_values")
 
@@ -114,14 +109,36 @@ class Sample(Sequence[Any]):
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={_brief(value)}" for name, value in zip(self._names, self._values, strict=True))
-        return f"Sample({inside})"
+        return f"{type(self).__name__}({inside})"
 
-    def __reduce__(self) -> tuple[type[Sample], tuple[tuple[str, ...], tuple[Any, ...]]]:
-        return Sample, (self._names, self._values)
+    def __reduce__(self) -> tuple[type[_NamedValues], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        return type(self), (self._names, self._values)
 
     def keys(self) -> tuple[str, ...]:
-        """Names of the fields, in order (this also makes ``dict(sample)`` work)."""
+        """Names of the fields, in order (this also makes ``dict()`` work)."""
         return self._names
+
+
+class Sample(_NamedValues):
+    """The values of one sample, in field order and by name.
+
+    Example:
+        >>> sample = Sample(("image", "label"), (b"...", 3))
+        >>> image, label = sample
+        >>> sample.label, sample["label"], sample[1], dict(sample)["label"]
+        (3, 3, 3, 3)
+    """
+
+    __slots__ = ()
+
+
+class Batch(_NamedValues):
+    """The values of many samples: an array for each field, or a list where values have no common shape.
+
+    It unpacks in field order (``images, labels = batch``) and knows the names (``batch.image``, ``batch["image"]``).
+    """
+
+    __slots__ = ()
 
 
 def _brief(value: object) -> str:
@@ -166,6 +183,21 @@ class Report:
     def bad_samples(self) -> tuple[int, ...]:
         """Indices of the samples with a problem, ascending."""
         return tuple(sorted({p.sample for p in self.problems if p.sample is not None}))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageSpans:
+    """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
+
+    ``modes`` is 0 for JPEG and 1 for raw RGB pixels.
+    """
+
+    base: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.uint64]
+    modes: npt.NDArray[np.uint8]
+    widths: npt.NDArray[np.uint32]
+    heights: npt.NDArray[np.uint32]
 
 
 class Progress(Protocol):

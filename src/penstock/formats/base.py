@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from penstock._native import crc32c
+from penstock.codecs import image as image_codec
+from penstock.codecs import jpeg
+from penstock.errors import CorruptSampleError, ImageError
+from penstock.types import ImageSpans
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
@@ -95,6 +101,23 @@ class BaseDataset(ABC):
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
         return self
 
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        return crc32c(repr((len(self), list(self.schema.items()))).encode())
+
+    def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; an array where they have one dtype and shape."""
+        return [sample[field] for sample in self._samples(indices)]
+
+    def image_spans(self, indices: IndexArray, field: str) -> ImageSpans:
+        """The undecoded bytes of pictures, checked for place and size but not decoded."""
+        return join_images(self.path, field, indices, self.read_bytes(indices, field))
+
+    def page_numbers(self) -> IndexArray | None:
+        """Number of the page each sample lies on, or None when the format has no pages."""
+        return None
+
     @abstractmethod
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""
@@ -135,3 +158,30 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+
+
+def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) -> ImageSpans:
+    """Put image files into one region; what is not a JPEG that can become RGB is decoded to raw pixels first."""
+    facts = np.zeros((len(files), 3), np.uint32)
+    parts: list[bytes] = []
+    for position, (i, data) in enumerate(zip(indices.tolist(), files, strict=True)):
+        try:
+            mode, width, height, payload = _as_image(data)
+        except ImageError as error:
+            raise CorruptSampleError(path, sample=i, field=field, problem=str(error)) from error
+        facts[position] = mode, width, height
+        parts.append(payload)
+    sizes = np.fromiter(map(len, parts), np.uint64, len(parts))
+    offsets = np.zeros(len(parts), np.uint64)
+    np.cumsum(sizes[:-1], out=offsets[1:])
+    base = np.frombuffer(b"".join(parts), np.uint8)
+    return ImageSpans(base, offsets, sizes, facts[:, 0].astype(np.uint8), facts[:, 1].copy(), facts[:, 2].copy())
+
+
+def _as_image(data: bytes) -> tuple[int, int, int, bytes]:
+    if jpeg.is_jpeg(data):
+        info = jpeg.read_info(data)
+        if info.precision == 8 and not info.lossless and info.color_space in ("grayscale", "ycbcr", "rgb"):
+            return 0, info.width, info.height, data
+    pixels = image_codec.decode(data)
+    return 1, pixels.shape[1], pixels.shape[0], pixels.tobytes()

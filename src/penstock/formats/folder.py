@@ -6,6 +6,7 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from penstock._native import crc32c
 from penstock.codecs.image import SUFFIXES
 from penstock.errors import CorruptSampleError, FormatError, ImageError
 from penstock.fields import Image, Int
@@ -75,6 +76,11 @@ class FolderDataset(BaseDataset):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the pictures are others."""
+        return crc32c("\0".join(self._keys).encode("utf-8", "surrogateescape"))
 
     def sources(self) -> list[tuple[Any, ...]]:
         """(path,) or (path, label) of each picture: what a writer takes without decoding anything here."""

@@ -7,7 +7,7 @@ descriptor, so it survives fork; pickling stores the path and the options, and u
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,12 @@ from penstock.annex import (
     side_path,
 )
 from penstock.errors import AnnexError, ClosedError, CorruptSampleError, ImageError
-from penstock.fields import JPG, RAW, Text, from_spec
+from penstock.fields import JPG, NDArray, Text, from_spec
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
+from penstock.formats.beton.spans import Spans, image_spans
 from penstock.storage import map_file
-from penstock.types import Sample
+from penstock.types import ImageSpans, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,28 +44,9 @@ if TYPE_CHECKING:
     from penstock.formats.beton.columns import Column
     from penstock.types import Field, IndexArray, Indices, Progress, Report
 
-__all__ = ["BetonDataset", "Spans", "StoredSamples"]
+__all__ = ["BetonDataset", "StoredSamples"]
 
 _RESTORE = "Restore the file from a copy, or leave the sample out."
-_NOT_FOUND = np.uint64(2**64 - 1)
-
-
-@dataclass(slots=True)
-class Spans:
-    """Where the payloads of some samples are; ``problems`` tells by position why a payload is not readable."""
-
-    pointers: npt.NDArray[np.uint64]
-    sizes: npt.NDArray[np.uint64]
-    problems: dict[int, str] = field(default_factory=dict)
-
-    def reject(self, bad: npt.NDArray[np.bool_], problem: str, **facts: npt.NDArray[Any]) -> None:
-        """Note a problem for all positions in a mask, worded with their facts, and make their spans empty."""
-        facts |= {"ptr": self.pointers, "size": self.sizes}
-        for position in np.flatnonzero(bad).tolist():
-            values = {name: int(column[position]) for name, column in facts.items()}
-            self.problems.setdefault(position, problem.format(**values))
-        self.pointers[bad] = 0
-        self.sizes[bad] = 0
 
 
 class BetonDataset(BaseDataset):
@@ -266,6 +248,54 @@ class BetonDataset(BaseDataset):
             self._check_records(where)
         return Sample(self._names, tuple(values))
 
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        mapped, layout = self.mapped, self.layout
+        return fingerprint(mapped[: layout.metadata_start], mapped[layout.alloc_table_ptr :])
+
+    def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; an array where they have one dtype and shape."""
+        column = self._column(field)
+        if self._checksums is not None:
+            self._check_records(indices)
+        if column.slot is None:
+            return self.column(field)[indices]
+        if not isinstance(column.field, NDArray):
+            return self._values(indices, column)
+        out = np.empty((len(indices), *column.field.shape), column.field.dtype)
+        spans = self._checked_spans(indices, column)
+        places = np.arange(len(indices), dtype=np.uint64) * np.uint64(column.field.size_bytes)
+        _native.gather_into(self.mapped, spans.pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
+        return out
+
+    def image_spans(self, indices: IndexArray, field: str) -> ImageSpans:
+        """The undecoded bytes of pictures, on the mapped file itself; checksums are checked where there are any."""
+        column = self._column(field)
+        spans = self._checked_spans(indices, column)
+        facts = self._metadata[column.member][indices]
+        sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
+        return ImageSpans(self.mapped, spans.pointers, spans.sizes, facts["mode"].copy(), *sides)
+
+    def page_numbers(self) -> IndexArray | None:
+        """Number of the page each sample lies on, or None when no field has a payload."""
+        columns = self.layout.payload_columns
+        if not columns:
+            return None
+        member = self._metadata[columns[0].member]
+        names = member.dtype.names
+        pointers = member if names is None else member["data_ptr" if "data_ptr" in names else "ptr"]
+        pages: IndexArray = (pointers // np.uint64(self.layout.page_size)).astype(np.int64)
+        return pages
+
+    def _checked_spans(self, indices: IndexArray, column: Column) -> Spans:
+        spans = self.locate(indices, column)
+        if self._checksums is not None:
+            found = _native.crc32c_spans(self.mapped, spans.pointers, spans.sizes)
+            self.compare_checksums(spans, indices, column, found)
+        self.raise_first(spans, indices, column)
+        return spans
+
     def _column(self, name: str) -> Column:
         try:
             return self._columns[name]
@@ -279,15 +309,10 @@ class BetonDataset(BaseDataset):
         return [Sample(self._names, row) for row in zip(*values, strict=True)]
 
     def _values(self, indices: IndexArray, column: Column) -> list[Any]:
-        mapped = self.mapped
         members = self.members(column, indices)
         if column.slot is None:
             return members
-        spans = self.locate(indices, column)
-        if self._checksums is not None:
-            found = _native.crc32c_spans(mapped, spans.pointers, spans.sizes)
-            self.compare_checksums(spans, indices, column, found)
-        self.raise_first(spans, indices, column)
+        spans = self._checked_spans(indices, column)
         values = []
         for i, member, pointer, size in zip(
             indices.tolist(), members, spans.pointers.tolist(), spans.sizes.tolist(), strict=True
@@ -308,46 +333,14 @@ class BetonDataset(BaseDataset):
         _ = self.mapped  # a closed dataset says so
         members = self._metadata[column.member][indices]
         if column.field.kind == "image":
-            spans = self._locate_images(indices, members, column)
+            slots = len(self.layout.payload_columns)
+            spans = image_spans(members, self._table, (indices * slots + (column.slot or 0)).astype(np.uint64))
         elif members.dtype.names:
             spans = Spans(members["ptr"].astype(np.uint64), members["size"].astype(np.uint64))
         else:
             size = getattr(column.field, "size_bytes")  # noqa: B009  # only arrays have bare pointers
             spans = Spans(members.astype(np.uint64), np.full(len(members), size, np.uint64))
-        first, end = np.uint64(self.layout.data_start), np.uint64(self.data_end)
-        empty = spans.sizes == 0
-        outside = ~empty & (
-            (spans.pointers < first) | (spans.pointers > end) | (spans.sizes > end - np.minimum(spans.pointers, end))
-        )
-        if outside.any():
-            spans.reject(
-                outside,
-                f"{{size}} bytes at byte {{ptr}} are not inside the data pages (bytes {first} to {end})",
-            )
-        spans.pointers[empty] = 0
-        return spans
-
-    def _locate_images(self, indices: IndexArray, members: npt.NDArray[Any], column: Column) -> Spans:
-        pointers = members["data_ptr"].astype(np.uint64)
-        slots = len(self.layout.payload_columns)
-        guesses = (indices * slots + (column.slot or 0)).astype(np.uint64)
-        spans = Spans(pointers, self._table.sizes(pointers, guesses))
-        mode = members["mode"]
-        pixels = members["width"].astype(np.uint64) * members["height"].astype(np.uint64)
-        missing = spans.sizes == _NOT_FOUND
-        if missing.any():
-            spans.reject(missing, "the allocation table has no entry for byte {ptr}")
-        unknown = (mode != JPG) & (mode != RAW)
-        if unknown.any():
-            spans.reject(unknown, "image mode must be 0 (jpg) or 1 (raw), found {mode}", mode=mode)
-        sides = {"width": members["width"], "height": members["height"]}
-        if (pixels == 0).any():
-            spans.reject(pixels == 0, "a picture of {width}x{height} has no pixels", **sides)
-        expected = pixels * np.uint64(3)
-        wrong = (mode == RAW) & (spans.sizes != expected) & (spans.sizes != 0)
-        if wrong.any():
-            problem = "raw pixels of {width}x{height} take {expected} bytes, {size} are stored"
-            spans.reject(wrong, problem, expected=expected, **sides)
+        spans.keep_inside(self.layout.data_start, self.data_end)
         return spans
 
     @property
@@ -438,6 +431,7 @@ class BetonDataset(BaseDataset):
 
     def members(self, column: Column, indices: IndexArray) -> list[Any]:
         """Members of the metadata records as Python values."""
+        _ = self.mapped  # a closed dataset says so
         values: list[Any] = self._metadata[column.member][indices].tolist()
         return values
 

@@ -9,8 +9,6 @@ number of samples, and with it the size of the metadata, is known.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -29,9 +27,10 @@ from penstock.annex import (
     names_section,
     write_annex,
 )
-from penstock.errors import ClosedError, SampleTooLargeError, WriteError
-from penstock.fields import Image, to_spec
+from penstock.errors import ClosedError, SampleTooLargeError
+from penstock.fields import to_spec
 from penstock.formats.beton.columns import record_dtype
+from penstock.formats.beton.encoder import ChunkEncoder, EncodedChunk
 from penstock.formats.beton.layout import (
     DEFAULT_PAGE_SIZE,
     FINGERPRINT_BYTES,
@@ -45,7 +44,6 @@ from penstock.formats.beton.layout import (
     with_table_at,
 )
 from penstock.storage import AtomicFile
-from penstock.types import Encoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,123 +51,14 @@ if TYPE_CHECKING:
 
     from penstock.errors import PathLike
     from penstock.formats.beton.columns import Column
-    from penstock.types import Buffer, Field
+    from penstock.types import Buffer, Encoded, Field
 
-__all__ = ["BetonWriter", "ChunkEncoder", "EncodedChunk", "checked_class_names", "encode_name"]
+__all__ = ["BetonWriter", "checked_class_names", "encode_name"]
 
 _SPOOL_BYTES = 32 << 20
 _COPY_BYTES = 4 << 20
 _CHUNK_SAMPLES = 256
-_LATER = Encoded((), None)
 _CHUNK_BYTES = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedChunk:
-    """Consecutive samples, encoded and not yet placed.
-
-    ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
-    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots).
-    """
-
-    records: bytes
-    payloads: list[bytes]
-    sizes: npt.NDArray[np.uint64]
-    checksums: npt.NDArray[np.uint32]
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkEncoder:
-    """Encodes samples; picklable, without state, safe in any thread."""
-
-    columns: tuple[Column, ...]
-
-    def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
-        """Encode samples that will stand from ``first_index`` on.
-
-        Image files, given as bytes or paths, are kept back and then stored together by one native call.
-
-        Raises:
-            WriteError: a sample does not fit the fields; the cause is attached.
-        """
-        rows: list[list[Encoded]] = []
-        files: dict[int, list[tuple[int, Any]]] = {}
-        for i, sample in enumerate(samples):
-            row = []
-            for j, (column, value) in enumerate(self._values(sample, first_index + i)):
-                if isinstance(column.field, Image) and isinstance(value, bytes | str | os.PathLike):
-                    files.setdefault(j, []).append((i, value))
-                    row.append(_LATER)
-                else:
-                    row.append(self._encode_value(column, value, first_index + i))
-            rows.append(row)
-        for j, sources in files.items():
-            self._store_files(j, sources, rows, first_index)
-        return self.join(rows)
-
-    def _store_files(self, j: int, sources: list[tuple[int, Any]], rows: list[list[Encoded]], first_index: int) -> None:
-        column = self.columns[j]
-        assert isinstance(column.field, Image)
-        indices = [first_index + i for i, _ in sources]
-        stored = column.field.encode_files([value for _, value in sources], indices)
-        for (i, value), encoded in zip(sources, stored, strict=True):
-            rows[i][j] = encoded or self._encode_value(column, value, first_index + i)
-
-    def encode(self, sample: Any, index: int) -> list[Encoded]:
-        """Encode one sample, field by field."""
-        return [self._encode_value(column, value, index) for column, value in self._values(sample, index)]
-
-    def _values(self, sample: Any, index: int) -> Iterator[tuple[Column, Any]]:
-        return zip(self.columns, _values_in_order(sample, [c.name for c in self.columns], index), strict=True)
-
-    def _encode_value(self, column: Column, value: Any, index: int) -> Encoded:
-        try:
-            return column.field.encode(value, index)
-        except Exception as error:
-            is_path = column.field.kind == "image" and isinstance(value, str | os.PathLike)
-            source = f" ({os.fspath(value)})" if is_path else ""
-            problem = f"sample {index}, field {column.name!r}{source}: {type(error).__name__}: {error}"
-            raise WriteError(problem, sample=index) from error
-
-    def join(self, rows: list[list[Encoded]]) -> EncodedChunk:
-        """Make one chunk of encoded samples."""
-        slots = [i for i, column in enumerate(self.columns) if column.slot is not None]
-        records = np.zeros(len(rows), record_dtype(self.columns))
-        for i, column in enumerate(self.columns):
-            members = [column.to_member(row[i]) for row in rows]
-            records[column.member] = np.array(members, column.record)
-        payloads = [row[i].payload or b"" for row in rows for i in slots]
-        shape = (len(rows), len(slots))
-        checksums = np.empty((len(rows), 1 + len(slots)), np.uint32)
-        checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
-        checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
-        sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
-        return EncodedChunk(records.tobytes(), payloads, sizes, checksums)
-
-
-def _values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
-    if isinstance(sample, dict) or (hasattr(sample, "keys") and hasattr(sample, "__getitem__")):
-        if set(sample.keys()) != set(names):
-            raise WriteError(
-                f"sample {index} has the fields {sorted(map(str, sample.keys()))}, expected {names}", sample=index
-            )
-        return [sample[name] for name in names]
-    if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
-        if len(sample) != len(names):
-            raise WriteError(
-                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
-                sample=index,
-            )
-        return sample
-    if len(names) == 1:
-        return [sample]
-    raise WriteError(
-        f"sample {index} is a {type(sample).__name__}; expected a tuple or dict of {', '.join(names)}",
-        sample=index,
-    )
 
 
 def encode_name(name: str) -> bytes:

@@ -1,0 +1,30 @@
+"""Steps that are ordinary Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Apply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Call a function with the batch of values so far; what it returns goes on.
+
+    Args:
+        function: takes one argument, an array (or a list for fields of varying size).
+        name: what to call it in the plan and in errors; by default the function's own name.
+    """
+
+    function: Callable[[Any], Any]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"Apply takes a function, got {self.function!r}")
+        if not self.name:
+            object.__setattr__(self, "name", getattr(self.function, "__name__", type(self.function).__name__))
