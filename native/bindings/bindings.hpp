@@ -102,5 +102,6 @@ void bind_jpeg(nb::module_& module);
 void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
 void bind_store(nb::module_& module);
+void bind_load(nb::module_& module);
 
 }  // namespace penstock::bindings

@@ -39,6 +39,7 @@ NB_MODULE(_core, module) {
   bind_resize(module);
   bind_beton(module);
   bind_store(module);
+  bind_load(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

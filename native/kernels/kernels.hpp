@@ -25,12 +25,68 @@
                   size_t pixels, float scale, float bias, uint8_t* out) noexcept;                \
   }
 
+#define PENSTOCK_DECLARE_RESAMPLE(level)                                                          \
+  namespace penstock::kernels::level {                                                            \
+  /* work[x] = (sum over k of weights[k] * first_row[k * stride + x] + 64) >> 7, for x < size:    \
+     grey levels in 128ths. The weights are not negative and sum to 16384. */                     \
+  void blend_rows_fixed(const uint8_t* first_row, size_t stride, const int16_t* weights,          \
+                        size_t taps, size_t size, int16_t* work) noexcept;                        \
+  /* Fills `table` for reduce_row_fixed; false when it is better off without. */                  \
+  bool plan_columns_fixed(const FixedColumns* columns, uint8_t* table) noexcept;                  \
+  /* Pixel j of `out` = (sum over k of weight k of j * pixel starts[j] + k of `work`) in 1/2^21,  \
+     rounded. `work` has 64 readable values more than used. */                                    \
+  void reduce_row_fixed(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept; \
+  }
+
+#define PENSTOCK_DECLARE_PIXELS(level)                                                         \
+  namespace penstock::kernels::level {                                                         \
+  /* Interleaved RGB to three planes. */                                                       \
+  void split_row(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,              \
+                 uint8_t* blue) noexcept;                                                      \
+  /* out[i] = row[i] * scale[i % 48] + bias[i % 48], as float or rounded to half precision. */ \
+  void scale_row(const uint8_t* row, size_t size, const float* scale, const float* bias,       \
+                 float* out) noexcept;                                                         \
+  void scale_row_half(const uint8_t* row, size_t size, const float* scale, const float* bias,  \
+                      uint16_t* out) noexcept;                                                 \
+  /* To nearest, ties to even; NaN stays NaN. */                                               \
+  void to_half(const float* values, size_t size, uint16_t* out) noexcept;                      \
+  }
+
+namespace penstock::kernels {
+
+// How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
+// the second one in the upper half of the word: pairs[p * padded + j] has taps 2p and 2p + 1 of
+// pixel j. Starts and pairs are filled with zeros up to `padded`.
+struct FixedColumns {
+  const uint32_t* starts;
+  const uint32_t* pairs;
+  size_t pair_count;
+  size_t pixels;
+  size_t padded;         // pixels, up to a multiple of 4
+  const uint8_t* table;  // of plan_columns_fixed, or null
+};
+
+// A table has so many bytes for each group of pixels and pair of taps, 4 for each group, and 1.
+inline constexpr size_t kColumnTableBytes = 128;
+inline constexpr size_t kColumnGroup = 5;
+inline constexpr size_t kColumnTableAlignment = 64;
+
+}  // namespace penstock::kernels
+
 PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
+PENSTOCK_DECLARE_RESAMPLE(scalar)
+PENSTOCK_DECLARE_PIXELS(scalar)
 PENSTOCK_DECLARE_CRC32C(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
+PENSTOCK_DECLARE_RESAMPLE(avx2)
+PENSTOCK_DECLARE_PIXELS(avx2)
 PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
+PENSTOCK_DECLARE_RESAMPLE(avx512)
+PENSTOCK_DECLARE_PIXELS(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32C
 #undef PENSTOCK_DECLARE_RESIZE
+#undef PENSTOCK_DECLARE_RESAMPLE
+#undef PENSTOCK_DECLARE_PIXELS

@@ -56,6 +56,10 @@ void configure(jpeg_compress_struct& cinfo, const JpegSpec& spec) {
   jpeg_set_defaults(&cinfo);
   jpeg_set_colorspace(&cinfo, file_space(spec.kind));
   jpeg_set_quality(&cinfo, 95, TRUE);
+  if (spec.kind == JpegKind::color) {
+    cinfo.comp_info[0].h_samp_factor = spec.horizontal_sampling;
+    cinfo.comp_info[0].v_samp_factor = spec.vertical_sampling;
+  }
   cinfo.restart_interval = spec.restart_interval;
   cinfo.arith_code = spec.is_arithmetic ? TRUE : FALSE;
   if (spec.is_progressive) jpeg_simple_progression(&cinfo);
@@ -94,7 +98,9 @@ Bytes make_jpeg(const JpegSpec& spec) {
     cinfo.num_scans = static_cast<int>(scans.size());
   }
   jpeg_start_compress(&cinfo, TRUE);
-  Bytes pixels = gradient(spec.shape, channels_of(spec.kind));
+  const std::size_t pixels_size = spec.shape.width * spec.shape.height * channels_of(spec.kind);
+  Bytes pixels =
+      spec.is_noisy ? random_bytes(pixels_size, 1) : gradient(spec.shape, channels_of(spec.kind));
   const std::size_t row_size = spec.shape.width * channels_of(spec.kind);
   while (cinfo.next_scanline < cinfo.image_height) {
     auto* row = reinterpret_cast<JSAMPROW>(pixels.data() + cinfo.next_scanline * row_size);

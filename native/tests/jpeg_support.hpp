@@ -14,6 +14,9 @@ struct JpegSpec {
   bool is_progressive = false;
   bool is_arithmetic = false;
   unsigned restart_interval = 0;
+  int horizontal_sampling = 2;  // luma samples for each one of chroma, in colour images
+  int vertical_sampling = 2;
+  bool is_noisy = false;         // random pixels instead of gradients
   bool has_whole_scans = false;  // progressive, one component a scan, every scan in full precision
 };
 

@@ -1,10 +1,11 @@
 """penstock: training data on disk. Pack it once, open any format, load it fast, know that it is intact."""
 
-from penstock import errors
+from penstock import errors, ops
 from penstock.fields import Bytes, Float, Image, Int, Json, NDArray, Tensor, Text
 from penstock.formats import index, pack, verify, write
 from penstock.formats import open_dataset as open
 from penstock.formats.beton import BetonWriter
+from penstock.loader import Loader
 from penstock.progress import ProgressBar
 from penstock.types import Dataset, Sample
 
@@ -16,6 +17,7 @@ __all__ = [
     "Image",
     "Int",
     "Json",
+    "Loader",
     "NDArray",
     "ProgressBar",
     "Sample",
@@ -24,6 +26,7 @@ __all__ = [
     "errors",
     "index",
     "open",
+    "ops",
     "pack",
     "verify",
     "write",

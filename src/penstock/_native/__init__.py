@@ -7,6 +7,7 @@ import warnings
 from penstock._native._core import (
     DEBUG,
     AllocationTable,
+    ImageLoader,
     JpegInfo,
     NativeError,
     crc32c,
@@ -27,6 +28,7 @@ from penstock._native._core import (
 
 __all__ = [
     "AllocationTable",
+    "ImageLoader",
     "JpegInfo",
     "NativeError",
     "crc32c",

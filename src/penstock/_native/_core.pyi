@@ -116,6 +116,20 @@ def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, qu
     Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
     """
 
+class ImageLoader:
+    """Threads that turn stored images into batches."""
+
+    def __init__(self, threads: int) -> None: ...
+
+    @property
+    def threads(self) -> int:
+        """Threads at work during load, the caller included."""
+
+    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False) -> list[tuple[int, str, str]]:
+        """
+        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw.
+        """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 

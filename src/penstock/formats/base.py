@@ -108,7 +108,9 @@ class BaseDataset(ABC):
 
     def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
         """Decoded values of one field; an array where they have one dtype and shape."""
-        return [sample[field] for sample in self._samples(indices)]
+        values = [sample[field] for sample in self._samples(indices)]
+        dtype = {"int": np.int64, "float": np.float64}.get(self.schema[field].kind)
+        return values if dtype is None else np.array(values, dtype)
 
     def image_spans(self, indices: IndexArray, field: str) -> ImageSpans:
         """The undecoded bytes of pictures, checked for place and size but not decoded."""

@@ -6,6 +6,8 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock._native import crc32c
 from penstock.codecs.image import SUFFIXES
 from penstock.errors import CorruptSampleError, FormatError, ImageError
@@ -15,6 +17,8 @@ from penstock.types import Problem, Report, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy.typing as npt
 
     from penstock.errors import PathLike
     from penstock.types import Field, IndexArray, Indices, Progress
@@ -94,6 +98,12 @@ class FolderDataset(BaseDataset):
             label = (self._labels[i],) if self._labels else ()
             samples.append(Sample(names, (self._decode(i), *label)))
         return samples
+
+    def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
+        """Decoded pictures, or labels without touching the pictures."""
+        if field == "label" and self._labels:
+            return np.array(self._labels, np.int64)[indices]
+        return super().read_values(indices, field)
 
     def _decode(self, index: int) -> Any:
         picture = Image(mode="raw", background=getattr(self._schema["image"], "background", None))

@@ -1,0 +1,1 @@
+"""What is measured beside penstock, each in a process of its own."""

@@ -1,0 +1,142 @@
+#include "penstock/load.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string_view.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "bindings.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+using U8Array = Array<const std::uint8_t, nb::ndim<1>>;
+using U32Array = Array<const std::uint32_t, nb::ndim<1>>;
+using Crops = Array<const std::int32_t, nb::shape<-1, 4>>;
+using Factors = std::optional<Array<const float, nb::shape<3>>>;
+using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
+
+// The core's loader, and the lock that makes callers wait for each other.
+class Loader {
+ public:
+  explicit Loader(std::size_t threads) : loader_(value_or_throw(ImageLoader::create(threads))) {}
+
+  [[nodiscard]] std::size_t threads() const noexcept { return loader_->threads(); }
+
+  // Without the GIL: whoever holds the lock must not need it to go on.
+  Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
+              MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept {
+    const std::lock_guard lock(mutex_);
+    return loader_->load(base, batch, options, out, failures);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<ImageLoader> loader_;
+};
+
+[[noreturn]] void throw_invalid(const Detail& detail) {
+  throw_if_error(Status(Code::invalid_argument, detail));
+  throw nb::value_error("unreachable");
+}
+
+OutputType type_of(const BatchArray& out) {
+  const nb::dlpack::dtype type = out.dtype();
+  if (type == nb::dtype<std::uint8_t>()) return OutputType::uint8;
+  if (type == nb::dtype<float>()) return OutputType::float32;
+  const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
+  if (is_float && type.bits == 16 && type.lanes == 1) return OutputType::float16;
+  throw_invalid(Detail("out must be uint8, float16 or float32"));
+}
+
+ImageShape output_shape(const BatchArray& out, bool channels_first) {
+  if (out.shape(channels_first ? 1 : 3) != kRgbChannels) {
+    throw_invalid(
+        Detail("out must have the shape ")
+        << (channels_first ? "(images, 3, height, width)" : "(images, height, width, 3)"));
+  }
+  return channels_first ? ImageShape{out.shape(3), out.shape(2)}
+                        : ImageShape{out.shape(2), out.shape(1)};
+}
+
+ResampleFilter filter_of(std::string_view name) {
+  if (name == "area") return ResampleFilter::area;
+  if (name == "bilinear") return ResampleFilter::bilinear;
+  throw_invalid(Detail("unknown interpolation '") << name << "'; known are area and bilinear");
+}
+
+void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {
+  if (factors) std::copy_n(factors->data(), kRgbChannels, out.begin());
+}
+
+using Failures = nb::typed<nb::list, nb::typed<nb::tuple, nb::int_, nb::str, nb::str>>;
+
+Failures to_list(const std::vector<LoadFailure>& failures) {
+  nb::list out;
+  for (const LoadFailure& failure : failures) {
+    const std::string_view code = code_name(failure.status.code());
+    const std::string_view detail = failure.status.detail();
+    out.append(nb::make_tuple(failure.position, nb::str(code.data(), code.size()),
+                              nb::str(detail.data(), detail.size())));
+  }
+  return Failures(std::move(out));
+}
+
+Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
+              const U8Array& modes, const U32Array& widths, const U32Array& heights,
+              const Crops& crops, const U8Array& flips, const BatchArray& out, bool channels_first,
+              std::string_view interpolation, const Factors& scale, const Factors& bias,
+              bool fast_dct, bool reduced) {
+  LoadOptions options{.shape = output_shape(out, channels_first),
+                      .type = type_of(out),
+                      .is_channels_first = channels_first,
+                      .filter = filter_of(interpolation),
+                      .fast_dct = fast_dct,
+                      .is_reduced = reduced};
+  if (options.type == OutputType::uint8 && (scale || bias)) {
+    throw_invalid(Detail("scale and bias need a float16 or float32 output"));
+  }
+  set_factors(scale, options.scale);
+  set_factors(bias, options.bias);
+  if (out.shape(0) != offsets.size()) {
+    throw_invalid(Detail("out has room for ") << std::uint64_t{out.shape(0)} << " images, not for "
+                                              << std::uint64_t{offsets.size()});
+  }
+  const LoadBatch batch{span_of(offsets), span_of(sizes), span_of(modes), span_of(widths),
+                        span_of(heights), span_of(crops), span_of(flips)};
+  const MutableByteSpan bytes{static_cast<std::byte*>(out.data()), out.nbytes()};
+  std::vector<LoadFailure> failures;
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = loader.load(bytes_of(base), batch, options, bytes, failures);
+  }
+  throw_if_error(status);
+  return to_list(failures);
+}
+
+}  // namespace
+
+void bind_load(nb::module_& module) {
+  nb::class_<Loader>(module, "ImageLoader", "Threads that turn stored images into batches.")
+      .def(nb::init<std::size_t>(), nb::arg("threads"))
+      .def_prop_ro("threads", &Loader::threads, "Threads at work during load, the caller included.")
+      .def("load", load, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
+           nb::arg("sizes").noconvert(), nb::arg("modes").noconvert(),
+           nb::arg("widths").noconvert(), nb::arg("heights").noconvert(),
+           nb::arg("crops").noconvert(), nb::arg("flips").noconvert(), nb::arg("out").noconvert(),
+           nb::arg("channels_first"), nb::arg("interpolation"),
+           nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
+           nb::arg("fast_dct") = false, nb::arg("reduced") = false,
+           "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
+           "out; returns (position, error code, detail) of those that failed and are zero. Modes "
+           "are 0 for JPEG and 1 for raw.");
+}
+
+}  // namespace penstock::bindings

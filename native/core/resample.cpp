@@ -1,0 +1,187 @@
+#include "penstock/resample.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "core/resample_plan.hpp"
+#include "kernels/kernels.hpp"
+#include "penstock/cpu.hpp"
+
+namespace penstock {
+namespace {
+
+// Above this, weights of 14 bits would be too coarse.
+constexpr std::size_t kMaxFixedTaps = 32;
+constexpr int kWeightOne = 1 << 14;
+// Values a kernel may read behind a row.
+constexpr std::size_t kReach = 64;
+
+struct Kernels {
+  decltype(&kernels::scalar::blend_rows) blend_rows = kernels::scalar::blend_rows;
+  decltype(&kernels::scalar::reduce_row) reduce_row = kernels::scalar::reduce_row;
+  decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed = kernels::scalar::blend_rows_fixed;
+  decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed =
+      kernels::scalar::plan_columns_fixed;
+  decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed = kernels::scalar::reduce_row_fixed;
+};
+
+Kernels resample_kernels() noexcept {
+#ifdef PENSTOCK_X86_KERNELS
+  switch (simd_level()) {
+    case SimdLevel::avx512:
+      return {kernels::avx512::blend_rows, kernels::avx512::reduce_row,
+              kernels::avx512::blend_rows_fixed, kernels::avx512::plan_columns_fixed,
+              kernels::avx512::reduce_row_fixed};
+    case SimdLevel::avx2:
+      return {kernels::avx2::blend_rows, kernels::avx2::reduce_row, kernels::avx2::blend_rows_fixed,
+              kernels::avx2::plan_columns_fixed, kernels::avx2::reduce_row_fixed};
+    case SimdLevel::sse42:
+    case SimdLevel::scalar:
+      break;
+  }
+#endif
+  return {};
+}
+
+// Weights in 16384ths that sum to one: each is the step of the rounded running sum, so that errors
+// do not add up.
+void quantize(const float* weights, std::size_t count, std::int16_t* out) noexcept {
+  float sum = 0;
+  int before = 0;
+  for (std::size_t k = 0; k + 1 < count; ++k) {
+    sum += weights[k];
+    const int now = std::clamp(static_cast<int>(sum * kWeightOne + 0.5F), before, kWeightOne);
+    out[k] = static_cast<std::int16_t>(now - before);
+    before = now;
+  }
+  out[count - 1] = static_cast<std::int16_t>(kWeightOne - before);
+}
+
+std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+template <typename T>
+void grow(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(size);
+}
+
+Status check_plan(ImageShape view, const Region& region, ImageShape out) noexcept {
+  constexpr std::size_t kMaxSide = std::numeric_limits<std::int32_t>::max();
+  if (view.width == 0 || view.height == 0 || out.width == 0 || out.height == 0) {
+    return Status(Code::invalid_argument, "cannot resample to or from an empty image");
+  }
+  if (std::max({view.width, view.height, out.width, out.height}) > kMaxSide) {
+    return Status(Code::too_large, "a side is longer than 2147483647 pixels");
+  }
+  // Written so that NaN fails too.
+  const bool is_inside_view = region.left >= 0 && region.top >= 0 && region.width > 0 &&
+                              region.height > 0 &&
+                              region.left + region.width <= static_cast<double>(view.width) &&
+                              region.top + region.height <= static_cast<double>(view.height);
+  if (!is_inside_view) {
+    return Status(Code::out_of_bounds, "the region to resample is not inside the image");
+  }
+  return {};
+}
+
+AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out) noexcept {
+  if (filter == ResampleFilter::bilinear) return AxisKind::triangle;
+  const bool is_shrinking = region.width >= static_cast<double>(out.width) &&
+                            region.height >= static_cast<double>(out.height);
+  return is_shrinking ? AxisKind::area : AxisKind::area_linear;
+}
+
+}  // namespace
+
+void Resampler::quantize_rows() {
+  row_weights_.resize(out_shape_.height * rows_.taps);
+  for (std::size_t y = 0; y < out_shape_.height; ++y) {
+    quantize(rows_.weights.data() + y * rows_.stride, rows_.counts[y],
+             row_weights_.data() + y * rows_.taps);
+  }
+}
+
+void Resampler::quantize_columns() {
+  const std::size_t padded = round_up(out_shape_.width, 4);
+  const std::size_t pair_count = (columns_.taps + 1) / 2;
+  starts_.assign(padded, 0);
+  std::copy(columns_.starts.begin(), columns_.starts.end(), starts_.begin());
+  pairs_.assign(padded * pair_count, 0);
+  for (std::size_t j = 0; j < out_shape_.width; ++j) {
+    std::int16_t weights[kMaxFixedTaps + 1] = {};
+    quantize(columns_.weights.data() + j * columns_.stride, columns_.counts[j], weights);
+    for (std::size_t p = 0; p < pair_count; ++p) {
+      pairs_[p * padded + j] =
+          static_cast<std::uint32_t>(static_cast<std::uint16_t>(weights[2 * p])) |
+          static_cast<std::uint32_t>(static_cast<std::uint16_t>(weights[2 * p + 1])) << 16;
+    }
+  }
+}
+
+void Resampler::prepare_work() {
+  const std::size_t row_size = used_columns_ * kRgbChannels;
+  if (!is_fixed_) {
+    grow(float_work_, row_size + (columns_.stride + 1) * kRgbChannels + 1);
+    return;
+  }
+  quantize_rows();
+  quantize_columns();
+  const std::size_t pair_count = (columns_.taps + 1) / 2;
+  grow(fixed_work_, row_size + 2 * pair_count * kRgbChannels + kReach);
+  const std::size_t groups = (out_shape_.width + kernels::kColumnGroup - 1) / kernels::kColumnGroup;
+  grow(table_memory_, groups * (sizeof(std::uint32_t) + pair_count * kernels::kColumnTableBytes) +
+                          kernels::kColumnTableAlignment + 1);
+  const auto address = reinterpret_cast<std::uintptr_t>(table_memory_.data());
+  std::uint8_t* table =
+      table_memory_.data() + (round_up(address, kernels::kColumnTableAlignment) - address);
+  const kernels::FixedColumns columns{starts_.data(),   pairs_.data(),  pair_count,
+                                      out_shape_.width, starts_.size(), nullptr};
+  table_ = resample_kernels().plan_columns_fixed(&columns, table) ? table : nullptr;
+}
+
+Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
+                       ImageShape out_shape, bool is_flipped) noexcept {
+  if (Status status = check_plan(view_shape, region, out_shape); !status.is_ok()) return status;
+  const AxisKind kind = choose_kind(region, filter, out_shape);
+  out_shape_ = out_shape;
+  try {
+    plan_axis({kind, region.left, region.width, view_shape.width, out_shape.width, is_flipped},
+              columns_);
+    plan_axis({kind, region.top, region.height, view_shape.height, out_shape.height, false}, rows_);
+    std::size_t end = 0;
+    first_column_ = *std::min_element(columns_.starts.begin(), columns_.starts.end());
+    for (std::size_t j = 0; j < out_shape.width; ++j) {
+      end = std::max<std::size_t>(end, columns_.starts[j] + columns_.counts[j]);
+      columns_.starts[j] -= static_cast<std::uint32_t>(first_column_);
+    }
+    used_columns_ = end - first_column_;
+    is_fixed_ = std::max(columns_.taps, rows_.taps) <= kMaxFixedTaps;
+    prepare_work();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for the resampling plan");
+  }
+  return {};
+}
+
+void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
+  const Kernels kernels = resample_kernels();
+  const std::size_t row_size = used_columns_ * kRgbChannels;
+  const auto* source = reinterpret_cast<const std::uint8_t*>(view.pixels) +
+                       rows_.starts[y] * view.row_stride + first_column_ * kRgbChannels;
+  if (!is_fixed_) {
+    kernels.blend_rows(source, view.row_stride, rows_.weights.data() + y * rows_.stride,
+                       rows_.counts[y], row_size, float_work_.data());
+    kernels.reduce_row(float_work_.data(), columns_.starts.data(), columns_.weights.data(),
+                       columns_.stride, out_shape_.width, 1.0F, 0.0F, out);
+    return;
+  }
+  kernels.blend_rows_fixed(source, view.row_stride, row_weights_.data() + y * rows_.taps,
+                           rows_.counts[y], row_size, fixed_work_.data());
+  const kernels::FixedColumns columns{starts_.data(),   pairs_.data(),  (columns_.taps + 1) / 2,
+                                      out_shape_.width, starts_.size(), table_};
+  kernels.reduce_row_fixed(fixed_work_.data(), &columns, out);
+}
+
+}  // namespace penstock

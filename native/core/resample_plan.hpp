@@ -1,0 +1,24 @@
+// Filters as weights along one axis.
+#pragma once
+
+#include <cstddef>
+
+#include "penstock/resample.hpp"
+
+namespace penstock {
+
+enum class AxisKind { area, area_linear, triangle };
+
+struct AxisRequest {
+  AxisKind kind;
+  double begin;  // of the region
+  double length;
+  std::size_t limit;  // sources there are
+  std::size_t out_size;
+  bool is_mirrored;
+};
+
+// Throws std::bad_alloc.
+void plan_axis(const AxisRequest& request, AxisPlan& plan);
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+#include "core/row_writer.hpp"
+
+#include "kernels/kernels.hpp"
+#include "penstock/cpu.hpp"
+
+namespace penstock {
+namespace {
+
+struct Kernels {
+  decltype(&kernels::scalar::split_row) split_row = kernels::scalar::split_row;
+  decltype(&kernels::scalar::scale_row) scale_row = kernels::scalar::scale_row;
+  decltype(&kernels::scalar::scale_row_half) scale_row_half = kernels::scalar::scale_row_half;
+};
+
+Kernels pixel_kernels() noexcept {
+#ifdef PENSTOCK_X86_KERNELS
+  switch (simd_level()) {
+    case SimdLevel::avx512:
+      return {kernels::avx512::split_row, kernels::avx512::scale_row,
+              kernels::avx512::scale_row_half};
+    case SimdLevel::avx2:
+      return {kernels::avx2::split_row, kernels::avx2::scale_row, kernels::avx2::scale_row_half};
+    case SimdLevel::sse42:
+    case SimdLevel::scalar:
+      break;
+  }
+#endif
+  return {};
+}
+
+}  // namespace
+
+RowWriter::RowWriter(const LoadOptions& options) noexcept
+    : type_(options.type),
+      is_channels_first_(options.is_channels_first),
+      is_direct_(options.type == OutputType::uint8 && !options.is_channels_first),
+      width_(options.shape.width),
+      height_(options.shape.height) {
+  for (std::size_t pattern = 0; pattern < kRgbChannels; ++pattern) {
+    for (std::size_t i = 0; i < kPeriod; ++i) {
+      const std::size_t channel = is_channels_first_ ? pattern : i % kRgbChannels;
+      scale_[pattern][i] = options.scale[channel];
+      bias_[pattern][i] = options.bias[channel];
+    }
+  }
+}
+
+std::uint8_t* RowWriter::row_at(std::byte* slot, std::size_t y) const noexcept {
+  return reinterpret_cast<std::uint8_t*>(slot) + y * width_ * kRgbChannels;
+}
+
+void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::size_t pattern,
+                      std::byte* out) const noexcept {
+  if (type_ == OutputType::float16) {
+    pixel_kernels().scale_row_half(values, size, scale_[pattern], bias_[pattern],
+                                   reinterpret_cast<std::uint16_t*>(out));
+  } else {
+    pixel_kernels().scale_row(values, size, scale_[pattern], bias_[pattern],
+                              reinterpret_cast<float*>(out));
+  }
+}
+
+void RowWriter::write_planes(const std::uint8_t* row, std::size_t y, std::uint8_t* scratch,
+                             std::byte* slot) const noexcept {
+  const std::size_t plane = width_ * height_;
+  if (type_ == OutputType::uint8) {
+    auto* first = reinterpret_cast<std::uint8_t*>(slot) + y * width_;
+    pixel_kernels().split_row(row, width_, first, first + plane, first + 2 * plane);
+    return;
+  }
+  pixel_kernels().split_row(row, width_, scratch, scratch + width_, scratch + 2 * width_);
+  for (std::size_t c = 0; c < kRgbChannels; ++c) {
+    scale(scratch + c * width_, width_, c, slot + (c * plane + y * width_) * size_bytes_of(type_));
+  }
+}
+
+void RowWriter::write(const std::uint8_t* row, std::size_t y, std::uint8_t* scratch,
+                      std::byte* slot) const noexcept {
+  if (is_channels_first_) return write_planes(row, y, scratch, slot);
+  const std::size_t size = width_ * kRgbChannels;
+  scale(row, size, 0, slot + y * size * size_bytes_of(type_));
+}
+
+}  // namespace penstock

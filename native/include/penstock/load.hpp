@@ -1,0 +1,79 @@
+// Stored images to a batch: located, decoded, cropped, resampled, flipped, scaled and written into
+// their slots, in one pass over each.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "penstock/bytes.hpp"
+#include "penstock/image.hpp"
+#include "penstock/pool.hpp"
+#include "penstock/resample.hpp"
+#include "penstock/status.hpp"
+
+namespace penstock {
+
+enum class StoredMode : std::uint8_t { jpeg = 0, raw = 1 };
+
+enum class OutputType : std::uint8_t { uint8, float16, float32 };
+
+// One entry for each image in every span; four in `crops`: top, left, height, width.
+struct LoadBatch {
+  std::span<const std::uint64_t> offsets;
+  std::span<const std::uint64_t> sizes;
+  std::span<const std::uint8_t> modes;
+  std::span<const std::uint32_t> widths;
+  std::span<const std::uint32_t> heights;
+  std::span<const std::int32_t> crops;
+  std::span<const std::uint8_t> flips;  // not 0: left and right change places
+};
+
+struct LoadOptions {
+  ImageShape shape{};  // of every output image
+  OutputType type = OutputType::uint8;
+  bool is_channels_first = false;
+  ResampleFilter filter = ResampleFilter::area;
+  // Float outputs are value * scale + bias, by channel.
+  std::array<float, kRgbChannels> scale{1, 1, 1};
+  std::array<float, kRgbChannels> bias{0, 0, 0};
+  bool fast_dct = false;
+  bool is_reduced = false;  // decode at 1/2, 1/4 or 1/8 where the crop stays above the output
+};
+
+struct LoadFailure {
+  std::size_t position;
+  Status status;
+};
+
+[[nodiscard]] std::size_t size_bytes_of(OutputType type) noexcept;
+
+struct LoadScratch;  // memory of one worker
+
+// Threads and their memory, for one batch after another. One thread at a time may call `load`.
+class ImageLoader {
+ public:
+  static Result<std::unique_ptr<ImageLoader>> create(std::size_t threads) noexcept;
+
+  ImageLoader(const ImageLoader&) = delete;
+  ImageLoader& operator=(const ImageLoader&) = delete;
+  ~ImageLoader();
+
+  [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
+
+  // Fills `out`: one slot for each image, without gaps. An image that fails is listed in
+  // `failures`, by position, and its slot is zero; only wrong arguments are a failure of the call.
+  Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
+              MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept;
+
+ private:
+  ImageLoader() noexcept;
+
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<std::unique_ptr<LoadScratch>> scratch_;
+};
+
+}  // namespace penstock

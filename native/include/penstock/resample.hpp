@@ -1,0 +1,77 @@
+// Resampling of a part of an image to any size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "penstock/image.hpp"
+#include "penstock/status.hpp"
+
+namespace penstock {
+
+enum class ResampleFilter : std::uint8_t {
+  area,      // OpenCV's INTER_AREA; its bilinear relative where a side grows
+  bilinear,  // Pillow's BILINEAR: a triangle as wide as the shrinking asks for
+};
+
+// Interleaved RGB that someone else owns.
+struct PixelView {
+  const std::byte* pixels = nullptr;
+  std::size_t row_stride = 0;  // bytes
+  ImageShape shape{};
+};
+
+// Part of a view, in its pixels; with fractions only where both sides shrink. `area` takes pixels
+// of the region alone; `bilinear` also its neighbours in the view, as Pillow does with a box.
+struct Region {
+  double left;
+  double top;
+  double width;
+  double height;
+};
+
+// Which sources, with which weights, make each output along one axis.
+struct AxisPlan {
+  std::size_t taps = 0;    // most that any output has
+  std::size_t stride = 0;  // weights from one output to the next; those behind the count are zero
+  std::vector<std::uint32_t> starts;
+  std::vector<std::uint32_t> counts;
+  std::vector<float> weights;  // those of an output sum to one
+};
+
+// A plan for one image after another; its memory is reused. One for each thread.
+class Resampler {
+ public:
+  Resampler() noexcept = default;
+  Resampler(const Resampler&) = delete;
+  Resampler& operator=(const Resampler&) = delete;
+
+  // For views of this shape. All SIMD levels give the same bytes.
+  Status plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
+              ImageShape out_shape, bool is_flipped) noexcept;
+
+  // Row `y` of the output, without gaps between its pixels. Only after a plan that succeeded.
+  void write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept;
+
+ private:
+  void quantize_rows();
+  void quantize_columns();
+  void prepare_work();
+
+  AxisPlan columns_;
+  AxisPlan rows_;
+  ImageShape out_shape_{};
+  std::size_t first_column_ = 0;  // the first one used; starts count from it
+  std::size_t used_columns_ = 0;
+  bool is_fixed_ = false;  // few taps: whole numbers
+  std::vector<std::int16_t> row_weights_;
+  std::vector<std::uint32_t> starts_;
+  std::vector<std::uint32_t> pairs_;
+  std::vector<std::uint8_t> table_memory_;
+  const std::uint8_t* table_ = nullptr;  // inside table_memory_, or none
+  std::vector<std::int16_t> fixed_work_;
+  std::vector<float> float_work_;
+};
+
+}  // namespace penstock

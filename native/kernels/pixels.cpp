@@ -1,0 +1,182 @@
+// The last steps of a row: planes instead of interleaved channels, scaled to float or half.
+// Multiplication and addition are separate everywhere (the build forbids fusing them), so that all
+// levels give the same bits.
+#include "kernels/kernels.hpp"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace {
+
+constexpr size_t kPeriod = 48;
+
+// IEEE 754: what does not fit becomes infinite, small values lose bits one by one.
+inline uint16_t half_of(float value) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  const uint32_t sign = bits >> 16 & 0x8000U;
+  bits &= 0x7FFFFFFFU;
+  if (bits > 0x7F800000U) return static_cast<uint16_t>(sign | 0x7E00U | (bits >> 13 & 0x3FFU));
+  if (bits >= 0x47800000U) return static_cast<uint16_t>(sign | 0x7C00U);  // 2^16 and above
+  if (bits <= 0x33000000U) return static_cast<uint16_t>(sign);            // 2^-25 and below
+  const bool is_normal = bits >= 0x38800000U;
+  const uint32_t exponent = bits >> 23;
+  const uint32_t shift = is_normal ? 13 : 126 - exponent;
+  const uint32_t exact = is_normal ? bits - 0x38000000U : (bits & 0x7FFFFFU) | 0x800000U;
+  const uint32_t rest = exact & ((1U << shift) - 1);
+  const uint32_t middle = 1U << (shift - 1);
+  const uint32_t cut = exact >> shift;
+  const uint32_t up = rest > middle || (rest == middle && (cut & 1U) != 0) ? 1 : 0;
+  return static_cast<uint16_t>(sign | (cut + up));
+}
+
+inline float scaled(const uint8_t* row, size_t i, const float* scale, const float* bias) {
+  return static_cast<float>(row[i]) * scale[i % kPeriod] + bias[i % kPeriod];
+}
+
+#if defined(__AVX2__)
+
+#if defined(__AVX512F__)
+constexpr size_t kLanes = 16;
+using Floats = __m512;
+inline Floats load(const float* from) { return _mm512_loadu_ps(from); }
+inline Floats load_bytes(const uint8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+}
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+  return _mm512_add_ps(_mm512_mul_ps(a, b), c);
+}
+inline void store(float* to, Floats value) { _mm512_storeu_ps(to, value); }
+inline void store(uint16_t* to, Floats value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#else
+constexpr size_t kLanes = 8;
+using Floats = __m256;
+inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
+inline Floats load_bytes(const uint8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+}
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+  return _mm256_add_ps(_mm256_mul_ps(a, b), c);
+}
+inline void store(float* to, Floats value) { _mm256_storeu_ps(to, value); }
+inline void store(uint16_t* to, Floats value) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#endif
+
+constexpr size_t kVectors = kPeriod / kLanes;
+
+// Whole vectors only; returns how far it came.
+template <typename T>
+inline size_t scale_vectors(const uint8_t* row, size_t size, const float* scale, const float* bias,
+                            T* out) {
+  Floats scales[kVectors];
+  Floats biases[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) {
+    scales[v] = load(scale + v * kLanes);
+    biases[v] = load(bias + v * kLanes);
+  }
+  size_t i = 0;
+  for (; i + kPeriod <= size; i += kPeriod) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t at = i + v * kLanes;
+      store(out + at, multiply_add(load_bytes(row + at), scales[v], biases[v]));
+    }
+  }
+  for (size_t v = 0; i + kLanes <= size; ++v, i += kLanes) {
+    store(out + i, multiply_add(load_bytes(row + i), scales[v], biases[v]));
+  }
+  return i;
+}
+
+inline size_t half_vectors(const float* values, size_t size, uint16_t* out) {
+  size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) store(out + i, load(values + i));
+  return i;
+}
+
+// 16 pixels from three vectors of 16 bytes: each plane takes 5 or 6 bytes of each of them.
+inline __m128i plane_of(__m128i a, __m128i b, __m128i c, __m128i from_a, __m128i from_b,
+                        __m128i from_c) {
+  return _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(a, from_a), _mm_shuffle_epi8(b, from_b)),
+                      _mm_shuffle_epi8(c, from_c));
+}
+
+inline size_t split_vectors(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,
+                            uint8_t* blue) {
+  constexpr char x = -1;
+  const __m128i red_a = _mm_setr_epi8(0, 3, 6, 9, 12, 15, x, x, x, x, x, x, x, x, x, x);
+  const __m128i red_b = _mm_setr_epi8(x, x, x, x, x, x, 2, 5, 8, 11, 14, x, x, x, x, x);
+  const __m128i red_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, x, 1, 4, 7, 10, 13);
+  const __m128i green_a = _mm_setr_epi8(1, 4, 7, 10, 13, x, x, x, x, x, x, x, x, x, x, x);
+  const __m128i green_b = _mm_setr_epi8(x, x, x, x, x, 0, 3, 6, 9, 12, 15, x, x, x, x, x);
+  const __m128i green_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, x, 2, 5, 8, 11, 14);
+  const __m128i blue_a = _mm_setr_epi8(2, 5, 8, 11, 14, x, x, x, x, x, x, x, x, x, x, x);
+  const __m128i blue_b = _mm_setr_epi8(x, x, x, x, x, 1, 4, 7, 10, 13, x, x, x, x, x, x);
+  const __m128i blue_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, 0, 3, 6, 9, 12, 15);
+  size_t j = 0;
+  for (; j + 16 <= pixels; j += 16) {
+    const auto* source = reinterpret_cast<const __m128i*>(row + 3 * j);
+    const __m128i a = _mm_loadu_si128(source);
+    const __m128i b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(red + j), plane_of(a, b, c, red_a, red_b, red_c));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(green + j),
+                     plane_of(a, b, c, green_a, green_b, green_c));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(blue + j),
+                     plane_of(a, b, c, blue_a, blue_b, blue_c));
+  }
+  return j;
+}
+
+#else
+
+template <typename T>
+inline size_t scale_vectors(const uint8_t*, size_t, const float*, const float*, T*) {
+  return 0;
+}
+
+inline size_t half_vectors(const float*, size_t, uint16_t*) { return 0; }
+
+inline size_t split_vectors(const uint8_t*, size_t, uint8_t*, uint8_t*, uint8_t*) { return 0; }
+
+#endif
+
+}  // namespace
+
+void split_row(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,
+               uint8_t* blue) noexcept {
+  for (size_t j = split_vectors(row, pixels, red, green, blue); j < pixels; ++j) {
+    red[j] = row[3 * j];
+    green[j] = row[3 * j + 1];
+    blue[j] = row[3 * j + 2];
+  }
+}
+
+void scale_row(const uint8_t* row, size_t size, const float* scale, const float* bias,
+               float* out) noexcept {
+  for (size_t i = scale_vectors(row, size, scale, bias, out); i < size; ++i) {
+    out[i] = scaled(row, i, scale, bias);
+  }
+}
+
+void scale_row_half(const uint8_t* row, size_t size, const float* scale, const float* bias,
+                    uint16_t* out) noexcept {
+  for (size_t i = scale_vectors(row, size, scale, bias, out); i < size; ++i) {
+    out[i] = half_of(scaled(row, i, scale, bias));
+  }
+}
+
+void to_half(const float* values, size_t size, uint16_t* out) noexcept {
+  for (size_t i = half_vectors(values, size, out); i < size; ++i) out[i] = half_of(values[i]);
+}
+
+}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL

@@ -1,0 +1,298 @@
+#include "penstock/load.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "jpeg_support.hpp"
+#include "penstock/jpeg.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::Bytes;
+using testing::expect_code;
+using testing::expect_ok;
+using testing::make_jpeg;
+using testing::random_bytes;
+
+// Images one after another, with the arrays that describe them.
+struct Stored {
+  Bytes base;
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint8_t> modes;
+  std::vector<std::uint32_t> widths;
+  std::vector<std::uint32_t> heights;
+  std::vector<std::int32_t> crops;
+  std::vector<std::uint8_t> flips;
+
+  void add(const Bytes& bytes, StoredMode mode, ImageShape shape, std::array<int, 4> crop,
+           bool is_flipped = false) {
+    offsets.push_back(base.size());
+    sizes.push_back(bytes.size());
+    base.insert(base.end(), bytes.begin(), bytes.end());
+    modes.push_back(static_cast<std::uint8_t>(mode));
+    widths.push_back(static_cast<std::uint32_t>(shape.width));
+    heights.push_back(static_cast<std::uint32_t>(shape.height));
+    crops.insert(crops.end(), crop.begin(), crop.end());
+    flips.push_back(is_flipped ? 1 : 0);
+  }
+
+  [[nodiscard]] LoadBatch batch() const {
+    return {offsets, sizes, modes, widths, heights, crops, flips};
+  }
+};
+
+std::unique_ptr<ImageLoader> make_loader(std::size_t threads) {
+  auto loader = ImageLoader::create(threads);
+  expect_ok(loader.status());
+  return std::move(loader.value());
+}
+
+Bytes load(const Stored& stored, const LoadOptions& options, std::size_t threads = 1) {
+  Bytes out(stored.sizes.size() * options.shape.width * options.shape.height * 3 *
+                size_bytes_of(options.type),
+            std::byte{0xEE});
+  std::vector<LoadFailure> failures;
+  expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, failures));
+  EXPECT_TRUE(failures.empty());
+  return out;
+}
+
+constexpr ImageShape kImage{97, 61};
+
+Bytes test_jpeg() { return make_jpeg({.shape = kImage, .is_noisy = true}); }
+
+Bytes decoded_jpeg() {
+  Bytes pixels(kImage.width * kImage.height * 3);
+  expect_ok(decode_jpeg(test_jpeg(), {}, kImage, pixels));
+  return pixels;
+}
+
+std::array<int, 4> random_crop(std::mt19937& engine) {
+  const int height = 1 + static_cast<int>(engine() % kImage.height);
+  const int width = 1 + static_cast<int>(engine() % kImage.width);
+  return {static_cast<int>(engine() % (kImage.height + 1 - static_cast<unsigned>(height))),
+          static_cast<int>(engine() % (kImage.width + 1 - static_cast<unsigned>(width))), height,
+          width};
+}
+
+// The same crops of the same picture, once as JPEG and once as its pixels.
+std::pair<Stored, Stored> twins(int count) {
+  std::mt19937 engine(11);
+  std::pair<Stored, Stored> both;
+  const Bytes file = test_jpeg();
+  const Bytes pixels = decoded_jpeg();
+  for (int i = 0; i < count; ++i) {
+    const auto crop = random_crop(engine);
+    both.first.add(file, StoredMode::jpeg, kImage, crop, i % 2 == 1);
+    both.second.add(pixels, StoredMode::raw, kImage, crop, i % 2 == 1);
+  }
+  return both;
+}
+
+TEST(Load, JpegEqualsItsPixels) {
+  const auto [jpegs, raws] = twins(60);
+  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear}) {
+    const LoadOptions options{.shape = {32, 24}, .filter = filter};
+    EXPECT_EQ(load(jpegs, options), load(raws, options));
+  }
+}
+
+TEST(Load, ThreadsChangeNothing) {
+  const auto [jpegs, raws] = twins(40);
+  const LoadOptions options{.shape = {32, 24}};
+  const Bytes expected = load(jpegs, options);
+  for (const std::size_t threads : {2U, 5U}) EXPECT_EQ(load(jpegs, options, threads), expected);
+}
+
+TEST(Load, WholeImageIsACopy) {
+  Stored stored;
+  const Bytes pixels = decoded_jpeg();
+  stored.add(pixels, StoredMode::raw, kImage, {0, 0, 61, 97});
+  stored.add(test_jpeg(), StoredMode::jpeg, kImage, {0, 0, 61, 97});
+  Bytes expected = pixels;
+  expected.insert(expected.end(), pixels.begin(), pixels.end());
+  EXPECT_EQ(load(stored, {.shape = kImage}), expected);
+}
+
+std::vector<float> floats_of(const Bytes& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(Load, LayoutsAndTypes) {
+  const auto [jpegs, raws] = twins(3);
+  LoadOptions options{.shape = {37, 19}};
+  const std::size_t plane = 37 * 19;
+  const Bytes plain = load(raws, options);
+  options.is_channels_first = true;
+  const Bytes planes = load(raws, options);
+  options.type = OutputType::float32;
+  options.scale = {0.5F, 0.25F, 2.0F};
+  options.bias = {-1.0F, 3.0F, 0.5F};
+  const std::vector<float> float_planes = floats_of(load(raws, options));
+  options.is_channels_first = false;
+  const std::vector<float> float_pixels = floats_of(load(raws, options));
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const std::size_t image = i / (plane * 3);
+    const std::size_t channel = i % 3;
+    const std::size_t in_planes = (image * 3 + channel) * plane + i / 3 % plane;
+    const auto value = static_cast<float>(testing::level_of(plain[i]));
+    const float expected = value * options.scale[channel] + options.bias[channel];
+    ASSERT_EQ(planes[in_planes], plain[i]);
+    ASSERT_EQ(float_planes[in_planes], expected);
+    ASSERT_EQ(float_pixels[i], expected);
+  }
+}
+
+TEST(Load, HalvesAreRoundedFloats) {
+  const auto [jpegs, raws] = twins(2);
+  for (const bool is_channels_first : {false, true}) {
+    LoadOptions options{.shape = {37, 19},
+                        .type = OutputType::float16,
+                        .is_channels_first = is_channels_first,
+                        .scale = {1.0F, 0.5F, 0.25F},  // all results exist as halves
+                        .bias = {-128.0F, 0.0F, 1.0F}};
+    const Bytes halves = load(raws, options);
+    options.type = OutputType::float32;
+    const std::vector<float> floats = floats_of(load(raws, options));
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      std::uint16_t half;
+      std::memcpy(&half, halves.data() + 2 * i, sizeof half);
+      const int exponent = half >> 10 & 0x1F;
+      const double size = exponent == 0 ? std::ldexp(half & 0x3FF, -24)
+                                        : std::ldexp(1024 + (half & 0x3FF), exponent - 25);
+      ASSERT_EQ((half & 0x8000) != 0 ? -size : size, static_cast<double>(floats[i]));
+    }
+  }
+}
+
+// A ramp without steps, so that a shift by a part of a pixel would show.
+Bytes ramp_jpeg(ImageShape shape) {
+  Bytes pixels;
+  for (std::size_t y = 0; y < shape.height; ++y) {
+    for (std::size_t x = 0; x < shape.width; ++x) {
+      for (const std::size_t value :
+           {255 * x / shape.width, 255 * y / shape.height, 255 * (x + y) / 1000}) {
+        pixels.push_back(static_cast<std::byte>(value));
+      }
+    }
+  }
+  Bytes file;
+  expect_ok(encode_jpeg(pixels, shape, shape.width * 3, 98, file));
+  return file;
+}
+
+TEST(Load, ReducedSizeIsClose) {
+  const ImageShape shape{400, 300};
+  Stored stored;
+  stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {13, 37, 250, 330});
+  stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {0, 0, 300, 400}, true);
+  for (const ImageShape out_shape : {ImageShape{160, 120}, {80, 60}, {40, 30}}) {
+    for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear}) {
+      LoadOptions options{.shape = out_shape, .filter = filter};
+      const Bytes exact = load(stored, options);
+      options.is_reduced = true;
+      const Bytes reduced = load(stored, options);
+      double largest = 0;
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        largest = std::max(largest,
+                           std::abs(testing::level_of(exact[i]) - testing::level_of(reduced[i])));
+      }
+      EXPECT_LE(largest, 3) << out_shape.width;  // a step of the smallest output is 6
+    }
+  }
+}
+
+TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {
+  Stored stored;
+  const Bytes file = test_jpeg();
+  const Bytes pixels = decoded_jpeg();
+  const std::array<int, 4> crop{0, 0, 61, 97};
+  std::vector<Code> expected;
+  const auto add = [&](Code code, const Bytes& bytes, StoredMode mode, std::array<int, 4> where) {
+    stored.add(bytes, mode, kImage, where);
+    expected.push_back(code);
+  };
+  add(Code::ok, file, StoredMode::jpeg, crop);
+  add(Code::truncated, Bytes(file.begin(), file.begin() + 900), StoredMode::jpeg, crop);
+  add(Code::corrupt, pixels, StoredMode::jpeg, crop);
+  add(Code::corrupt, file, StoredMode::raw, crop);
+  add(Code::ok, pixels, StoredMode::raw, crop);
+  add(Code::out_of_bounds, file, StoredMode::jpeg, {0, 0, 62, 97});
+  add(Code::out_of_bounds, file, StoredMode::jpeg, {-1, 0, 5, 5});
+  add(Code::out_of_bounds, pixels, StoredMode::raw, {0, 90, 5, 8});
+  add(Code::out_of_bounds, pixels, StoredMode::raw, {0, 0, 0, 5});
+  add(Code::out_of_bounds, pixels, StoredMode::raw, {INT32_MIN, 0, INT32_MAX, 5});
+  add(Code::invalid_argument, pixels, static_cast<StoredMode>(2), crop);
+  add(Code::out_of_bounds, file, StoredMode::jpeg, crop);
+  stored.offsets.back() = UINT64_MAX;
+  add(Code::out_of_bounds, file, StoredMode::jpeg, crop);
+  stored.sizes.back() += 1;
+
+  const LoadOptions options{.shape = {16, 16}};
+  const std::size_t slot = 16 * 16 * 3;
+  for (const std::size_t threads : {1U, 3U}) {
+    Bytes out(expected.size() * slot, std::byte{0xEE});
+    std::vector<LoadFailure> failures;
+    expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, failures));
+    std::vector<Code> codes(expected.size(), Code::ok);
+    for (const LoadFailure& failure : failures) {
+      codes[failure.position] = failure.status.code();
+      EXPECT_FALSE(failure.status.detail().empty());
+    }
+    EXPECT_EQ(codes, expected);
+    EXPECT_TRUE(std::is_sorted(failures.begin(), failures.end(), [](const auto& a, const auto& b) {
+      return a.position < b.position;
+    }));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto begin = out.begin() + static_cast<std::ptrdiff_t>(i * slot);
+      const bool is_zero = std::all_of(begin, begin + static_cast<std::ptrdiff_t>(slot),
+                                       [](std::byte value) { return value == std::byte{0}; });
+      EXPECT_EQ(is_zero, expected[i] != Code::ok) << i;
+    }
+  }
+}
+
+TEST(Load, WrongArgumentsAreErrors) {
+  const auto [jpegs, raws] = twins(2);
+  const auto loader = make_loader(1);
+  std::vector<LoadFailure> failures;
+  Bytes out(2 * 16 * 16 * 3 * 4 + 1);
+  const auto load_with = [&](const LoadBatch& batch, const LoadOptions& options,
+                             MutableByteSpan to) {
+    return loader->load(raws.base, batch, options, to, failures);
+  };
+  const LoadOptions options{.shape = {16, 16}};
+  const auto bytes = std::span(out).first(2 * 16 * 16 * 3);
+  expect_ok(load_with(raws.batch(), options, bytes));
+  expect_code(load_with(raws.batch(), options, std::span(out).first(10)), Code::invalid_argument);
+  expect_code(load_with(raws.batch(), {.shape = {0, 16}}, {}), Code::invalid_argument);
+  expect_code(load_with(raws.batch(), {.shape = {1ULL << 62, 16}}, bytes), Code::too_large);
+  LoadOptions floats = options;
+  floats.type = OutputType::float32;
+  expect_code(load_with(raws.batch(), floats, std::span(out).subspan(1)), Code::invalid_argument);
+  for (int i = 0; i < 6; ++i) {
+    LoadBatch batch = raws.batch();
+    if (i == 0) batch.sizes = batch.sizes.first(1);
+    if (i == 1) batch.modes = batch.modes.first(1);
+    if (i == 2) batch.widths = batch.widths.first(1);
+    if (i == 3) batch.heights = batch.heights.first(1);
+    if (i == 4) batch.crops = batch.crops.first(7);
+    if (i == 5) batch.flips = batch.flips.first(1);
+    expect_code(load_with(batch, options, bytes), Code::invalid_argument);
+  }
+  Stored own = raws;
+  expect_code(loader->load(own.base, own.batch(), options,
+                           std::span(own.base).first(2 * 16 * 16 * 3), failures),
+              Code::invalid_argument);
+  expect_code(ImageLoader::create(0).status(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace penstock
