@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
-__all__ = ["ProcessPool", "open_processes"]
+__all__ = ["ProcessPool", "interrupt_held", "open_processes"]
 
 _PR_SET_PDEATHSIG = 1
 _JOIN_S = 1.0
@@ -114,7 +114,7 @@ def open_processes(count: int, function: Callable[[Any], Any]) -> Iterator[Proce
     """Fork ``count`` processes that run a function; it needs no pickling, arguments and results do."""
     pool = ProcessPool()
     try:
-        with _interrupt_held():
+        with interrupt_held():
             for _ in range(count):
                 pool.add(_start(function))
         yield pool
@@ -173,7 +173,7 @@ def _can_travel(error: BaseException | None) -> bool:
 
 
 @contextlib.contextmanager
-def _interrupt_held() -> Iterator[None]:
+def interrupt_held() -> Iterator[None]:
     """Put off Ctrl-C until the end of the block: Python loses one that arrives while it forks."""
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():

@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import mmap
 import threading
-from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import WriteError
-from penstock.formats.processes import open_processes
+from penstock.formats.processes import interrupt_held, open_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,6 +90,54 @@ class _Done:
         return self.chunk
 
 
+class _Ticket:
+    """A job of a thread. Its queue is written in C: unlike a lock in Python, Ctrl-C cannot leave it locked."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.answer: SimpleQueue[tuple[EncodedChunk | None, BaseException | None]] = SimpleQueue()
+
+    def result(self) -> EncodedChunk:
+        chunk, error = self.answer.get()
+        if error is not None:
+            raise error
+        assert chunk is not None
+        return chunk
+
+
+class _Threads:
+    """Threads that run jobs in the order they were given (concurrent.futures can hang for ever after Ctrl-C)."""
+
+    def __init__(self, count: int, run: Callable[[Job], EncodedChunk]) -> None:
+        self._tickets: SimpleQueue[_Ticket | None] = SimpleQueue()
+        names = [f"penstock-write-{i}" for i in range(count)]
+        self._threads = [threading.Thread(target=_work_off, args=(self._tickets, run), name=name) for name in names]
+        with interrupt_held():
+            for thread in self._threads:
+                thread.start()
+
+    def submit(self, job: Job) -> _Ticket:
+        """Put a job behind the others."""
+        ticket = _Ticket(job)
+        self._tickets.put(ticket)
+        return ticket
+
+    def close(self) -> None:
+        """Wait for all jobs and end the threads."""
+        for _ in self._threads:
+            self._tickets.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _work_off(tickets: SimpleQueue[_Ticket | None], run: Callable[[Job], EncodedChunk]) -> None:
+    while (ticket := tickets.get()) is not None:
+        try:
+            ticket.answer.put((run(ticket.job), None))
+        except BaseException as error:
+            ticket.answer.put((None, error))
+
+
 @contextlib.contextmanager
 def open_pool(workers: int, kind: str, work: Work) -> Iterator[Callable[[Job], Pending]]:
     """Give a function that starts a job; leaving the block ends all workers."""
@@ -97,25 +146,27 @@ def open_pool(workers: int, kind: str, work: Work) -> Iterator[Callable[[Job], P
         return
     with contextlib.ExitStack() as stack:
         run: Callable[[Job], EncodedChunk] = work
-        killer = None
+        kill: Callable[[], None] = _nothing
         if kind == "process":  # forked before the first thread starts; each thread then waits for one process
             processes = stack.enter_context(open_processes(max(1, workers), work))
-            run = processes.call
-            killer = threading.Timer(_GRACE_S, processes.kill)
-        pool = ThreadPoolExecutor(max(1, workers), thread_name_prefix="penstock-write")
-        stack.callback(_shut_down, pool, work, killer)
-        yield lambda job: pool.submit(run, job)
+            run, kill = processes.call, processes.kill
+        threads = _Threads(max(1, workers), run)
+        stack.callback(_shut_down, threads, work, kill)
+        yield threads.submit
 
 
-def _shut_down(pool: Executor, work: Work, killer: threading.Timer | None) -> None:
+def _nothing() -> None:
+    """Threads cannot be killed; they stop at the next sample."""
+
+
+def _shut_down(threads: _Threads, work: Work, kill: Callable[[], None]) -> None:
     # Workers stop at their next sample; a process that is still busy with one sample after a while is killed.
     work.stop.set()
-    if killer is not None:
-        killer.daemon = True
+    killer = threading.Timer(_GRACE_S, kill)
+    killer.daemon = True
+    with interrupt_held():
         killer.start()
     try:
-        pool.shutdown(wait=True, cancel_futures=True)
+        threads.close()
     finally:
-        if killer is not None:
-            killer.cancel()
-            killer.join()
+        killer.cancel()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import WorkerDiedError, WriteError
-from penstock.formats.processes import _interrupt_held, open_processes
+from penstock.formats.processes import interrupt_held, open_processes
 
 MIB = 1 << 20
 
@@ -123,7 +123,7 @@ def test_ctrl_c_while_forking_is_put_off_and_not_lost() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def fork_and_be_interrupted() -> None:
-        with _interrupt_held():
+        with interrupt_held():
             signal.raise_signal(signal.SIGINT)
             steps.append("forked")
         steps.append("never")
