@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from penstock._native import ImageLoader
+from penstock._native import ImageLoader, crc32c
 from penstock.formats import open_dataset
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.loader.engine import Prefetcher
@@ -184,6 +184,8 @@ class Loader:
             "pool_pages": self._pool_pages,
             "samples": self.samples,
             "dataset": self.dataset.fingerprint,
+            "pipelines": crc32c(repr(self._plans).encode()),
+            "indices": 0 if self._indices is None else crc32c(self._indices.astype("<i8")),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

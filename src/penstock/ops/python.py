@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Apply:
         name: what to call it in the plan and in errors; by default the function's own name.
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Any] = field(repr=False)  # its text would differ from process to process
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -105,10 +105,6 @@ class AtomicFile:
         self.write([buffer])
         self.position = position
 
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Read back what was written."""
-        return os.pread(self.fileno(), size, offset)
-
     def truncate(self) -> None:
         """End the file at ``position``."""
         os.ftruncate(self.fileno(), self.position)

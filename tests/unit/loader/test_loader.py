@@ -154,6 +154,13 @@ def test_a_foreign_state_is_refused(path: Path, tmp_path: Path) -> None:
     ps.write(tmp_path / "y.beton", rows()[::-1], fields=FIELDS, page_size=1 << 21)
     with pytest.raises(ValueError, match="taken with dataset="):
         Loader(tmp_path / "y.beton", 4, seed=1).load_state_dict(state)
+    with pytest.raises(ValueError, match="taken with pipelines="):
+        Loader(path, 4, seed=1, pipelines={"image": [ops.RandomResizedCrop(16, scale=(0.5, 1))]}).load_state_dict(state)
+    some = Loader(path, 4, seed=1, indices=range(8)).state_dict()
+    with pytest.raises(ValueError, match="taken with indices="):
+        Loader(path, 4, seed=1, indices=range(8, 16)).load_state_dict(some)
+    functions = [{"image": [ops.Resize(8), ops.Apply(lambda images: images, "same")]} for _ in range(2)]
+    Loader(path, 4, pipelines=functions[0]).load_state_dict(Loader(path, 4, pipelines=functions[1]).state_dict())
     with pytest.raises(ValueError, match="not the state of a loader"):
         Loader(path, 4).load_state_dict({"epoch": 1})
     with pytest.raises(ValueError, match="not a whole number of steps"):
