@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -22,22 +22,14 @@ using Crops = Array<const std::int32_t, nb::shape<-1, 4>>;
 using Factors = std::optional<Array<const float, nb::shape<3>>>;
 using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
 
-// The core's loader, and the lock that makes callers wait for each other.
 class Loader {
  public:
   explicit Loader(std::size_t threads) : loader_(value_or_throw(ImageLoader::create(threads))) {}
 
+  [[nodiscard]] ImageLoader& core() const noexcept { return *loader_; }
   [[nodiscard]] std::size_t threads() const noexcept { return loader_->threads(); }
 
-  // Without the GIL: whoever holds the lock must not need it to go on.
-  Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-              MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept {
-    const std::lock_guard lock(mutex_);
-    return loader_->load(base, batch, options, out, failures);
-  }
-
  private:
-  std::mutex mutex_;
   std::unique_ptr<ImageLoader> loader_;
 };
 
@@ -75,6 +67,16 @@ void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {
   if (factors) std::copy_n(factors->data(), kRgbChannels, out.begin());
 }
 
+// Checked here: to the core, an empty array says that there are no checksums.
+std::span<const std::uint32_t> checksums_of(const U32Array& checksums, std::size_t images) {
+  if (checksums.size() != images) {
+    throw_invalid(Detail("checksums has ")
+                  << std::uint64_t{checksums.size()} << " entries, not one for each of " << images
+                  << " images");
+  }
+  return span_of(checksums);
+}
+
 using Failures = nb::typed<nb::list, nb::typed<nb::tuple, nb::int_, nb::str, nb::str>>;
 
 Failures to_list(const std::vector<LoadFailure>& failures) {
@@ -92,7 +94,7 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               const U8Array& modes, const U32Array& widths, const U32Array& heights,
               const Crops& crops, const U8Array& flips, const BatchArray& out, bool channels_first,
               std::string_view interpolation, const Factors& scale, const Factors& bias,
-              bool fast_dct, bool reduced) {
+              bool fast_dct, bool reduced, const std::optional<U32Array>& checksums) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = type_of(out),
                       .is_channels_first = channels_first,
@@ -108,14 +110,15 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
     throw_invalid(Detail("out has room for ") << std::uint64_t{out.shape(0)} << " images, not for "
                                               << std::uint64_t{offsets.size()});
   }
-  const LoadBatch batch{span_of(offsets), span_of(sizes), span_of(modes), span_of(widths),
-                        span_of(heights), span_of(crops), span_of(flips)};
+  LoadBatch batch{span_of(offsets), span_of(sizes), span_of(modes), span_of(widths),
+                  span_of(heights), span_of(crops), span_of(flips)};
+  if (checksums) batch.checksums = checksums_of(*checksums, offsets.size());
   const MutableByteSpan bytes{static_cast<std::byte*>(out.data()), out.nbytes()};
   std::vector<LoadFailure> failures;
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = loader.load(bytes_of(base), batch, options, bytes, failures);
+    status = loader.core().load(bytes_of(base), batch, options, bytes, failures);
   }
   throw_if_error(status);
   return to_list(failures);
@@ -124,9 +127,13 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
 }  // namespace
 
 void bind_load(nb::module_& module) {
-  nb::class_<Loader>(module, "ImageLoader", "Threads that turn stored images into batches.")
+  nb::class_<Loader>(
+      module, "ImageLoader",
+      "Threads that turn stored images into batches; several threads may call load at once.")
       .def(nb::init<std::size_t>(), nb::arg("threads"))
-      .def_prop_ro("threads", &Loader::threads, "Threads at work during load, the caller included.")
+      .def_prop_ro(
+          "threads", &Loader::threads,
+          "Threads that decode; they start with the first load, callers of load only wait.")
       .def("load", load, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
            nb::arg("sizes").noconvert(), nb::arg("modes").noconvert(),
            nb::arg("widths").noconvert(), nb::arg("heights").noconvert(),
@@ -134,9 +141,10 @@ void bind_load(nb::module_& module) {
            nb::arg("channels_first"), nb::arg("interpolation"),
            nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
            nb::arg("fast_dct") = false, nb::arg("reduced") = false,
+           nb::arg("checksums").noconvert() = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
-           "are 0 for JPEG and 1 for raw.");
+           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes.");
 }
 
 }  // namespace penstock::bindings

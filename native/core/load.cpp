@@ -3,22 +3,50 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "core/row_writer.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/jpeg_window.hpp"
 
 namespace penstock {
 
-struct LoadScratch {
+namespace {
+
+struct LoadScratch : WorkerMemory {
   DecodedWindow decoded;
   Resampler resampler;
   std::vector<std::uint8_t> rows;  // one interleaved row, and what the writer needs
-  std::vector<LoadFailure> failures;
-  bool is_out_of_memory = false;
 };
 
-namespace {
+// Failures of one batch, from all workers. They are rare: a lock is cheap enough.
+class FailureList {
+ public:
+  explicit FailureList(std::vector<LoadFailure>& failures) noexcept : failures_(failures) {}
+
+  void add(std::size_t position, const Status& status) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      failures_.push_back({position, status});
+    } catch (const std::bad_alloc&) {
+      is_complete_ = false;
+    }
+  }
+
+  // By position; only when no worker adds any more.
+  Status finish() noexcept {
+    if (!is_complete_) return Status(Code::out_of_memory, "no memory for the list of failures");
+    std::sort(failures_.begin(), failures_.end(),
+              [](const LoadFailure& a, const LoadFailure& b) { return a.position < b.position; });
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<LoadFailure>& failures_;
+  bool is_complete_ = true;
+};
 
 // One image of a batch, checked.
 struct StoredImageView {
@@ -36,6 +64,7 @@ struct Job {
   const RowWriter& writer;
   std::byte* out;
   std::size_t slot_size;
+  FailureList& failures;
 };
 
 Status wrong_crop(const std::int32_t* crop, ImageShape shape) noexcept {
@@ -80,6 +109,14 @@ Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
                                               << "; known are 0 (JPEG) and 1 (raw)");
   }
   return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0};
+}
+
+Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
+  if (batch.checksums.empty()) return {};
+  const std::uint32_t found = crc32c(bytes);
+  if (found == batch.checksums[i]) return {};
+  return Status(Code::corrupt, Detail("checksum ") << Hex32{batch.checksums[i]}
+                                                   << " expected, found " << Hex32{found});
 }
 
 // Pixels that the filter uses around the crop.
@@ -136,6 +173,11 @@ Status view_raw(const StoredImageView& image, PixelView& view, Region& region) n
   return {};
 }
 
+template <typename T>
+void grow(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(size);
+}
+
 void write_rows(const Job& job, const PixelView& view, LoadScratch& scratch,
                 std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
@@ -155,14 +197,21 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
   const auto located = locate(job, i);
   if (!located.is_ok()) return located.status();
   const StoredImageView& image = located.value();
+  Status status = check_bytes(job.batch, i, image.bytes);
+  if (!status.is_ok()) return status;
   PixelView view;
   Region region{};
-  Status status = image.mode == StoredMode::jpeg ? decode(job, image, scratch, view, region)
-                                                 : view_raw(image, view, region);
+  status = image.mode == StoredMode::jpeg ? decode(job, image, scratch, view, region)
+                                          : view_raw(image, view, region);
   if (!status.is_ok()) return status;
   status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
                                   image.is_flipped);
   if (!status.is_ok()) return status;
+  try {
+    grow(scratch.rows, job.options.shape.width * kRgbChannels + job.writer.scratch_size());
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a row of the output");
+  }
   write_rows(job, view, scratch, slot);
   return {};
 }
@@ -172,18 +221,14 @@ void load_into_slot(const Job& job, std::size_t i, LoadScratch& scratch) noexcep
   const Status status = load_image(job, i, scratch, slot);
   if (status.is_ok()) return;
   std::memset(slot, 0, job.slot_size);
-  try {
-    scratch.failures.push_back({i, status});
-  } catch (const std::bad_alloc&) {
-    scratch.is_out_of_memory = true;
-  }
+  job.failures.add(i, status);
 }
 
 Status check_counts(const LoadBatch& batch) noexcept {
   const std::size_t n = batch.offsets.size();
   if (batch.sizes.size() != n || batch.modes.size() != n || batch.widths.size() != n ||
       batch.heights.size() != n || batch.flips.size() != n || batch.crops.size() / 4 != n ||
-      batch.crops.size() % 4 != 0) {
+      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n)) {
     return Status(Code::invalid_argument, "every array must have one entry for each image");
   }
   return {};
@@ -217,28 +262,6 @@ Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::siz
   return {};
 }
 
-// Moves the workers' failures together.
-Status collect(std::vector<std::unique_ptr<LoadScratch>>& workers,
-               std::vector<LoadFailure>& failures) {
-  bool is_out_of_memory = false;
-  for (const auto& worker : workers) {
-    failures.insert(failures.end(), worker->failures.begin(), worker->failures.end());
-    is_out_of_memory |= worker->is_out_of_memory;
-  }
-  if (is_out_of_memory) return Status(Code::out_of_memory, "no memory for the list of failures");
-  std::sort(failures.begin(), failures.end(),
-            [](const LoadFailure& a, const LoadFailure& b) { return a.position < b.position; });
-  return {};
-}
-
-void reset(std::vector<std::unique_ptr<LoadScratch>>& workers, std::size_t rows_size) {
-  for (const auto& worker : workers) {
-    worker->failures.clear();
-    worker->is_out_of_memory = false;
-    if (worker->rows.size() < rows_size) worker->rows.resize(rows_size);
-  }
-}
-
 }  // namespace
 
 std::size_t size_bytes_of(OutputType type) noexcept {
@@ -253,22 +276,13 @@ std::size_t size_bytes_of(OutputType type) noexcept {
   return 4;
 }
 
-ImageLoader::ImageLoader() noexcept = default;
-ImageLoader::~ImageLoader() = default;
-
 Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) noexcept {
-  auto pool = ThreadPool::create(threads);
+  auto pool = ThreadPool::create(
+      threads, []() -> std::unique_ptr<WorkerMemory> { return std::make_unique<LoadScratch>(); });
   if (!pool.is_ok()) return pool.status();
-  try {
-    std::unique_ptr<ImageLoader> loader(new ImageLoader);
-    loader->pool_ = std::move(pool.value());
-    for (std::size_t i = 0; i < threads; ++i) {
-      loader->scratch_.push_back(std::make_unique<LoadScratch>());
-    }
-    return loader;
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "no memory for the loader");
-  }
+  std::unique_ptr<ImageLoader> loader(new (std::nothrow) ImageLoader(std::move(pool.value())));
+  if (loader == nullptr) return Status(Code::out_of_memory, "no memory for the loader");
+  return loader;
 }
 
 Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
@@ -283,16 +297,12 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
     return status;
   }
   const RowWriter writer(options);
-  try {
-    reset(scratch_, options.shape.width * kRgbChannels + writer.scratch_size());
-    const Job job{base, batch, options, writer, out.data(), slot_size.value()};
-    pool_->run(count, [&](std::size_t i, std::size_t worker) noexcept {
-      load_into_slot(job, i, *scratch_[worker]);
-    });
-    return collect(scratch_, failures);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "no memory for the batch");
-  }
+  FailureList list(failures);
+  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list};
+  const Status status = pool_->run(count, [&job](std::size_t i, WorkerMemory& memory) noexcept {
+    load_into_slot(job, i, static_cast<LoadScratch&>(memory));
+  });
+  return status.is_ok() ? list.finish() : status;
 }
 
 }  // namespace penstock

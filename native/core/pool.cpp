@@ -1,30 +1,59 @@
 #include "penstock/pool.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <new>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 namespace penstock {
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noexcept {
-  if (threads == 0 || threads > kMaxThreads) {
-    return Status(Code::invalid_argument, Detail("threads must be 1 to ")
-                                              << std::uint64_t{kMaxThreads} << ", not " << threads);
-  }
-  try {
-    std::unique_ptr<ThreadPool> pool(new ThreadPool);
-    pool->threads_.reserve(threads - 1);
-    for (std::size_t i = 1; i < threads; ++i) {
-      pool->threads_.emplace_back([raw = pool.get(), i] { raw->serve(i); });
-    }
-    return pool;
-  } catch (const std::system_error&) {
-    return Status(Code::out_of_memory, Detail("the system cannot start ") << threads << " threads");
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "no memory for the threads");
-  }
-}
+// The workers of one process, and the jobs they wait for.
+class ThreadPool::Crew {
+ public:
+  Crew() noexcept : process_(getpid()) {}
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew();
 
-ThreadPool::~ThreadPool() {
+  [[nodiscard]] bool is_of_this_process() const noexcept { return process_ == getpid(); }
+
+  // Throws std::bad_alloc and std::system_error; what has started stays.
+  void start(std::size_t threads, MakeMemory make_memory);
+  void run(const Task& task) noexcept;
+
+ private:
+  // Lives on the stack of the thread that waits for it.
+  struct Job {
+    const Task& task;
+    std::atomic<std::size_t> next{0};
+    // The crew's mutex guards what follows.
+    std::size_t active = 0;  // workers that have joined
+    bool is_taken = false;   // nobody joins any more
+    Job* following = nullptr;
+    std::condition_variable done{};
+  };
+
+  void serve(WorkerMemory& memory) noexcept;
+  void append(Job& job) noexcept;
+  void drop_first() noexcept;
+  static void take_items(Job& job, WorkerMemory& memory) noexcept;
+
+  const pid_t process_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::thread> threads_;
+  std::condition_variable wake_;
+  Job* first_ = nullptr;
+  Job* last_ = nullptr;
+  std::size_t idle_ = 0;  // workers that sleep
+  bool is_closing_ = false;
+};
+
+ThreadPool::Crew::~Crew() {
   {
     const std::lock_guard lock(mutex_);
     is_closing_ = true;
@@ -33,44 +62,96 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::take_items(const Job& job, std::size_t worker) noexcept {
-  for (;;) {
-    const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= job.count) return;
-    job.work(job.context, index, worker);
+void ThreadPool::Crew::start(std::size_t threads, MakeMemory make_memory) {
+  const std::lock_guard lock(mutex_);
+  threads_.reserve(threads);
+  while (threads_.size() < threads) {
+    threads_.emplace_back([this, memory = make_memory()] { serve(*memory); });
   }
 }
 
-void ThreadPool::run_job(const Job& job) noexcept {
-  next_.store(0, std::memory_order_relaxed);
-  if (threads_.empty() || job.count < 2) return take_items(job, 0);
-  {
-    const std::lock_guard lock(mutex_);
-    job_ = job;
-    ++generation_;
-    is_open_ = true;
-  }
-  wake_.notify_all();
-  take_items(job, 0);
-  // A thread that wakes only now finds the job closed and sleeps on.
-  std::unique_lock lock(mutex_);
-  is_open_ = false;
-  done_.wait(lock, [this] { return active_ == 0; });
+void ThreadPool::Crew::append(Job& job) noexcept {
+  (first_ == nullptr ? first_ : last_->following) = &job;
+  last_ = &job;
 }
 
-void ThreadPool::serve(std::size_t worker) noexcept {
-  std::uint64_t seen = 0;
+void ThreadPool::Crew::drop_first() noexcept {
+  first_->is_taken = true;
+  first_ = first_->following;
+}
+
+void ThreadPool::Crew::run(const Task& task) noexcept {
+  Job job{.task = task};
+  std::unique_lock lock(mutex_);
+  append(job);
+  // Workers that are busy come by themselves.
+  for (std::size_t n = std::min(idle_, task.count); n > 0; --n) wake_.notify_one();
+  job.done.wait(lock, [&job] { return job.is_taken && job.active == 0; });
+}
+
+void ThreadPool::Crew::take_items(Job& job, WorkerMemory& memory) noexcept {
+  for (;;) {
+    const std::size_t index = job.next.fetch_add(1, std::memory_order_relaxed);
+    if (index >= job.task.count) return;
+    job.task.work(job.task.context, index, memory);
+  }
+}
+
+void ThreadPool::Crew::serve(WorkerMemory& memory) noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return is_closing_ || (is_open_ && generation_ != seen); });
+    ++idle_;
+    wake_.wait(lock, [this] { return is_closing_ || first_ != nullptr; });
+    --idle_;
     if (is_closing_) return;
-    seen = generation_;
-    const Job job = job_;
-    ++active_;
+    Job& job = *first_;
+    ++job.active;
     lock.unlock();
-    take_items(job, worker);
+    take_items(job, memory);
     lock.lock();
-    if (--active_ == 0) done_.notify_one();
+    if (first_ == &job) drop_first();
+    // With the lock held: the caller may not go, and take the job with it, before this is over.
+    if (--job.active == 0) job.done.notify_one();
+  }
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads,
+                                                       MakeMemory make_memory) noexcept {
+  if (threads == 0 || threads > kMaxThreads) {
+    return Status(Code::invalid_argument, Detail("threads must be 1 to ")
+                                              << std::uint64_t{kMaxThreads} << ", not " << threads);
+  }
+  std::unique_ptr<ThreadPool> pool(new (std::nothrow) ThreadPool(threads, make_memory));
+  if (pool == nullptr) return Status(Code::out_of_memory, "no memory for the pool");
+  return pool;
+}
+
+ThreadPool::~ThreadPool() {
+  const Crew* crew = crew_.load();
+  if (crew != nullptr && crew->is_of_this_process()) delete crew;
+}
+
+// Threads that race here agree on the one that came first.
+ThreadPool::Crew& ThreadPool::crew_of_this_process() {
+  Crew* crew = crew_.load();
+  if (crew != nullptr && crew->is_of_this_process()) return *crew;
+  auto fresh = std::make_unique<Crew>();
+  if (crew_.compare_exchange_strong(crew, fresh.get())) return *fresh.release();
+  return *crew;
+}
+
+Status ThreadPool::run_job(const Task& task) noexcept {
+  if (task.count == 0) return {};
+  try {
+    Crew& crew = crew_of_this_process();
+    crew.start(threads_, make_memory_);
+    crew.run(task);
+    return {};
+  } catch (const std::system_error&) {
+    return Status(Code::out_of_memory, Detail("the system cannot start ")
+                                           << threads_ << " threads");
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for the threads");
   }
 }
 

@@ -41,4 +41,10 @@ Detail& Detail::operator<<(std::uint64_t number) noexcept {
   return *this << std::string_view(digits, static_cast<std::size_t>(end - digits));
 }
 
+Detail& Detail::operator<<(Hex32 number) noexcept {
+  char digits[] = "0x00000000";
+  for (int i = 0; i < 8; ++i) digits[9 - i] = "0123456789abcdef"[number.value >> (4 * i) & 0xFU];
+  return *this << std::string_view(digits);
+}
+
 }  // namespace penstock

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "jpeg_support.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/jpeg.hpp"
 
 namespace penstock {
@@ -107,6 +109,28 @@ TEST(Load, ThreadsChangeNothing) {
   const LoadOptions options{.shape = {32, 24}};
   const Bytes expected = load(jpegs, options);
   for (const std::size_t threads : {2U, 5U}) EXPECT_EQ(load(jpegs, options, threads), expected);
+}
+
+TEST(Load, ManyCallersAtOnce) {
+  const auto [jpegs, raws] = twins(20);
+  const LoadOptions small{.shape = {32, 24}};
+  const LoadOptions large{.shape = {80, 60}, .type = OutputType::float16};
+  const Bytes expected[] = {load(jpegs, small), load(raws, large)};
+  const auto loader = make_loader(3);
+  std::vector<std::thread> callers;
+  std::array<Bytes, 4> out;
+  for (std::size_t c = 0; c < out.size(); ++c) {
+    out[c].resize(expected[c % 2].size());
+    callers.emplace_back([&, c, &stored = c % 2 == 0 ? jpegs : raws] {
+      std::vector<LoadFailure> failures;
+      for (int round = 0; round < 5; ++round) {
+        expect_ok(loader->load(stored.base, stored.batch(), c % 2 == 0 ? small : large, out[c],
+                               failures));
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (std::size_t c = 0; c < out.size(); ++c) EXPECT_EQ(out[c], expected[c % 2]);
 }
 
 TEST(Load, WholeImageIsACopy) {
@@ -256,6 +280,32 @@ TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {
                                        [](std::byte value) { return value == std::byte{0}; });
       EXPECT_EQ(is_zero, expected[i] != Code::ok) << i;
     }
+  }
+}
+
+TEST(Load, ChecksumsAreCompared) {
+  const auto [jpegs, raws] = twins(3);
+  for (const Stored* stored : {&jpegs, &raws}) {
+    std::vector<std::uint32_t> checksums(3);
+    expect_ok(crc32c_spans(stored->base, stored->offsets, stored->sizes, checksums));
+    LoadBatch batch = stored->batch();
+    batch.checksums = checksums;
+    const LoadOptions options{.shape = {8, 8}};
+    Bytes out(std::size_t{3} * 8 * 8 * 3);
+    std::vector<LoadFailure> failures;
+    const auto loader = make_loader(2);
+    expect_ok(loader->load(stored->base, batch, options, out, failures));
+    EXPECT_TRUE(failures.empty());
+    const std::uint32_t found = checksums[1];
+    checksums[1] = 0x0123ABCD;
+    expect_ok(loader->load(stored->base, batch, options, out, failures));
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].position, 1U);
+    expect_code(failures[0].status, Code::corrupt);
+    const Detail expected = Detail("checksum 0x0123abcd expected, found ") << Hex32{found};
+    EXPECT_EQ(failures[0].status.detail(), expected.view());
+    batch.checksums = batch.checksums.first(2);
+    expect_code(loader->load(stored->base, batch, options, out, failures), Code::invalid_argument);
   }
 }
 

@@ -20,6 +20,7 @@ TEST(Status, CarriesItsFacts) {
   EXPECT_EQ(status.code(), Code::corrupt);
   EXPECT_EQ(status.offset(), 7);
   EXPECT_EQ(status.detail(), "byte 7 of 18446744073709551615");
+  EXPECT_EQ((Detail() << Hex32{0x0123ABCD} << Hex32{0}).view(), "0x0123abcd0x00000000");
 }
 
 TEST(Status, CutsLongDetails) {

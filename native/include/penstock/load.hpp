@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "penstock/bytes.hpp"
@@ -30,6 +31,8 @@ struct LoadBatch {
   std::span<const std::uint32_t> heights;
   std::span<const std::int32_t> crops;
   std::span<const std::uint8_t> flips;  // not 0: left and right change places
+  // CRC-32C of the stored bytes, compared before they are decoded; may be left empty.
+  std::span<const std::uint32_t> checksums{};
 };
 
 struct LoadOptions {
@@ -51,17 +54,16 @@ struct LoadFailure {
 
 [[nodiscard]] std::size_t size_bytes_of(OutputType type) noexcept;
 
-struct LoadScratch;  // memory of one worker
-
-// Threads and their memory, for one batch after another. One thread at a time may call `load`.
+// Threads and their memory, for many batches. Any number of threads may call `load` at the same
+// time, and after fork() too: see ThreadPool.
 class ImageLoader {
  public:
   static Result<std::unique_ptr<ImageLoader>> create(std::size_t threads) noexcept;
 
   ImageLoader(const ImageLoader&) = delete;
   ImageLoader& operator=(const ImageLoader&) = delete;
-  ~ImageLoader();
 
+  // The threads that decode; callers of `load` only wait.
   [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
 
   // Fills `out`: one slot for each image, without gaps. An image that fails is listed in
@@ -70,10 +72,9 @@ class ImageLoader {
               MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept;
 
  private:
-  ImageLoader() noexcept;
+  explicit ImageLoader(std::unique_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}
 
   std::unique_ptr<ThreadPool> pool_;
-  std::vector<std::unique_ptr<LoadScratch>> scratch_;
 };
 
 }  // namespace penstock

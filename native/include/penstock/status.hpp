@@ -22,6 +22,11 @@ enum class Code : std::uint8_t {
 
 [[nodiscard]] std::string_view code_name(Code code) noexcept;
 
+// Written as 0x and eight digits.
+struct Hex32 {
+  std::uint32_t value;
+};
+
 // Sentence of bounded length that never allocates; what does not fit is cut off.
 class Detail {
  public:
@@ -30,6 +35,7 @@ class Detail {
 
   Detail& operator<<(std::string_view text) noexcept;
   Detail& operator<<(std::uint64_t number) noexcept;
+  Detail& operator<<(Hex32 number) noexcept;
 
   [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 

@@ -117,17 +117,21 @@ def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, qu
     """
 
 class ImageLoader:
-    """Threads that turn stored images into batches."""
+    """
+    Threads that turn stored images into batches; several threads may call load at once.
+    """
 
     def __init__(self, threads: int) -> None: ...
 
     @property
     def threads(self) -> int:
-        """Threads at work during load, the caller included."""
-
-    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False) -> list[tuple[int, str, str]]:
         """
-        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw.
+        Threads that decode; they start with the first load, callers of load only wait.
+        """
+
+    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
+        """
+        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes.
         """
 
 def simd_level() -> str:
