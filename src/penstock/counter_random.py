@@ -24,23 +24,29 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _MASK = (1 << 64) - 1
 
 
-def random_bits(*words: Word) -> npt.NDArray[np.uint64]:
+def random_bits(*words: Word, after: npt.NDArray[np.uint64] | None = None) -> npt.NDArray[np.uint64]:
     """64 random bits for each combination of words (integers, or arrays that broadcast).
+
+    Args:
+        words: what names the numbers.
+        after: the bits of the words that stand before these, when many numbers share them.
 
     Example:
         >>> random_bits(7, 0, np.arange(3)).tolist() == [int(random_bits(7, 0, i)) for i in range(3)]
         True
+        >>> int(random_bits(3, after=random_bits(1, 2))) == int(random_bits(1, 2, 3))
+        True
     """
-    state = np.zeros((), np.uint64)
+    state = np.zeros((), np.uint64) if after is None else after
     with np.errstate(over="ignore"):
         for word in words:
             state = _finalize((state ^ _as_bits(word)) + _STEP)
     return state
 
 
-def random_uniform(*words: Word) -> npt.NDArray[np.float64]:
+def random_uniform(*words: Word, after: npt.NDArray[np.uint64] | None = None) -> npt.NDArray[np.float64]:
     """A number in [0, 1) for each combination of words, with 53 random bits."""
-    numbers: npt.NDArray[np.float64] = (random_bits(*words) >> np.uint64(11)).astype(np.float64)
+    numbers: npt.NDArray[np.float64] = (random_bits(*words, after=after) >> np.uint64(11)).astype(np.float64)
     return numbers * 2.0**-53
 
 

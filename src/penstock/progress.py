@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Self, TextIO
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ProgressBar", "format_bytes", "format_duration"]
+__all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -27,6 +28,19 @@ def format_bytes(size_bytes: float) -> str:
             return f"{size_bytes:.0f} {unit}" if unit == "B" or size_bytes >= 99.5 else f"{size_bytes:.1f} {unit}"
         size_bytes /= 1000
     return f"{size_bytes:.1f} {_UNITS[-1]}"
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes from text such as ``8M``, ``512 MB`` or ``2GiB``, all in powers of 1024; ValueError when it is none.
+
+    Example:
+        >>> parse_bytes("8M")
+        8388608
+    """
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write for example 8M")
+    return int(match[1]) * 1024 ** ("kmgt".index(match[2]) + 1 if match[2] else 0)
 
 
 def format_duration(seconds: float) -> str:

@@ -24,10 +24,14 @@ __all__ = [
     "ImageSpans",
     "IndexArray",
     "Indices",
+    "Output",
+    "Padded",
     "Problem",
     "Progress",
+    "Ragged",
     "Report",
     "Sample",
+    "Source",
     "Writer",
 ]
 
@@ -189,7 +193,8 @@ class Report:
 class ImageSpans:
     """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
 
-    ``modes`` is 0 for JPEG and 1 for raw RGB pixels.
+    ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C); whoever
+    decodes them compares.
     """
 
     base: npt.NDArray[np.uint8]
@@ -198,6 +203,56 @@ class ImageSpans:
     modes: npt.NDArray[np.uint8]
     widths: npt.NDArray[np.uint32]
     heights: npt.NDArray[np.uint32]
+    checksums: npt.NDArray[np.uint32] | None = None
+
+
+class Padded(NamedTuple):
+    """Values of different lengths in one array, zeros after each value.
+
+    ``lengths`` has one number for each value, or one for each of its axes when there are several.
+    """
+
+    values: Any
+    lengths: Any
+
+
+class Ragged(NamedTuple):
+    """Values of different lengths one after the other; value i is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    values: Any
+    offsets: Any
+
+
+class Source(Protocol):
+    """Where the bytes of a file are found in memory, when they are not simply mapped."""
+
+    def locate(
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """For spans of the file, a region of memory and where in it they begin."""
+        ...
+
+
+class Output(Protocol):
+    """Brings batches to where they are used, such as a GPU.
+
+    ``send`` begins the way of a batch and must not wait for it; ``receive`` ends it. ``is_device`` says that sending is
+    worth doing ahead. ``allocate`` makes memory that can be sent fast.
+    """
+
+    is_device: bool
+
+    def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Memory for batches."""
+        ...
+
+    def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
+        """Begin; the modules named for a field are applied to it on arrival."""
+        ...
+
+    def receive(self, sent: Any) -> Batch:
+        """End: the batch as the consumer gets it."""
+        ...
 
 
 class Progress(Protocol):

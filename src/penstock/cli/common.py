@@ -9,7 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.progress import ProgressBar
+from penstock.progress import ProgressBar, parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,6 @@ __all__ = [
     "select_samples",
 ]
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +59,10 @@ def parse_size(text: str) -> int:
         >>> parse_size("8M")
         8388608
     """
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write for example 8M")
-    return int(match[1]) * _UNITS[match[2]]
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def parse_color(text: str) -> tuple[int, int, int]:

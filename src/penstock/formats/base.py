@@ -13,13 +13,13 @@ from penstock._native import crc32c
 from penstock.codecs import image as image_codec
 from penstock.codecs import jpeg
 from penstock.errors import CorruptSampleError, ImageError
-from penstock.types import ImageSpans
+from penstock.types import ImageSpans, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from penstock.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Writer
+    from penstock.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Source, Writer
 
 __all__ = ["BaseDataset", "Format", "normalize_indices"]
 
@@ -106,19 +106,48 @@ class BaseDataset(ABC):
         """32 bits that change when the dataset is another one; a loader's state is tied to it."""
         return crc32c(repr((len(self), list(self.schema.items()))).encode())
 
-    def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
-        """Decoded values of one field; an array where they have one dtype and shape."""
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; an array where they have one dtype and shape.
+
+        Args:
+            indices: the samples.
+            field: which field.
+            source: where the file's bytes are, for formats with pages; by default the mapped file.
+        """
         values = [sample[field] for sample in self._samples(indices)]
         dtype = {"int": np.int64, "float": np.float64}.get(self.schema[field].kind)
         return values if dtype is None else np.array(values, dtype)
 
-    def image_spans(self, indices: IndexArray, field: str) -> ImageSpans:
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        parts = self.read_bytes(indices, field)
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return Ragged(np.frombuffer(bytearray(b"".join(parts)), np.uint8), offsets)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, checked for place and size but not decoded."""
         return join_images(self.path, field, indices, self.read_bytes(indices, field))
 
     def page_numbers(self) -> IndexArray | None:
         """Number of the page each sample lies on, or None when the format has no pages."""
         return None
+
+    @property
+    def page_size(self) -> int | None:
+        """Bytes of a page, or None when the format has no pages."""
+        return None
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every value can be checked against a checksum."""
+        return False
+
+    def with_checksums(self, is_checked: bool) -> BaseDataset:
+        """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
+        return self
 
     @abstractmethod
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock._native import ImageLoader, crc32c
+from penstock.errors import CorruptSampleError
 from penstock.formats import open_dataset
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.loader.engine import Prefetcher
-from penstock.loader.plan import FieldPlan, Moment, compile_pipeline
+from penstock.loader.epoch import Epoch, LoaderStats, SampleErrors
+from penstock.loader.job import Job
+from penstock.loader.options import LoaderOptions, find_rank
+from penstock.loader.plan import FieldPlan, compile_pipeline
+from penstock.loader.reading import Reading
+from penstock.loader.slots import SlotPool
 from penstock.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
-from penstock.types import Batch
+from penstock.registry import PluginTable
+from penstock.storage import allocate_pages
 
 if TYPE_CHECKING:
     from penstock.errors import PathLike
-    from penstock.types import IndexArray, Indices
+    from penstock.loader.collate import Collate
+    from penstock.loader.options import Cache, ErrorPolicy, OrderChoice
+    from penstock.loader.plan import Pipeline
+    from penstock.loader.reading import SourceOf
+    from penstock.types import Batch, IndexArray, Indices, Output
 
 __all__ = ["Loader"]
 
-OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
-OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
 _STATE_VERSION = 1
+_FRAMEWORKS: PluginTable[Callable[[Any], Output]] = PluginTable("penstock.frameworks", kind="framework")
 
 
 class Loader:
     """Turns a dataset into batches, ahead of the consumer, the same for any number of workers.
 
     One ``for`` loop is one epoch. A batch unpacks in field order and knows the fields' names; numbers, arrays and
-    pictures come as arrays, everything else as lists.
+    pictures come as arrays, everything else as lists. ``loader[step]`` is one batch of the current epoch.
 
     Args:
         dataset: a dataset or the path of one.
@@ -41,12 +55,24 @@ class Loader:
         seed: fixes shuffling and augmentation, together with the epoch.
         workers: threads that decode; by default one for each core.
         pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
-            loaded as they are.
+            loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
+            what stands before it done once.
+        device: where batches go. None: numpy arrays. ``"cpu"``: torch tensors on the same memory. ``"cuda"`` or
+            ``"cuda:1"``: torch tensors on that GPU, copied ahead.
         indices: use only these samples.
         drop_last: leave out a last batch that is not full.
         batches_ahead: how many batches are computed before they are asked for.
+        distributed: take rank and world from torch.distributed, or from what torchrun or Slurm set.
         rank: which of the processes this is, when several share an epoch.
         world: how many there are.
+        on_error: what a damaged sample does: ``"raise"``, ``"skip"`` (another one takes its place, and it is listed in
+            ``errors``), or a function that is called with the error and raises it or returns to skip.
+        cache: how a file with pages is read. ``"os"``: mapped, for files that fit into memory. A number of bytes or
+            text such as ``"4GB"``: read ahead of use into a cache of that size, for files that do not. None: chosen by
+            the size of the file and the free memory.
+        collate: how values of different sizes are put together: ``"list"``, ``"pad"`` (zeros behind each value, and
+            lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
+        verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order.
 
     Example:
@@ -66,98 +92,227 @@ class Loader:
         order: OrderChoice = "sequential",
         seed: int = 0,
         workers: int | None = None,
-        pipelines: Mapping[str, Sequence[Any] | None] | None = None,
+        pipelines: Mapping[str, Pipeline | None] | None = None,
+        device: Any = None,
         indices: Indices | None = None,
         drop_last: bool = True,
         batches_ahead: int = 3,
-        rank: int = 0,
-        world: int = 1,
+        distributed: bool = False,
+        rank: int | None = None,
+        world: int | None = None,
+        on_error: ErrorPolicy = "raise",
+        cache: Cache = None,
+        collate: Collate | Mapping[str, Collate] = "list",
+        verify: bool | None = None,
         pool_pages: int = 16,
     ) -> None:
+        this, count = find_rank(distributed=distributed, rank=rank, world=world)
+        options = LoaderOptions(
+            batch_size=batch_size,
+            order=order,
+            seed=seed,
+            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
+            pipelines=dict(pipelines or {}),
+            device=device,
+            drop_last=drop_last,
+            batches_ahead=batches_ahead,
+            rank=this,
+            world=count,
+            on_error=on_error,
+            cache=cache,
+            collate=collate,
+            verify=verify,
+            pool_pages=pool_pages,
+        )
         opened: Any = dataset if isinstance(dataset, BaseDataset) else open_dataset(dataset)
-        self.dataset: BaseDataset = opened
-        self.seed = seed
+        self._prepare(opened, options, None if indices is None else normalize_indices(indices, len(opened)))
+
+    def _prepare(self, dataset: BaseDataset, options: LoaderOptions, indices: IndexArray | None) -> None:
+        self.dataset = _checked_dataset(dataset, options.verify)
+        self.options = options
         self.epoch = 0
-        self._batches = BatchPlan(batch_size=batch_size, drop_last=drop_last, rank=rank, world=world)
-        self._indices = None if indices is None else normalize_indices(indices, len(self.dataset))
-        self._order_choice = order
-        self._pool_pages = pool_pages
-        if batches_ahead < 1:
-            raise ValueError(f"batches_ahead must be at least 1, got {batches_ahead}")
-        self._batches_ahead = batches_ahead
-        self._plans = self._compile(pipelines or {})
-        self._native = ImageLoader(_checked_workers(workers))
-        self._order(0)  # a wrong order is told now, not in the first epoch
+        self._indices = indices
+        self._batches = BatchPlan(
+            batch_size=options.batch_size, drop_last=options.drop_last, rank=options.rank, world=options.world
+        )
+        self._plans = self._compile()
+        self._output: Output | None = None if options.device is None else _FRAMEWORKS.load("torch")(options.device)
+        self._native = ImageLoader(options.workers)
+        allocate = allocate_pages if self._output is None else self._output.allocate
+        self._slots = SlotPool(options.batches_ahead + 2, allocate)
+        self._reading = Reading(self.dataset, options, self._slots)
+        self._problems = SampleErrors(options.on_error)
+        self.stats = LoaderStats()
         self._step = 0
         self._is_begun = False
+        self._known_order: tuple[int, Order] | None = None
+        self._order(0)  # a wrong order is told now, not in the first epoch
 
-    def _compile(self, pipelines: Mapping[str, Sequence[Any] | None]) -> dict[str, FieldPlan]:
-        schema = self.dataset.schema
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "options": self.options,
+            "indices": self._indices,
+            "epoch": self.epoch,
+            "step": self._step,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._prepare(state["dataset"], state["options"], state["indices"])
+        self.set_epoch(state["epoch"])
+        self._step = state["step"]
+
+    def _compile(self) -> tuple[FieldPlan, ...]:
+        schema, pipelines, collates = self.dataset.schema, self.options.pipelines, self.options.collates()
         for name in pipelines:
             if name not in schema:
                 raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}")
         wanted = {name: pipelines.get(name, ()) for name in schema}
-        return {
-            name: compile_pipeline(name, schema[name], list(ops)) for name, ops in wanted.items() if ops is not None
-        }
+        plans = tuple(
+            compile_pipeline(name, schema[name], ops, collates) for name, ops in wanted.items() if ops is not None
+        )
+        outputs = [name for plan in plans for name in plan.outputs()]
+        if len(set(outputs)) < len(outputs):
+            raise ValueError(f"two outputs of the pipelines have the same name: {', '.join(outputs)}")
+        if unknown := [name for name in collates if name and name not in outputs]:
+            raise ValueError(f"collate names {', '.join(unknown)}; the outputs are {', '.join(outputs)}")
+        if self.options.device is None and any(modules for plan in plans for modules in plan.outputs().values()):
+            raise ValueError("pipelines with modules of torch need a device; use device='cpu' or device='cuda'")
+        return plans
+
+    @property
+    def seed(self) -> int:
+        """What fixes shuffling and augmentation, together with the epoch."""
+        return self.options.seed
 
     @property
     def samples(self) -> int:
         """Samples of an epoch, over all ranks."""
         return len(self.dataset) if self._indices is None else len(self._indices)
 
+    @property
+    def errors(self) -> list[CorruptSampleError]:
+        """The damaged samples that were skipped, each once, in the order in which they were met."""
+        return list(self._problems.errors)
+
     def __len__(self) -> int:
         """Batches of an epoch."""
         return self._batches.steps(self.samples)
 
+    def __repr__(self) -> str:
+        return f"<Loader of {self.dataset!r}: {len(self):,} batches of {self.options.batch_size}>"
+
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
-        lines = [f"{name}: {plan.describe()}" for name, plan in self._plans.items()]
-        lines += [f"{name}: left out" for name in self.dataset.schema if name not in self._plans]
+        lines = [plan.describe() for plan in self._plans]
+        lines += [f"{name}: left out" for name, ops in self.options.pipelines.items() if ops is None]
         return "\n".join(lines)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next loop."""
-        self.epoch, self._step, self._is_begun = epoch, 0, False
+        self.epoch, self._step, self._is_begun = int(epoch), 0, False
 
     def __iter__(self) -> Iterator[Batch]:
         if self._is_begun:  # the last loop was left early: this one is the next epoch
             self.set_epoch(self.epoch + 1)
         self._is_begun = True
-        steps, epoch = len(self), self.epoch
-        batches = Prefetcher(self._compute(epoch), self._step, steps, self._batches_ahead)
-        try:
-            for batch in batches:
+        steps, number = len(self), self.epoch
+        with contextlib.ExitStack() as stack:
+            epoch = self._epoch(number, self._reading.sources(self._pages_of(number), self._step, steps, stack))
+            batches = stack.enter_context(Prefetcher(epoch, self._step, steps, self.options.batches_ahead))
+            for batch in self._deliver(batches, epoch):
                 self._step += 1
                 yield batch
-            self.set_epoch(epoch + 1)
-        finally:
-            batches.close()
+                del batch
+            self.set_epoch(number + 1)
 
-    def _compute(self, epoch: int) -> Callable[[int], Batch]:
-        order, moment = self._order(epoch), Moment(self.seed, epoch)
-        batches, dataset, plans, native = self._batches, self.dataset, self._plans, self._native
-        names = tuple(plans)
+    def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
+        """The pages that a step uses, when the order keeps to pages."""
+        pages = self.dataset.page_numbers()
+        if pages is None or self.options.order not in ("sequential", "quasi_random"):
+            return None
+        order, batches = self._order(epoch), self._batches
+        return lambda step: pages[batches.batch(order, step)]
 
-        def compute(step: int) -> Batch:
-            indices = batches.batch(order, step)
-            return Batch(names, tuple(plan.run(dataset, indices, moment, native) for plan in plans.values()))
+    def _deliver(self, batches: Prefetcher, epoch: Epoch) -> Iterator[Batch]:
+        output = self._output if self._output is not None and self._output.is_device else None
+        sent: deque[Any] = deque()
+        while True:
+            start_s = time.perf_counter()
+            if not sent:
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+                sent.append(batch if output is None else output.send(batch, epoch.modules))
+                del batch
+            first = sent.popleft()
+            if output is not None:
+                if batches.is_ready:  # it travels while the consumer works
+                    sent.append(output.send(next(batches), epoch.modules))
+                first = output.receive(first)
+            self.stats.wait_s += time.perf_counter() - start_s
+            self.stats.batches += 1
+            self.stats.samples += self._batches.size_of(epoch.order, self._step)
+            yield first
+            del first
 
-        return compute
+    def __getitem__(self, step: int) -> Batch:
+        """One batch of the current epoch, computed at once; it does not count as used."""
+        index = step + len(self) if step < 0 else step
+        if not 0 <= index < len(self):
+            raise IndexError(f"batch {step} is out of range, an epoch has {len(self)}")
+        epoch = self._epoch(self.epoch, self._reading.single())
+        batch = epoch.finish(index, epoch.begin(index))
+        if self._output is None or not self._output.is_device:
+            return batch
+        return self._output.receive(self._output.send(batch, epoch.modules))
+
+    def _epoch(self, number: int, source_of: SourceOf) -> Epoch:
+        none = np.empty(0, np.int64)
+        return Epoch(
+            order=self._order(number),
+            batches=self._batches,
+            plans=self._plans,
+            job=Job(self.dataset, none, self.seed, number, self._native, self._slots),
+            problems=self._problems,
+            stats=self.stats,
+            output=self._output,
+            source_of=source_of,
+        )
+
+    def filter(self, field: str, condition: Callable[[Any], bool]) -> Loader:
+        """A loader of the same options over those samples whose value of a field fulfils a condition.
+
+        The condition is called once for each sample with the value as ``dataset[i]`` gives it, now.
+        """
+        if field not in self.dataset.schema:
+            raise ValueError(f"filter names the field {field!r}; the fields are {', '.join(self.dataset.schema)}")
+        indices = np.arange(len(self.dataset), dtype=np.int64) if self._indices is None else self._indices
+        kept: list[bool] = []
+        for start in range(0, len(indices), 1024):
+            values = self.dataset.read_values(indices[start : start + 1024], field)
+            kept += [bool(condition(value)) for value in values]
+        loader = Loader.__new__(Loader)
+        loader._prepare(self.dataset, self.options, indices[np.array(kept, bool)])
+        return loader
 
     def _order(self, epoch: int) -> Order:
-        n, choice = self.samples, self._order_choice
+        if self._known_order is None or self._known_order[0] != epoch:
+            self._known_order = epoch, self._make_order(epoch)
+        return self._known_order[1]
+
+    def _make_order(self, epoch: int) -> Order:
+        n, choice = self.samples, self.options.order
         order: Order
         if choice == "sequential":
             order = SequentialOrder(n)
         elif choice == "random":
             order = RandomOrder(n, self.seed, epoch)
-        elif choice == "quasi_random":
-            order = self._quasi_random(epoch)
         elif callable(choice):
             order = ArrayOrder(_checked_order(choice(n, self.seed, epoch), n))
         else:
-            raise ValueError(f"order must be 'sequential', 'random', 'quasi_random' or a function, got {choice!r}")
+            order = self._quasi_random(epoch)
         return order if self._indices is None else SubsetOrder(self._indices, order)
 
     def _quasi_random(self, epoch: int) -> Order:
@@ -165,7 +320,7 @@ class Loader:
         if pages is None:
             return RandomOrder(self.samples, self.seed, epoch)
         chosen = pages if self._indices is None else pages[self._indices]
-        return quasi_random_order(chosen, pool_pages=self._pool_pages, seed=self.seed, epoch=epoch)
+        return quasi_random_order(chosen, pool_pages=self.options.pool_pages, seed=self.seed, epoch=epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands, as a small dict that JSON can hold.
@@ -173,6 +328,7 @@ class Loader:
         In a loop the batch at hand counts as used. The same state serves all ranks, and any number of them as long as
         the global batch stays the same.
         """
+        order = self.options.order
         return {
             "version": _STATE_VERSION,
             "epoch": self.epoch,
@@ -180,8 +336,8 @@ class Loader:
             "seed": self.seed,
             "global_batch": self._batches.global_batch,
             "drop_last": self._batches.drop_last,
-            "order": self._order_choice if isinstance(self._order_choice, str) else "function",
-            "pool_pages": self._pool_pages,
+            "order": order if isinstance(order, str) else "function",
+            "pool_pages": self.options.pool_pages,
             "samples": self.samples,
             "dataset": self.dataset.fingerprint,
             "pipelines": crc32c(repr(self._plans).encode()),
@@ -210,12 +366,15 @@ class Loader:
         self._step = used // step_size
 
 
-def _checked_workers(workers: int | None) -> int:
-    if workers is None:
-        return len(os.sched_getaffinity(0))
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
-    return workers
+def _checked_dataset(dataset: BaseDataset, verify: bool | None) -> BaseDataset:
+    if verify is None:
+        return dataset
+    wanted = dataset.with_checksums(verify)
+    if verify and not wanted.has_checksums:
+        raise ValueError(
+            f"verify=True, but {dataset.path} has no checksums; make them with: penstock index {dataset.path}"
+        )
+    return wanted
 
 
 def _checked_order(indices: Any, n: int) -> IndexArray:

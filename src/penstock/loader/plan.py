@@ -1,245 +1,261 @@
 """Pipelines, checked and compiled: what one field goes through, as few calls as possible.
 
-For pictures the longest run of ops that the native core can do at once (decode, crop, resize, flip, normalize, cast,
-layout) becomes one call for a batch; what is left runs as ordinary Python.
+A pipeline is a list of ops. The longest runs of picture ops become one native call for a batch each (see ``fused``);
+what is left runs as ordinary Python. The last item of a pipeline may be a mapping of names to further pipelines: then
+what stands before it is computed once, and every name becomes an output of the batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock._native import crc32c
-from penstock.errors import CorruptSampleError
-from penstock.ops import (
-    Apply,
-    CenterCrop,
-    Draws,
-    Normalize,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    Resize,
-    ToDtype,
-    ToLayout,
-)
+from penstock.loader.collate import Collate, collate
+from penstock.loader.fused import FusedRun, KeyedOp
+from penstock.ops import ArrayOp, Form
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from penstock.loader.job import Job
+    from penstock.types import Field
 
-    from penstock._native import ImageLoader
-    from penstock.formats.base import BaseDataset
-    from penstock.types import Field, ImageSpans, IndexArray
+__all__ = ["FieldPlan", "Pipeline", "compile_pipeline"]
 
-__all__ = ["FieldPlan", "Moment", "compile_pipeline"]
+Pipeline: TypeAlias = Sequence[Any]
+"""Ops, and at the end perhaps a mapping of output names to pipelines."""
 
-Crop = RandomResizedCrop | CenterCrop | Resize
+_JOINED = ("bytes", "text")  # stored as they come out: joined without making an object of each
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What a batch depends on besides its samples."""
+class _Waiting:
+    """A value in the middle of a chain: the next stage must wait for its turn."""
 
-    seed: int
-    epoch: int
+    value: Any
 
 
-class FieldPlan(Protocol):
-    """Makes the values of one field of a batch."""
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Stages one after the other, and what follows: an output, or chains that all begin with the result."""
 
-    def run(self, dataset: BaseDataset, indices: IndexArray, moment: Moment, native: ImageLoader) -> Any:
-        """Read, decode and transform."""
-        ...
+    stages: tuple[FusedRun | KeyedOp, ...]
+    modules: tuple[Any, ...]  # of torch; they run last, on the tensor
+    output: str
+    branches: tuple[_Chain, ...]
+    collate: Collate | None
+
+    def begin(self, value: Any, job: Job) -> Any:
+        """Do what may be done for several batches at a time: the native calls up to the first Python."""
+        for count, stage in enumerate(self.stages):
+            if not isinstance(stage, FusedRun):
+                return _Waiting((value, count))
+            value = stage.run(value, job)
+        return self._begin_branches(value, job) if self.branches else _Waiting((value, len(self.stages)))
+
+    def _begin_branches(self, value: Any, job: Job) -> list[Any]:
+        # Ops may change their array in place: every branch but one gets its own, unless a native call copies anyway.
+        begun = []
+        for k, branch in enumerate(self.branches):
+            is_shared = k > 0 and isinstance(value, np.ndarray) and not branch.begins_fused()
+            begun.append(branch.begin(value.copy() if is_shared else value, job))
+        return begun
+
+    def begins_fused(self) -> bool:
+        """The first thing that happens is a native call."""
+        return bool(self.stages) and isinstance(self.stages[0], FusedRun)
+
+    def finish(self, begun: Any, job: Job) -> dict[str, Any]:
+        """Do the rest, one batch after the other."""
+        if isinstance(begun, list):
+            parts = [branch.finish(part, job) for branch, part in zip(self.branches, begun, strict=True)]
+            return {name: value for part in parts for name, value in part.items()}
+        value, done = begun.value
+        for stage in self.stages[done:]:
+            value = stage.run(value, job) if isinstance(stage, FusedRun) else self._apply(stage, value, job)
+        if self.branches:
+            return self.finish(self._begin_branches(value, job), job)
+        return {self.output: value if self.collate is None else collate(value, self.collate)}
+
+    def _apply(self, keyed: KeyedOp, value: Any, job: Job) -> Any:
+        try:
+            return keyed.op.apply(value, job.draws(keyed.key))
+        except Exception as error:
+            samples = job.indices.tolist()
+            shown = f"{samples[:4]}"[:-1] + (", ...]" if len(samples) > 4 else "]")
+            error.add_note(f"in the loader's op {_name_of(keyed.op)}, for the samples {shown}")
+            raise
+
+    def outputs(self) -> dict[str, tuple[Any, ...]]:
+        """Names of what comes out, and the modules that each goes through at the end."""
+        if not self.branches:
+            return {self.output: self.modules}
+        return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
+
+    def describe(self) -> list[str]:
+        """The stages in words, one line for each output."""
+        words = []
+        for stage in self.stages:
+            is_fused = isinstance(stage, FusedRun)
+            words.append(f"one native call ({stage.ops_text()})" if is_fused else f"Python: {_name_of(stage.op)}")
+        words += [f"torch: {type(module).__name__}" for module in self.modules]
+        words += [f"collate: {self.collate}"] if self.collate else []
+        if not self.branches:
+            return ["; then ".join(words)]
+        lines = ["; then ".join([*words, "for each of the following:"] if words else ["for each of the following:"])]
+        for branch in self.branches:
+            lines += [f"  {line}" for line in branch.describe_named()]
+        return lines
+
+    def describe_named(self) -> list[str]:
+        """The stages in words, behind the name of the output."""
+        first, *rest = self.describe()
+        return [f"{self.output}: {first or 'as it is'}", *rest]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How the outputs of one field are made."""
+
+    field: str
+    kind: str
+    chain: _Chain
+
+    def begin(self, job: Job) -> Any:
+        """Read and decode; may run for several batches at a time."""
+        return self.chain.begin(self._read(job), job)
+
+    def _read(self, job: Job) -> Any:
+        if self.kind == "image":
+            return job.dataset.image_spans(job.indices, self.field, job.source)
+        if self.kind in _JOINED and not self.chain.stages and self.chain.collate in ("pad", "offsets"):
+            return job.dataset.read_ragged(job.indices, self.field, job.source)
+        return job.dataset.read_values(job.indices, self.field, job.source)
+
+    def finish(self, begun: Any, job: Job) -> dict[str, Any]:
+        """Run what is Python; one batch after the other."""
+        return self.chain.finish(begun, job)
+
+    def outputs(self) -> dict[str, tuple[Any, ...]]:
+        """Names of what comes out, and the modules that each goes through at the end."""
+        return self.chain.outputs()
 
     def describe(self) -> str:
         """Say in words what is done, and how."""
-        ...
+        read = "decode" if self.kind == "image" else "one read for a batch"
+        first, *rest = self.chain.describe()
+        return "\n".join([f"{self.field}: " + "; then ".join(word for word in (read, first) if word), *rest])
 
 
-def compile_pipeline(name: str, field: Field, ops: Sequence[Any]) -> FieldPlan:
-    """Check the ops of a field and plan them; the error says which op does not fit and why."""
-    known = (RandomResizedCrop, CenterCrop, Resize, RandomHorizontalFlip, Normalize, ToDtype, ToLayout, Apply)
-    for op in ops:
-        if not isinstance(op, known):
+class _Compiler:
+    """Checks the pipeline of one field and cuts it into stages."""
+
+    def __init__(self, field: str, kind: str, collates: Mapping[str, Collate]) -> None:
+        self._field = field
+        self._kind = kind
+        self._collates = collates
+
+    def chain(self, output: str, ops: Pipeline, form: Form, *, is_first: bool, path: str) -> _Chain:
+        """Compile a pipeline or a branch of one."""
+        plain, branches = _split(output, ops)
+        modules = _trailing_modules(output, plain)
+        stages: list[FusedRun | KeyedOp] = []
+        if is_first and self._kind == "image" and not (branches and not plain):
+            stages.append(FusedRun(self._field))  # pictures are decoded by a run, even an empty one
+        for position, op in enumerate(plain[: len(plain) - len(modules)]):
+            before, form = form, self._form(op, form)
+            self._append(stages, KeyedOp(op, _key(path, position, op)), is_picture=_is_picture(before))
+        if modules and branches:
+            raise ValueError(f"pipelines[{output!r}]: modules of torch must stand in the branches, not before them")
+        is_open = is_first and not plain  # nothing is shared: each branch decodes for itself
+        inner = tuple(
+            self.chain(name, rest, form, is_first=is_open, path=f"{path}/{name}") for name, rest in branches.items()
+        )
+        is_ragged = form.dtype == "list" and not modules and not inner
+        kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
+        return _Chain(tuple(stages), modules, output, inner, kind)
+
+    def _form(self, op: Any, form: Form) -> Form:
+        if not hasattr(op, "form"):
             raise TypeError(
-                f"pipelines[{name!r}]: {op!r} is not an op; take one from penstock.ops, or wrap a function in Apply"
+                f"pipelines[{self._field!r}]: {op!r} is not an op; take one from penstock.ops, or wrap a function in Apply"
             )
-    fused = 0
-    while fused < len(ops) and not isinstance(ops[fused], Apply):
-        fused += 1
-    for op in ops[fused:]:
-        if not isinstance(op, Apply):
-            raise ValueError(
-                f"pipelines[{name!r}]: {type(op).__name__} comes after Apply; "
-                "ops of penstock must come first, what follows a function must be functions"
-            )
-    functions = tuple(op for op in ops[fused:] if isinstance(op, Apply))
+        try:
+            after: Form = op.form(form)
+        except ValueError as error:
+            raise ValueError(f"pipelines[{self._field!r}]: {error}") from None
+        return after
+
+    def _append(self, stages: list[FusedRun | KeyedOp], keyed: KeyedOp, *, is_picture: bool) -> None:
+        last = stages[-1] if stages else None
+        longer = last.extended(keyed) if isinstance(last, FusedRun) else None
+        if longer is not None:
+            stages[-1] = longer
+            return
+        fresh = FusedRun(self._field).extended(keyed)
+        is_python = isinstance(keyed.op, ArrayOp) and not (is_picture and fresh is not None)
+        stages.append(keyed if is_python or fresh is None else fresh)
+
+
+def compile_pipeline(name: str, field: Field, ops: Pipeline, collates: Mapping[str, Collate]) -> FieldPlan:
+    """Check the ops of a field and plan them; the error says which op does not fit and why.
+
+    Args:
+        name: of the field.
+        field: its type.
+        ops: the pipeline.
+        collates: how ragged outputs are put together, by name; the empty name is for those that are not named.
+    """
+    compiler = _Compiler(name, field.kind, collates)
+    return FieldPlan(name, field.kind, compiler.chain(name, ops, _first_form(field), is_first=True, path=name))
+
+
+def _first_form(field: Field) -> Form:
     if field.kind == "image":
-        return _image_plan(name, ops[:fused], functions)
-    if fused:
-        raise ValueError(
-            f"pipelines[{name!r}]: {type(ops[0]).__name__} works on pictures, and this field is {field.kind}; "
-            "use Apply for other fields"
-        )
-    return ValuePlan(name, functions)
+        return Form("uint8", (None, None, 3))
+    if field.kind in ("int", "float"):
+        return Form("int64" if field.kind == "int" else "float64", ())
+    dtype, shape = getattr(field, "dtype", None), getattr(field, "shape", None)
+    return Form("list") if dtype is None or shape is None else Form(np.dtype(dtype).name, tuple(shape))
 
 
-@dataclass(frozen=True, slots=True)
-class ValuePlan:
-    """A field that is not a picture: its values, then functions."""
-
-    name: str
-    functions: tuple[Apply, ...]
-
-    def run(self, dataset: BaseDataset, indices: IndexArray, moment: Moment, native: ImageLoader) -> Any:
-        """Read, decode and transform."""
-        return _apply(self.functions, dataset.read_values(indices, self.name))
-
-    def describe(self) -> str:
-        """Say in words what is done, and how."""
-        return "one read for a batch" + _describe_functions(self.functions)
+def _split(output: str, ops: Pipeline) -> tuple[list[Any], Mapping[str, Pipeline]]:
+    if isinstance(ops, str) or not isinstance(ops, Sequence):
+        raise TypeError(f"pipelines[{output!r}] must be a list of ops or None, got {ops!r}")
+    plain = list(ops)
+    branches = plain.pop() if plain and isinstance(plain[-1], Mapping) else {}
+    if any(isinstance(op, Mapping) for op in plain):
+        raise ValueError(f"pipelines[{output!r}]: a mapping of branches must be the last item")
+    return plain, branches
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePlan:
-    """A picture: one native call for a batch, then functions."""
+def _is_picture(form: Form) -> bool:
+    return form.dtype == "uint8" and form.shape is not None and len(form.shape) == 3 and form.shape[2] == 3
 
-    name: str
-    crop: Crop | None
-    crop_key: int
-    flip: RandomHorizontalFlip | None
-    flip_key: int
-    normalize: Normalize | None
-    dtype: str
-    layout: str
-    functions: tuple[Apply, ...]
 
-    def run(self, dataset: BaseDataset, indices: IndexArray, moment: Moment, native: ImageLoader) -> Any:
-        """Read, decode and transform."""
-        spans = dataset.image_spans(indices, self.name)
-        heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
-        height, width = self._output_size(dataset, indices, heights, widths)
-        chooser = self.crop or Resize((height, width))
-        crops = chooser.crops(heights, widths, Draws(moment.seed, moment.epoch, self.crop_key, indices))
-        flips = np.zeros(len(indices), np.uint8)
-        if self.flip is not None:
-            flips = self.flip.flips(Draws(moment.seed, moment.epoch, self.flip_key, indices))
-        shape = (len(indices), 3, height, width) if self.layout == "NCHW" else (len(indices), height, width, 3)
-        out = np.empty(shape, self.dtype)
-        self._load(dataset, indices, spans, crops, flips, out, native)
-        return _apply(self.functions, out)
+def is_module(op: Any) -> bool:
+    """A module of torch, told without importing torch."""
+    return callable(op) and hasattr(op, "forward") and hasattr(op, "state_dict")
 
-    def _output_size(
-        self, dataset: BaseDataset, indices: IndexArray, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
-    ) -> tuple[int, int]:
-        if self.crop is not None:
-            size = self.crop.size
-            return (size, size) if isinstance(size, int) else size
-        if len(indices) and ((heights != heights[0]).any() or (widths != widths[0]).any()):
-            other = int(np.flatnonzero((heights != heights[0]) | (widths != widths[0]))[0])
+
+def _trailing_modules(output: str, ops: list[Any]) -> tuple[Any, ...]:
+    first = next((i for i, op in enumerate(ops) if is_module(op)), len(ops))
+    for op in ops[first:]:
+        if not is_module(op):
             raise ValueError(
-                f"{dataset.path}: pictures of field {self.name!r} have different sizes (sample {indices[0]} is "
-                f"{widths[0]}x{heights[0]}, sample {indices[other]} is {widths[other]}x{heights[other]}), so they do "
-                f"not fit into one array; add RandomResizedCrop, CenterCrop or Resize to pipelines[{self.name!r}]"
+                f"pipelines[{output!r}]: {_name_of(op)} comes after a module of torch; modules work on tensors and come last"
             )
-        return (int(heights[0]), int(widths[0])) if len(indices) else (1, 1)
-
-    def _load(
-        self,
-        dataset: BaseDataset,
-        indices: IndexArray,
-        spans: ImageSpans,
-        crops: npt.NDArray[np.int32],
-        flips: npt.NDArray[np.uint8],
-        out: npt.NDArray[Any],
-        native: ImageLoader,
-    ) -> None:
-        scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
-        failures = native.load(
-            spans.base,
-            spans.offsets,
-            spans.sizes,
-            spans.modes,
-            spans.widths,
-            spans.heights,
-            crops,
-            flips,
-            out,
-            self.layout == "NCHW",
-            "area" if self.crop is None else self.crop.interpolation,
-            scale,
-            bias,
-        )
-        if failures:
-            position, _, detail = min(failures)
-            raise CorruptSampleError(
-                dataset.path,
-                sample=int(indices[position]),
-                field=self.name,
-                problem=f"the picture cannot be decoded ({detail})",
-                fix="Restore the file from a copy, or leave the sample out.",
-            )
-
-    def describe(self) -> str:
-        """Say in words what is done, and how."""
-        steps = ["decode"]
-        if self.crop is not None:
-            steps += [type(self.crop).__name__, f"resize ({self.crop.interpolation})"]
-        steps += ["flip"] if self.flip is not None else []
-        steps += ["normalize"] if self.normalize is not None else []
-        steps += [self.dtype, self.layout]
-        return f"one native call for a batch: {', '.join(steps)}" + _describe_functions(self.functions)
+    return tuple(ops[first:])
 
 
-def _image_plan(name: str, ops: Sequence[Any], functions: tuple[Apply, ...]) -> ImagePlan:
-    crop: Crop | None = None
-    flip: RandomHorizontalFlip | None = None
-    normalize: Normalize | None = None
-    dtype, layout = "uint8", "NHWC"
-    keys = {"crop": 0, "flip": 0}
-    for position, op in enumerate(ops):
-        if isinstance(op, RandomResizedCrop | CenterCrop | Resize):
-            if crop is not None or normalize is not None or dtype != "uint8":
-                raise ValueError(_out_of_order(name, op, "one crop or resize, before Normalize and ToDtype"))
-            crop, keys["crop"] = op, _key(name, position, op)
-        elif isinstance(op, RandomHorizontalFlip):
-            if flip is not None:
-                raise ValueError(_out_of_order(name, op, "one flip"))
-            flip, keys["flip"] = op, _key(name, position, op)
-        elif isinstance(op, Normalize):
-            if normalize is not None or dtype != "uint8":
-                raise ValueError(_out_of_order(name, op, "one Normalize, and no ToDtype before it"))
-            normalize, dtype = op, op.dtype
-        elif isinstance(op, ToDtype):
-            if normalize is not None and op.dtype == "uint8":
-                raise ValueError(_out_of_order(name, op, "floats after Normalize"))
-            dtype = op.dtype
-        elif isinstance(op, ToLayout):
-            layout = op.layout
-    return ImagePlan(name, crop, keys["crop"], flip, keys["flip"], normalize, dtype, layout, functions)
-
-
-def _out_of_order(name: str, op: Any, expected: str) -> str:
-    return f"pipelines[{name!r}]: {op!r} does not fit here; a pipeline has {expected}"
-
-
-def _key(name: str, position: int, op: Any) -> int:
+def _key(path: str, position: int, op: Any) -> int:
     """What names the random numbers of an op; ops that share a word share their numbers."""
     share = getattr(op, "share", None)
-    return crc32c(f"share {share}".encode() if share is not None else f"{name} {position}".encode())
+    return crc32c(f"share {share}".encode() if share is not None else f"{path} {position}".encode())
 
 
-def _apply(functions: tuple[Apply, ...], value: Any) -> Any:
-    for op in functions:
-        try:
-            value = op.function(value)
-        except Exception as error:
-            error.add_note(f"in the loader's op {op.name!r}")
-            raise
-    return value
+def _name_of(op: Any) -> str:
+    return getattr(op, "name", "") or type(op).__name__
 
-
-def _describe_functions(functions: tuple[Apply, ...]) -> str:
-    return "".join(f"; then Python: {op.name}" for op in functions)

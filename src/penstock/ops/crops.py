@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.ops.base import Form, checked_fill, picture_form
+
 if TYPE_CHECKING:
     from penstock.ops.base import Draws
 
-__all__ = ["CenterCrop", "Crops", "RandomResizedCrop", "Resize"]
+__all__ = ["CenterCrop", "Crops", "Interpolation", "RandomCrop", "RandomResizedCrop", "Resize"]
 
 Crops: TypeAlias = npt.NDArray[np.int32]
 """One row for each picture: top, left, height, width."""
 
-Interpolation: TypeAlias = Literal["area", "bilinear"]
+Interpolation: TypeAlias = Literal["area", "nearest", "bilinear", "bicubic", "lanczos"]
 _TRIES = 10
 
 
@@ -32,7 +34,8 @@ class RandomResizedCrop:
         size: of the result, one number or (height, width).
         scale: smallest and largest share of the area.
         ratio: smallest and largest width by height.
-        interpolation: ``"area"`` averages as OpenCV's INTER_AREA, ``"bilinear"`` is antialiased as in Pillow.
+        interpolation: ``"area"`` averages as OpenCV's INTER_AREA; ``"bilinear"``, ``"bicubic"`` and ``"lanczos"`` are
+            antialiased as in Pillow; ``"nearest"`` is for masks.
         share: fields whose ops have the same word here draw the same numbers, such as a picture and its mask.
 
     Example:
@@ -54,22 +57,93 @@ class RandomResizedCrop:
         if not 0 < self.ratio[0] <= self.ratio[1]:
             raise ValueError(f"ratio must be two ascending positive numbers, got {self.ratio}")
 
+    def form(self, before: Form) -> Form:
+        """Pictures of any size in, pictures of one size out."""
+        picture_form(self, before)
+        return Form("uint8", (*checked_size(self.size), 3))
+
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose a part of each picture."""
-        result = _largest_within(heights, widths, self.ratio)
-        is_open = np.ones(len(heights), bool)
-        for attempt in range(_TRIES):
-            area = heights * widths * _between(draws.uniform(4 * attempt), *self.scale)
-            aspect = np.exp(_between(draws.uniform(4 * attempt + 1), *np.log(self.ratio).tolist()))
-            w, h = np.rint(np.sqrt(area * aspect)), np.rint(np.sqrt(area / aspect))
-            fits = is_open & (w > 0) & (w <= widths) & (h > 0) & (h <= heights)
-            top = np.floor(draws.uniform(4 * attempt + 2) * (heights - h + 1))
-            left = np.floor(draws.uniform(4 * attempt + 3) * (widths - w + 1))
-            result[fits] = np.stack([top, left, h, w], axis=1)[fits].astype(np.int32)
-            is_open &= ~fits
-            if not is_open.any():
-                break
+        u = draws.uniforms(0, 4 * _TRIES).reshape(_TRIES, 4, len(heights))
+        area = heights * widths * _between(u[:, 0], *self.scale)
+        aspect = np.exp(_between(u[:, 1], *np.log(self.ratio).tolist()))
+        w, h = np.rint(np.sqrt(area * aspect)), np.rint(np.sqrt(area / aspect))
+        fits = (w > 0) & (w <= widths) & (h > 0) & (h <= heights)
+        chosen = fits.argmax(axis=0), np.arange(len(heights))  # the first that fits
+        w, h = w[chosen], h[chosen]
+        top = np.floor(u[:, 2][chosen] * (heights - h + 1))
+        left = np.floor(u[:, 3][chosen] * (widths - w + 1))
+        result = np.stack([top, left, h, w], axis=1).astype(np.int32)
+        if not fits[chosen].all():
+            missing = ~fits[chosen]
+            result[missing] = _largest_within(heights[missing], widths[missing], self.ratio)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class RandomCrop:
+    """A random part of ``size`` pixels, not scaled.
+
+    Args:
+        size: of the part, one number or (height, width).
+        padding: pixels of ``fill`` that are thought around the picture, so that the part may stick out.
+        fill: one number or three, 0 to 255.
+        share: fields whose ops have the same word here draw the same numbers.
+    """
+
+    size: int | tuple[int, int]
+    padding: int = 0
+    fill: int | tuple[int, int, int] = 0
+    share: str | None = None
+
+    interpolation: ClassVar[Interpolation] = "area"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", checked_size(self.size))
+        object.__setattr__(self, "fill", checked_fill(self.fill))
+        if not 0 <= self.padding <= 65_535:
+            raise ValueError(f"padding must be 0 to 65535, got {self.padding}")
+
+    def form(self, before: Form) -> Form:
+        """Pictures of any size in, pictures of one size out."""
+        picture_form(self, before)
+        return Form("uint8", (*checked_size(self.size), 3))
+
+    def _corners(
+        self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        height, width = checked_size(self.size)
+        small = np.flatnonzero((heights < height) | (widths < width))
+        if len(small):
+            i = int(small[0])
+            raise ValueError(
+                f"RandomCrop of {width}x{height} is larger than sample {draws.samples[i]}, which has "
+                f"{widths[i]}x{heights[i]} pixels; use RandomResizedCrop, or put such samples aside"
+            )
+        room = 2 * self.padding + 1
+        top = np.floor(draws.uniform(0) * (heights - height + room)) - self.padding
+        left = np.floor(draws.uniform(1) * (widths - width + room)) - self.padding
+        return top, left
+
+    def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
+        """Choose a part of each picture; one that sticks out is moved inside, and ``shift`` moves it back."""
+        height, width = checked_size(self.size)
+        top, left = self._corners(heights, widths, draws)
+        top, left = np.clip(top, 0, heights - height), np.clip(left, 0, widths - width)
+        return np.stack([top, left, np.full_like(top, height), np.full_like(top, width)], axis=1).astype(np.int32)
+
+    def shift(
+        self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws
+    ) -> npt.NDArray[np.float32] | None:
+        """How far each part was moved inside, and the fill, as a native step; None without padding."""
+        if not self.padding:
+            return None
+        top, left = self._corners(heights, widths, draws)
+        inside = self.crops(heights, widths, draws)
+        values = np.empty((len(heights), 5), np.float32)
+        values[:, 0], values[:, 1] = top - inside[:, 0], left - inside[:, 1]
+        values[:, 2:] = checked_fill(self.fill)
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +165,11 @@ class CenterCrop:
         check_interpolation(self.interpolation)
         if not 0 < self.ratio <= 1:
             raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
+
+    def form(self, before: Form) -> Form:
+        """Pictures of any size in, pictures of one size out."""
+        picture_form(self, before)
+        return Form("uint8", (*checked_size(self.size), 3))
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose the middle of each picture."""
@@ -114,6 +193,11 @@ class Resize:
         object.__setattr__(self, "size", checked_size(self.size))
         check_interpolation(self.interpolation)
 
+    def form(self, before: Form) -> Form:
+        """Pictures of any size in, pictures of one size out."""
+        picture_form(self, before)
+        return Form("uint8", (*checked_size(self.size), 3))
+
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Take each picture whole."""
         zero = np.zeros_like(heights)
@@ -130,8 +214,8 @@ def checked_size(size: int | tuple[int, int]) -> tuple[int, int]:
 
 def check_interpolation(interpolation: str) -> None:
     """Refuse what is no known filter."""
-    if interpolation not in ("area", "bilinear"):
-        raise ValueError(f"interpolation must be 'area' or 'bilinear', got {interpolation!r}")
+    if interpolation not in get_args(Interpolation):
+        raise ValueError(f"interpolation must be one of {', '.join(get_args(Interpolation))}, got {interpolation!r}")
 
 
 def _between(uniform: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.float64]:

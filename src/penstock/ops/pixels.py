@@ -1,43 +1,24 @@
-"""What happens to pixels after the crop: flip, normalize, dtype, layout."""
+"""The last steps of a value: normalize, dtype, layout."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from penstock.ops.base import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.ops.base import Draws
 
-__all__ = ["Normalize", "RandomHorizontalFlip", "ToDtype", "ToLayout"]
+__all__ = ["Normalize", "ToDtype", "ToLayout"]
 
-_DTYPES = ("uint8", "float16", "float32")
 _FLOATS = ("float16", "float32")
-
-
-@dataclass(frozen=True, slots=True)
-class RandomHorizontalFlip:
-    """Mirror a picture with a probability.
-
-    Args:
-        probability: 0 to 1.
-        share: fields whose ops have the same word here draw the same numbers.
-    """
-
-    probability: float = 0.5
-    share: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.probability <= 1:
-            raise ValueError(f"probability must be 0 to 1, got {self.probability}")
-
-    def flips(self, draws: Draws) -> npt.NDArray[np.uint8]:
-        """1 for every picture to mirror."""
-        return (draws.uniform(0) < self.probability).astype(np.uint8)
+_CHANNELS = 3
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -64,7 +45,7 @@ class Normalize:
         object.__setattr__(self, "mean", tuple(float(m) for m in mean))
         object.__setattr__(self, "std", tuple(float(s) for s in std))
         object.__setattr__(self, "dtype", np.dtype(dtype).name)
-        if len(self.mean) != 3 or len(self.std) != 3:
+        if len(self.mean) != _CHANNELS or len(self.std) != _CHANNELS:
             raise ValueError(f"mean and std must have three numbers each, got {self.mean} and {self.std}")
         if min(self.std) <= 0:
             raise ValueError(f"std must be positive, got {self.std}")
@@ -76,17 +57,45 @@ class Normalize:
         mean, std = np.array(self.mean), np.array(self.std)
         return (1 / std).astype(np.float32), (-mean / std).astype(np.float32)
 
+    def form(self, before: Form) -> Form:
+        """Pictures in, in either layout; floats out."""
+        shape = before.shape
+        if before.is_known and (shape is None or len(shape) != 3 or _CHANNELS not in (shape[0], shape[2])):
+            raise ValueError(f"Normalize works on pictures of three channels, and gets {before}")
+        return Form(self.dtype, shape)
+
+    def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
+        """Normalize an array of any number type."""
+        array = np.asarray(values)
+        scale, bias = self.scale_and_bias()
+        if array.ndim == 4 and array.shape[3] != _CHANNELS:
+            scale, bias = scale[:, None, None], bias[:, None, None]
+        return (array.astype(np.float32) * scale + bias).astype(self.dtype, copy=False)
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class ToDtype:
-    """Give pixels another dtype, values unchanged: ``"uint8"``, ``"float16"`` or ``"float32"``."""
+    """Give an array another dtype, values unchanged, such as ``"float16"``, ``"float32"`` or ``"int32"``."""
 
     dtype: str
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        object.__setattr__(self, "dtype", np.dtype(dtype).name)
-        if self.dtype not in _DTYPES:
-            raise ValueError(f"dtype must be one of {', '.join(_DTYPES)}, got {self.dtype}")
+        wanted = np.dtype(dtype)
+        object.__setattr__(self, "dtype", wanted.name)
+        if wanted.kind not in "biuf":
+            raise ValueError(f"dtype must be one of numbers, got {self.dtype}")
+
+    def form(self, before: Form) -> Form:
+        """An array in, an array out."""
+        if before.is_known and before.shape is None:
+            raise ValueError(f"ToDtype works on arrays, and gets {before}; use Apply")
+        if before.dtype in _FLOATS and np.dtype(self.dtype).kind in "iu" and len(before.shape or ()) == 3:
+            raise ValueError(f"ToDtype({self.dtype!r}) would cut off the fractions of {before}; use Apply if you mean it")
+        return Form(self.dtype, before.shape)
+
+    def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
+        """Cast an array."""
+        return np.asarray(values).astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +107,24 @@ class ToLayout:
     def __post_init__(self) -> None:
         if self.layout not in ("NHWC", "NCHW"):
             raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
+
+    def form(self, before: Form) -> Form:
+        """Pictures in, pictures out."""
+        shape = before.shape
+        if not before.is_known:
+            return before
+        if shape is None or len(shape) != 3 or _CHANNELS not in (shape[0], shape[2]):
+            raise ValueError(f"ToLayout works on pictures of three channels, and gets {before}")
+        is_first = shape[2] != _CHANNELS
+        sides = shape[1:] if is_first else shape[:2]
+        return Form(before.dtype, (_CHANNELS, *sides) if self.layout == "NCHW" else (*sides, _CHANNELS))
+
+    def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
+        """Order the axes; the memory is ordered too."""
+        array = np.asarray(values)
+        if array.ndim != 4:
+            raise ValueError(f"ToLayout works on a batch of pictures, and gets an array of shape {array.shape}")
+        is_first = array.shape[3] != _CHANNELS
+        if is_first == (self.layout == "NCHW"):
+            return array
+        return np.ascontiguousarray(array.transpose((0, 2, 3, 1) if is_first else (0, 3, 1, 2)))

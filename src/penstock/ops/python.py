@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.ops.base import Form
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.ops.base import Draws
 
 __all__ = ["Apply"]
 
@@ -14,6 +18,8 @@ __all__ = ["Apply"]
 @dataclass(frozen=True, slots=True)
 class Apply:
     """Call a function with the batch of values so far; what it returns goes on.
+
+    Batches come one at a time and in order, in a thread of the loader.
 
     Args:
         function: takes one argument, an array (or a list for fields of varying size).
@@ -28,3 +34,11 @@ class Apply:
             raise TypeError(f"Apply takes a function, got {self.function!r}")
         if not self.name:
             object.__setattr__(self, "name", getattr(self.function, "__name__", type(self.function).__name__))
+
+    def form(self, before: Form) -> Form:
+        """Anything in; what comes out shows when it runs."""
+        return Form()
+
+    def apply(self, values: Any, draws: Draws) -> Any:
+        """Call the function."""
+        return self.function(values)

@@ -63,3 +63,8 @@ class BatchPlan:
         start = step * self.global_batch
         stop = min(start + self.global_batch, len(order))
         return order.slice(start, stop)[self.rank :: self.world]
+
+    def size_of(self, order: Order, step: int) -> int:
+        """Samples of this rank in one step."""
+        left = min(self.global_batch, len(order) - step * self.global_batch)
+        return max(0, -(-(left - self.rank) // self.world))

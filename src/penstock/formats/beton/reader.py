@@ -35,14 +35,14 @@ from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
 from penstock.formats.beton.spans import Spans, image_spans
 from penstock.storage import map_file
-from penstock.types import ImageSpans, Sample
+from penstock.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.errors import PathLike
     from penstock.formats.beton.columns import Column
-    from penstock.types import Field, IndexArray, Indices, Progress, Report
+    from penstock.types import Field, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["BetonDataset", "StoredSamples"]
 
@@ -167,6 +167,12 @@ class BetonDataset(BaseDataset):
         """Every value can be checked."""
         return self._checksums is not None
 
+    def with_checksums(self, is_checked: bool) -> BetonDataset:
+        """The same dataset, its values checked as they are read, or not."""
+        if is_checked == self._options["checksums"]:
+            return self
+        return BetonDataset(self._path, **(self._options | {"checksums": is_checked}))
+
     def __len__(self) -> int:
         return self.layout.num_samples
 
@@ -254,7 +260,9 @@ class BetonDataset(BaseDataset):
         mapped, layout = self.mapped, self.layout
         return fingerprint(mapped[: layout.metadata_start], mapped[layout.alloc_table_ptr :])
 
-    def read_values(self, indices: IndexArray, field: str) -> list[Any] | npt.NDArray[Any]:
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
         """Decoded values of one field; an array where they have one dtype and shape."""
         column = self._column(field)
         if self._checksums is not None:
@@ -262,20 +270,35 @@ class BetonDataset(BaseDataset):
         if column.slot is None:
             return self.column(field)[indices]
         if not isinstance(column.field, NDArray):
-            return self._values(indices, column)
+            return self._values(indices, column, source)
         out = np.empty((len(indices), *column.field.shape), column.field.dtype)
-        spans = self._checked_spans(indices, column)
+        spans, base, pointers = self._checked_spans(indices, column, source)
         places = np.arange(len(indices), dtype=np.uint64) * np.uint64(column.field.size_bytes)
-        _native.gather_into(self.mapped, spans.pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
+        _native.gather_into(base, pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
         return out
 
-    def image_spans(self, indices: IndexArray, field: str) -> ImageSpans:
-        """The undecoded bytes of pictures, on the mapped file itself; checksums are checked where there are any."""
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other, copied by one native call."""
+        spans, base, pointers = self._checked_spans(indices, self._column(field), source)
+        offsets = np.zeros(len(indices) + 1, np.int64)
+        np.cumsum(spans.sizes, out=offsets[1:])
+        out = np.empty(int(offsets[-1]), np.uint8)
+        _native.gather_into(base, pointers, spans.sizes, out, offsets[:-1].astype(np.uint64))
+        return Ragged(out, offsets)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, where they are; with their checksums where there are any."""
         column = self._column(field)
-        spans = self._checked_spans(indices, column)
+        spans = self.locate(indices, column)
+        self.raise_first(spans, indices, column)
+        base, pointers = self._place(spans, source)
         facts = self._metadata[column.member][indices]
         sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
-        return ImageSpans(self.mapped, spans.pointers, spans.sizes, facts["mode"].copy(), *sides)
+        checksums = None
+        if self._checksums is not None and column.slot is not None:
+            self._check_records(indices)
+            checksums = np.ascontiguousarray(self._checksums[indices, 1 + column.slot])
+        return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums)
 
     def page_numbers(self) -> IndexArray | None:
         """Number of the page each sample lies on, or None when no field has a payload."""
@@ -288,13 +311,26 @@ class BetonDataset(BaseDataset):
         pages: IndexArray = (pointers // np.uint64(self.layout.page_size)).astype(np.int64)
         return pages
 
-    def _checked_spans(self, indices: IndexArray, column: Column) -> Spans:
+    @property
+    def page_size(self) -> int | None:
+        """Bytes of a page."""
+        return self.layout.page_size
+
+    def _place(
+        self, spans: Spans, source: Source | None
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        return (self.mapped, spans.pointers) if source is None else source.locate(spans.pointers, spans.sizes)
+
+    def _checked_spans(
+        self, indices: IndexArray, column: Column, source: Source | None = None
+    ) -> tuple[Spans, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         spans = self.locate(indices, column)
+        base, pointers = self._place(spans, source)
         if self._checksums is not None:
-            found = _native.crc32c_spans(self.mapped, spans.pointers, spans.sizes)
+            found = _native.crc32c_spans(base, pointers, spans.sizes)
             self.compare_checksums(spans, indices, column, found)
         self.raise_first(spans, indices, column)
-        return spans
+        return spans, base, pointers
 
     def _column(self, name: str) -> Column:
         try:
@@ -308,24 +344,25 @@ class BetonDataset(BaseDataset):
             self._check_records(indices)
         return [Sample(self._names, row) for row in zip(*values, strict=True)]
 
-    def _values(self, indices: IndexArray, column: Column) -> list[Any]:
+    def _values(self, indices: IndexArray, column: Column, source: Source | None = None) -> list[Any]:
         members = self.members(column, indices)
         if column.slot is None:
             return members
-        spans = self._checked_spans(indices, column)
+        spans, base, places = self._checked_spans(indices, column, source)
         values = []
-        for i, member, pointer, size in zip(
-            indices.tolist(), members, spans.pointers.tolist(), spans.sizes.tolist(), strict=True
+        for position, (member, place, size) in enumerate(
+            zip(members, places.tolist(), spans.sizes.tolist(), strict=True)
         ):
             try:
-                values.append(self.decode_one(column, member, pointer, size))
+                values.append(self.decode_one(column, member, base[place : place + size]))
             except (ImageError, ValueError, RecursionError) as error:
-                raise self.bad_sample(i, column, decode_problem(error), pointer) from error
+                pointer = int(spans.pointers[position])
+                raise self.bad_sample(int(indices[position]), column, decode_problem(error), pointer) from error
         return values
 
-    def decode_one(self, column: Column, member: Any, pointer: int, size: int) -> Any:
-        """Decode one located payload."""
-        payload = memoryview(self.mapped[pointer : pointer + size])
+    def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:
+        """Decode one payload."""
+        payload = memoryview(stored)
         return self._schema[column.name].decode(column.to_facts(member), payload)
 
     def locate(self, indices: IndexArray, column: Column) -> Spans:

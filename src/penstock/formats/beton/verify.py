@@ -118,7 +118,7 @@ def _check_column(dataset: BetonDataset, indices: IndexArray, column: Column, de
                 continue
             pointer, size = int(spans.pointers[position]), int(spans.sizes[position])
             try:
-                dataset.decode_one(column, member, pointer, size)
+                dataset.decode_one(column, member, dataset.mapped[pointer : pointer + size])
             except (ImageError, ValueError, RecursionError) as error:
                 spans.problems[position] = f"cannot be decoded ({error})"
             found.images += column.field.kind == "image"

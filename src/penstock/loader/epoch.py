@@ -1,0 +1,150 @@
+"""The batches of one epoch: which samples, what happens to them, what happens when one is damaged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.counter_random import random_bits
+from penstock.errors import CorruptSampleError
+from penstock.loader.job import BadSamples, Job
+from penstock.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from penstock.loader.options import ErrorPolicy
+    from penstock.loader.plan import FieldPlan
+    from penstock.order import BatchPlan, Order
+    from penstock.types import IndexArray, Output, Source
+
+__all__ = ["Epoch", "LoaderStats", "SampleErrors"]
+
+_TRIES = 100
+_SUBSTITUTE = 0x6E01  # what the random words begin with, so that they never meet those of the ops
+
+
+@dataclass(slots=True)
+class LoaderStats:
+    """What a loader has done since it was made.
+
+    ``wait_s`` is how long the consumer waited for batches; ``begin_s`` and ``finish_s`` how long the loader's threads
+    read and decoded, and ran Python ops. A long wait with little Python means: more workers, or a faster disk.
+    """
+
+    batches: int = 0
+    samples: int = 0
+    samples_skipped: int = 0
+    wait_s: float = 0.0
+    begin_s: float = 0.0
+    finish_s: float = 0.0
+
+
+@dataclass(slots=True)
+class SampleErrors:
+    """The damaged samples that were met, and what to do about them; shared by the loader's threads."""
+
+    policy: ErrorPolicy
+    errors: list[CorruptSampleError] = field(default_factory=list)
+    bad: set[int] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, error: CorruptSampleError) -> None:
+        """Take notice of a damaged sample; raises when the policy says so."""
+        if self.policy == "raise" or error.sample is None:
+            raise error
+        with self.lock:
+            if error.sample in self.bad:
+                return
+            if callable(self.policy):
+                self.policy(error)
+            self.bad.add(error.sample)
+            self.errors.append(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Makes the batches of one epoch."""
+
+    order: Order
+    batches: BatchPlan
+    plans: tuple[FieldPlan, ...]
+    job: Job  # of no samples; every batch gets its own
+    problems: SampleErrors
+    stats: LoaderStats
+    output: Output | None
+    source_of: Callable[[int], AbstractContextManager[Source | None]]
+
+    def begin(self, step: int) -> Any:
+        """Read and decode; for several steps at a time."""
+        with self.source_of(step) as source:
+            start_s = time.perf_counter()
+            indices = self._spared(self.batches.batch(self.order, step))
+            begun = None
+            while begun is None:
+                job = replace(self.job, indices=indices, source=source)
+                begun = self._begin(job)
+                indices = self._spared(indices)
+            self.stats.begin_s += time.perf_counter() - start_s
+            return replace(job, source=None), begun
+
+    def _begin(self, job: Job) -> list[Any] | None:
+        """One attempt; None when damaged samples were found, and noted."""
+        try:
+            return [plan.begin(job) for plan in self.plans]
+        except BadSamples as found:
+            errors = found.errors
+        except CorruptSampleError as error:
+            errors = [error]
+        for error in errors:
+            self.problems.note(error)
+        return None
+
+    def finish(self, step: int, begun: Any) -> Batch:
+        """Run what is Python; one step after the other."""
+        start_s = time.perf_counter()
+        job, parts = begun
+        values: dict[str, Any] = {}
+        for plan, part in zip(self.plans, parts, strict=True):
+            values |= plan.finish(part, job)
+        batch = Batch(tuple(values), tuple(values.values()))
+        if self.output is not None and not self.output.is_device:
+            batch = self.output.receive(self.output.send(batch, self.modules))
+        self.stats.finish_s += time.perf_counter() - start_s
+        return batch
+
+    @property
+    def modules(self) -> dict[str, tuple[Any, ...]]:
+        """The modules of torch that each output goes through."""
+        return {name: modules for plan in self.plans for name, modules in plan.outputs().items() if modules}
+
+    def _spared(self, indices: IndexArray) -> IndexArray:
+        """The same samples, damaged ones replaced; which one comes instead depends on seed, epoch and sample alone."""
+        bad = self.problems.bad
+        if not bad:
+            return indices
+        spared = indices.copy()
+        for position, sample in enumerate(indices.tolist()):
+            if sample in bad:
+                spared[position] = self._substitute(sample, bad)
+                self.stats.samples_skipped += 1
+        return spared
+
+    def _substitute(self, sample: int, bad: set[int]) -> int:
+        for attempt in range(_TRIES):
+            bits = random_bits(self.job.seed, self.job.epoch, _SUBSTITUTE, sample, attempt)
+            place = int(bits % np.uint64(len(self.order)))
+            other = int(self.order.slice(place, place + 1)[0])
+            if other not in bad:
+                return other
+        raise CorruptSampleError(
+            self.job.dataset.path,
+            sample=sample,
+            problem=f"the sample is damaged, and so are {_TRIES} others that were drawn to take its place",
+            fix="Restore the file from a copy, or leave the damaged samples out with indices=.",
+        )

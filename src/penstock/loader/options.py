@@ -1,0 +1,97 @@
+"""The options of a loader as one value, checked once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from penstock.loader.collate import Collate, check_collate
+from penstock.progress import parse_bytes
+
+if TYPE_CHECKING:
+    from penstock.errors import CorruptSampleError
+    from penstock.types import IndexArray
+
+__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_rank"]
+
+OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
+OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
+ErrorPolicy: TypeAlias = Literal["raise", "skip"] | Callable[["CorruptSampleError"], None]
+Cache: TypeAlias = Literal["os"] | int | str | None
+
+_ORDERS = ("sequential", "random", "quasi_random")
+# What launchers tell the processes they start: torchrun and most others, then Slurm.
+_RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoaderOptions:
+    """See Loader."""
+
+    batch_size: int
+    order: OrderChoice
+    seed: int
+    workers: int
+    pipelines: Mapping[str, Any]
+    device: Any
+    drop_last: bool
+    batches_ahead: int
+    rank: int
+    world: int
+    on_error: ErrorPolicy
+    cache: Cache
+    collate: Collate | Mapping[str, Collate]
+    verify: bool | None
+    pool_pages: int
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "workers", "batches_ahead", "pool_pages"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise TypeError(f"{name} must be a whole number, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.order not in _ORDERS and not callable(self.order):
+            raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
+        if self.on_error not in ("raise", "skip") and not callable(self.on_error):
+            raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {self.on_error!r}")
+        for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
+            check_collate(kind)
+        _ = self.cache_bytes
+
+    @property
+    def cache_bytes(self) -> int | None:
+        """The budget for reading ahead, or None when none was named."""
+        if self.cache is None or self.cache == "os":
+            return None
+        size = parse_bytes(self.cache) if isinstance(self.cache, str) else int(self.cache)
+        if size < 1:
+            raise ValueError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")
+        return size
+
+    def collates(self) -> dict[str, Collate]:
+        """How to put ragged outputs together, by name; the empty name is for those that are not named."""
+        return dict(self.collate) if isinstance(self.collate, Mapping) else {"": self.collate}
+
+
+def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:
+    """Which of how many processes this is: as given, or as torch.distributed or the launcher says."""
+    if (rank is None) != (world is None):
+        raise ValueError(f"rank and world belong together, got rank={rank} and world={world}")
+    if rank is not None and world is not None:
+        return rank, world
+    if not distributed:
+        return 0, 1
+    torch_distributed: Any = sys.modules.get("torch.distributed")
+    if torch_distributed is not None and torch_distributed.is_available() and torch_distributed.is_initialized():
+        return torch_distributed.get_rank(), torch_distributed.get_world_size()
+    for rank_name, world_name in _RANK_VARIABLES:
+        if rank_name in os.environ and world_name in os.environ:
+            return int(os.environ[rank_name]), int(os.environ[world_name])
+    raise ValueError(
+        "distributed=True, but neither torch.distributed is initialised nor are RANK and WORLD_SIZE set; "
+        "start the program with torchrun, or name rank and world"
+    )

@@ -1,0 +1,191 @@
+"""Whole pages of a file, read ahead of use into a cache of fixed size.
+
+Contract. A ``PageCache`` owns the memory, a ``PageWalk`` one pass through the steps of an epoch, with a thread that reads the
+pages of coming steps in the order in which they are needed, as far ahead as the cache has room. Whoever works on a step
+enters ``walk.step(k)``, which waits until all its pages are there, and leaves it when it is done with them; steps are entered
+and left in about ascending order. A page is evicted when all steps that were read for are left and it has not been
+used for the longest time. A failed read is raised by the step that needs it. ``close`` ends the thread, at most after the
+read it is at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.read.ranges import read_ranges
+from penstock.storage import allocate_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock._native import RangeReader
+    from penstock.types import IndexArray, Source
+
+__all__ = ["PageCache", "PageWalk"]
+
+_PAGES_AT_ONCE = 4  # in one read; enough to keep the queue of a disk full
+
+
+class PageCache:
+    """Memory for some pages of a file.
+
+    Args:
+        path: of the file, for errors.
+        reader: reads it.
+        page_size: bytes of a page.
+        size_bytes: how much memory to use; at least two pages.
+        file_size: where the file ends; its last page may be short.
+        fallback: what reads spans that are on no page of the cache.
+    """
+
+    def __init__(
+        self, path: str, reader: RangeReader, *, page_size: int, size_bytes: int, file_size: int, fallback: Source
+    ) -> None:
+        self.path = path
+        self.reader = reader
+        self.page_size = page_size
+        self.file_size = file_size
+        self.fallback = fallback
+        self.slots = max(2, min(size_bytes // page_size, -(-file_size // page_size)))
+        self.memory = allocate_pages(self.slots * page_size)
+
+    def walk(self, pages_of: Callable[[int], IndexArray], first: int, last: int) -> PageWalk:
+        """Begin to read the pages of the steps from ``first`` to before ``last``."""
+        return PageWalk(self, pages_of, first, last)
+
+
+class PageWalk:
+    """One pass through the steps of an epoch; see the contract above."""
+
+    def __init__(self, cache: PageCache, pages_of: Callable[[int], IndexArray], first: int, last: int) -> None:
+        self._cache = cache
+        self._pages_of = pages_of
+        self._last = last
+        self._change = threading.Condition()  # guards what follows
+        self._slot_of: dict[int, int] = {}  # by page
+        self._used_by: dict[int, int] = {}  # the last step, of those read for, that uses a page
+        self._free = list(range(cache.slots))
+        self._ready = first  # steps below it can be entered
+        self._left_before = first  # all steps below it are left
+        self._left: set[int] = set()
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._read_all, args=(first,), name="penstock-pages", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the thread; does nothing the second time."""
+        with self._change:
+            self._is_closed = True
+            self._change.notify_all()
+        self._thread.join()
+
+    @contextlib.contextmanager
+    def step(self, step: int) -> Iterator[Source]:
+        """Wait for the pages of a step, and keep them until the end of the block."""
+        with self._change:
+            self._change.wait_for(lambda: self._ready > step or self._is_closed or self._error is not None)
+            if self._ready <= step:
+                raise self._error or RuntimeError("the pages of a closed walk were asked for")
+        try:
+            yield self
+        finally:
+            self._leave(step)
+
+    def _leave(self, step: int) -> None:
+        with self._change:
+            self._left.add(step)
+            while self._left_before in self._left:
+                self._left.remove(self._left_before)
+                self._left_before += 1
+            self._change.notify_all()
+
+    def locate(
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """Where spans are in the cache; spans on pages that are not there are read for themselves."""
+        size = np.uint64(self._cache.page_size)
+        pages = pointers // size
+        is_whole = (pointers % size + sizes <= size) | (sizes == 0)
+        with self._change:
+            slots = [self._slot_of.get(page, -1) for page in pages.tolist()]
+        starts = np.array(slots, np.int64)
+        starts[sizes == 0] = 0
+        if not is_whole.all() or (starts < 0).any():
+            return self._cache.fallback.locate(pointers, sizes)
+        return self._cache.memory, starts.astype(np.uint64) * size + pointers % size
+
+    def _read_all(self, first: int) -> None:
+        try:
+            step = first
+            while step < self._last:
+                step, wanted = self._collect(step)
+                if step < 0:
+                    return
+                self._read(wanted)
+                with self._change:
+                    self._slot_of.update(wanted)
+                    self._ready = step
+                    self._change.notify_all()
+        except BaseException as error:
+            with self._change:
+                self._error = error
+                self._change.notify_all()
+
+    def _collect(self, step: int) -> tuple[int, dict[int, int]]:
+        """Find room for the pages of this step, and of the following ones as long as nobody has to be waited for.
+
+        Returns the first step that is not served, and the pages to read with their slots; -1 when it is time to stop.
+        """
+        wanted: dict[int, int] = {}
+        while step < self._last:
+            pages = np.unique(self._pages_of(step)).tolist()
+            if len(pages) > self._cache.slots:
+                pages = []  # too many for the cache: the step reads its spans for itself
+            with self._change:
+                while not self._make_room(pages, wanted, step):
+                    if wanted:
+                        return step, wanted
+                    if self._is_closed:
+                        return -1, {}
+                    self._change.wait()
+            step += 1
+            if self._is_closed or len(wanted) >= _PAGES_AT_ONCE:
+                break
+        return (-1, {}) if self._is_closed else (step, wanted)
+
+    def _make_room(self, pages: list[int], wanted: dict[int, int], step: int) -> bool:
+        missing = [page for page in pages if page not in self._slot_of and page not in wanted]
+        short = len(missing) - len(self._free)
+        if short > 0:
+            idle = [p for p in self._slot_of if self._used_by[p] < self._left_before and p not in pages]
+            if len(idle) < short:
+                return False
+            for page in sorted(idle, key=self._used_by.__getitem__)[:short]:
+                self._free.append(self._slot_of.pop(page))
+                del self._used_by[page]
+        for page in missing:
+            wanted[page] = self._free.pop()
+        for page in pages:
+            self._used_by[page] = step
+        return True
+
+    def _read(self, wanted: dict[int, int]) -> None:
+        cache, count = self._cache, len(wanted)
+        if not count:
+            return
+        pointers = np.fromiter(wanted, np.uint64, count) * np.uint64(cache.page_size)
+        places = np.fromiter(wanted.values(), np.uint64, count) * np.uint64(cache.page_size)
+        ends = np.minimum(pointers + np.uint64(cache.page_size), np.uint64(cache.file_size))
+        read_ranges(cache.path, cache.reader, pointers, ends - np.minimum(pointers, ends), cache.memory, places)
