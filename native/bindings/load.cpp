@@ -60,7 +60,10 @@ ImageShape output_shape(const BatchArray& out, bool channels_first) {
 ResampleFilter filter_of(std::string_view name) {
   if (name == "area") return ResampleFilter::area;
   if (name == "bilinear") return ResampleFilter::bilinear;
-  throw_invalid(Detail("unknown interpolation '") << name << "'; known are area and bilinear");
+  if (name == "bicubic") return ResampleFilter::bicubic;
+  if (name == "lanczos") return ResampleFilter::lanczos;
+  throw_invalid(Detail("unknown interpolation '")
+                << name << "'; known are area, bilinear, bicubic and lanczos");
 }
 
 void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {

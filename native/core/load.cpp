@@ -124,7 +124,7 @@ std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
                       unsigned denominator) noexcept {
   if (filter == ResampleFilter::area) return 0;
   const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
-  return (shrinking + 1) * denominator;
+  return (support_of(filter) * shrinking + 1) * denominator;
 }
 
 void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_t limit) noexcept {

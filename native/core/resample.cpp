@@ -1,8 +1,10 @@
 #include "penstock/resample.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <new>
+#include <numeric>
 
 #include "core/resample_plan.hpp"
 #include "kernels/kernels.hpp"
@@ -24,18 +26,23 @@ struct Kernels {
   decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed =
       kernels::scalar::plan_columns_fixed;
   decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed = kernels::scalar::reduce_row_fixed;
+  decltype(&kernels::scalar::reduce_row_sharp) reduce_row_sharp = kernels::scalar::reduce_row_sharp;
+  decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp = kernels::scalar::blend_rows_sharp;
 };
 
 Kernels resample_kernels() noexcept {
 #ifdef PENSTOCK_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return {kernels::avx512::blend_rows, kernels::avx512::reduce_row,
+      return {kernels::avx512::blend_rows,       kernels::avx512::reduce_row,
               kernels::avx512::blend_rows_fixed, kernels::avx512::plan_columns_fixed,
-              kernels::avx512::reduce_row_fixed};
+              kernels::avx512::reduce_row_fixed, kernels::avx512::reduce_row_sharp,
+              kernels::avx512::blend_rows_sharp};
     case SimdLevel::avx2:
-      return {kernels::avx2::blend_rows, kernels::avx2::reduce_row, kernels::avx2::blend_rows_fixed,
-              kernels::avx2::plan_columns_fixed, kernels::avx2::reduce_row_fixed};
+      return {kernels::avx2::blend_rows,       kernels::avx2::reduce_row,
+              kernels::avx2::blend_rows_fixed, kernels::avx2::plan_columns_fixed,
+              kernels::avx2::reduce_row_fixed, kernels::avx2::reduce_row_sharp,
+              kernels::avx2::blend_rows_sharp};
     case SimdLevel::sse42:
     case SimdLevel::scalar:
       break;
@@ -45,13 +52,14 @@ Kernels resample_kernels() noexcept {
 }
 
 // Weights in 16384ths that sum to one: each is the step of the rounded running sum, so that errors
-// do not add up.
-void quantize(const float* weights, std::size_t count, std::int16_t* out) noexcept {
+// do not add up. Where no weight is negative, none becomes so by rounding.
+void quantize(const float* weights, std::size_t count, bool is_signed, std::int16_t* out) noexcept {
   float sum = 0;
   int before = 0;
   for (std::size_t k = 0; k + 1 < count; ++k) {
     sum += weights[k];
-    const int now = std::clamp(static_cast<int>(sum * kWeightOne + 0.5F), before, kWeightOne);
+    int now = static_cast<int>(std::floor(sum * kWeightOne + 0.5F));
+    if (!is_signed) now = std::clamp(now, before, kWeightOne);
     out[k] = static_cast<std::int16_t>(now - before);
     before = now;
   }
@@ -87,7 +95,16 @@ Status check_plan(ImageShape view, const Region& region, ImageShape out) noexcep
 }
 
 AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out) noexcept {
-  if (filter == ResampleFilter::bilinear) return AxisKind::triangle;
+  switch (filter) {
+    case ResampleFilter::bilinear:
+      return AxisKind::triangle;
+    case ResampleFilter::bicubic:
+      return AxisKind::cubic;
+    case ResampleFilter::lanczos:
+      return AxisKind::lanczos;
+    case ResampleFilter::area:
+      break;
+  }
   const bool is_shrinking = region.width >= static_cast<double>(out.width) &&
                             region.height >= static_cast<double>(out.height);
   return is_shrinking ? AxisKind::area : AxisKind::area_linear;
@@ -95,10 +112,24 @@ AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out
 
 }  // namespace
 
+std::size_t support_of(ResampleFilter filter) noexcept {
+  switch (filter) {
+    case ResampleFilter::area:
+      return 0;
+    case ResampleFilter::bilinear:
+      return 1;
+    case ResampleFilter::bicubic:
+      return 2;
+    case ResampleFilter::lanczos:
+      break;
+  }
+  return 3;
+}
+
 void Resampler::quantize_rows() {
   row_weights_.resize(out_shape_.height * rows_.taps);
   for (std::size_t y = 0; y < out_shape_.height; ++y) {
-    quantize(rows_.weights.data() + y * rows_.stride, rows_.counts[y],
+    quantize(rows_.weights.data() + y * rows_.stride, rows_.counts[y], is_sharp_,
              row_weights_.data() + y * rows_.taps);
   }
 }
@@ -111,7 +142,7 @@ void Resampler::quantize_columns() {
   pairs_.assign(padded * pair_count, 0);
   for (std::size_t j = 0; j < out_shape_.width; ++j) {
     std::int16_t weights[kMaxFixedTaps + 1] = {};
-    quantize(columns_.weights.data() + j * columns_.stride, columns_.counts[j], weights);
+    quantize(columns_.weights.data() + j * columns_.stride, columns_.counts[j], is_sharp_, weights);
     for (std::size_t p = 0; p < pair_count; ++p) {
       pairs_[p * padded + j] =
           static_cast<std::uint32_t>(static_cast<std::uint16_t>(weights[2 * p])) |
@@ -120,25 +151,41 @@ void Resampler::quantize_columns() {
   }
 }
 
-void Resampler::prepare_work() {
-  const std::size_t row_size = used_columns_ * kRgbChannels;
-  if (!is_fixed_) {
-    grow(float_work_, row_size + (columns_.stride + 1) * kRgbChannels + 1);
-    return;
-  }
+kernels::FixedColumns Resampler::fixed_columns() const noexcept {
+  return {starts_.data(),   pairs_.data(),  (columns_.taps + 1) / 2,
+          out_shape_.width, starts_.size(), table_};
+}
+
+void Resampler::quantize_weights() {
   quantize_rows();
   quantize_columns();
   const std::size_t pair_count = (columns_.taps + 1) / 2;
-  grow(fixed_work_, row_size + 2 * pair_count * kRgbChannels + kReach);
   const std::size_t groups = (out_shape_.width + kernels::kColumnGroup - 1) / kernels::kColumnGroup;
   grow(table_memory_, groups * (sizeof(std::uint32_t) + pair_count * kernels::kColumnTableBytes) +
                           kernels::kColumnTableAlignment + 1);
   const auto address = reinterpret_cast<std::uintptr_t>(table_memory_.data());
   std::uint8_t* table =
       table_memory_.data() + (round_up(address, kernels::kColumnTableAlignment) - address);
-  const kernels::FixedColumns columns{starts_.data(),   pairs_.data(),  pair_count,
-                                      out_shape_.width, starts_.size(), nullptr};
+  table_ = nullptr;
+  const kernels::FixedColumns columns = fixed_columns();
   table_ = resample_kernels().plan_columns_fixed(&columns, table) ? table : nullptr;
+}
+
+void Resampler::prepare_work() {
+  const std::size_t row_size = used_columns_ * kRgbChannels;
+  const std::size_t out_size = out_shape_.width * kRgbChannels;
+  if (is_fixed_) {
+    quantize_weights();
+    grow(fixed_work_, row_size + 2 * ((columns_.taps + 1) / 2) * kRgbChannels + kReach);
+    if (is_sharp_) fixed_rows_.reset(out_size, rows_.taps);
+    return;
+  }
+  grow(float_work_, std::max(row_size, out_size) + (columns_.stride + 1) * kRgbChannels + 1);
+  if (!is_sharp_) return;
+  byte_rows_.reset(out_size, rows_.taps);
+  same_weights_.assign(out_shape_.width, 1.0F);
+  same_starts_.resize(out_shape_.width);
+  std::iota(same_starts_.begin(), same_starts_.end(), 0U);
 }
 
 Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
@@ -146,6 +193,7 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   if (Status status = check_plan(view_shape, region, out_shape); !status.is_ok()) return status;
   const AxisKind kind = choose_kind(region, filter, out_shape);
   out_shape_ = out_shape;
+  is_sharp_ = is_sharp(kind);
   try {
     plan_axis({kind, region.left, region.width, view_shape.width, out_shape.width, is_flipped},
               columns_);
@@ -165,23 +213,66 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   return {};
 }
 
-void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
+void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                                 std::uint8_t* out) noexcept {
   const Kernels kernels = resample_kernels();
   const std::size_t row_size = used_columns_ * kRgbChannels;
-  const auto* source = reinterpret_cast<const std::uint8_t*>(view.pixels) +
-                       rows_.starts[y] * view.row_stride + first_column_ * kRgbChannels;
+  source += rows_.starts[y] * stride;
   if (!is_fixed_) {
-    kernels.blend_rows(source, view.row_stride, rows_.weights.data() + y * rows_.stride,
-                       rows_.counts[y], row_size, float_work_.data());
+    kernels.blend_rows(source, stride, rows_.weights.data() + y * rows_.stride, rows_.counts[y],
+                       row_size, float_work_.data());
     kernels.reduce_row(float_work_.data(), columns_.starts.data(), columns_.weights.data(),
                        columns_.stride, out_shape_.width, 1.0F, 0.0F, out);
     return;
   }
-  kernels.blend_rows_fixed(source, view.row_stride, row_weights_.data() + y * rows_.taps,
-                           rows_.counts[y], row_size, fixed_work_.data());
-  const kernels::FixedColumns columns{starts_.data(),   pairs_.data(),  (columns_.taps + 1) / 2,
-                                      out_shape_.width, starts_.size(), table_};
+  kernels.blend_rows_fixed(source, stride, row_weights_.data() + y * rows_.taps, rows_.counts[y],
+                           row_size, fixed_work_.data());
+  const kernels::FixedColumns columns = fixed_columns();
   kernels.reduce_row_fixed(fixed_work_.data(), &columns, out);
+}
+
+// Columns first, and each source row once: Pillow cuts what goes beyond black and white off between
+// its passes, which makes their order show.
+void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                                std::uint8_t* out) noexcept {
+  const Kernels kernels = resample_kernels();
+  const kernels::FixedColumns columns = fixed_columns();
+  const auto reduce = [&](std::size_t row, std::int16_t* to) noexcept {
+    constexpr std::int16_t kWholeLevels = kWeightOne >> 7;
+    kernels.blend_rows_fixed(source + row * stride, stride, &kWholeLevels, 1,
+                             used_columns_ * kRgbChannels, fixed_work_.data());
+    kernels.reduce_row_sharp(fixed_work_.data(), &columns, to);
+  };
+  const std::size_t size = out_shape_.width * kRgbChannels;
+  const std::int16_t* rows = fixed_rows_.rows(rows_.starts[y], rows_.counts[y], reduce);
+  kernels.blend_rows_sharp(rows, size, row_weights_.data() + y * rows_.taps, rows_.counts[y], size,
+                           out);
+}
+
+void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride,
+                                        std::size_t y, std::uint8_t* out) noexcept {
+  const Kernels kernels = resample_kernels();
+  const auto reduce = [&](std::size_t row, std::uint8_t* to) noexcept {
+    constexpr float kOne = 1;
+    kernels.blend_rows(source + row * stride, stride, &kOne, 1, used_columns_ * kRgbChannels,
+                       float_work_.data());
+    kernels.reduce_row(float_work_.data(), columns_.starts.data(), columns_.weights.data(),
+                       columns_.stride, out_shape_.width, 1.0F, 0.0F, to);
+  };
+  const std::size_t size = out_shape_.width * kRgbChannels;
+  const std::uint8_t* rows = byte_rows_.rows(rows_.starts[y], rows_.counts[y], reduce);
+  kernels.blend_rows(rows, size, rows_.weights.data() + y * rows_.stride, rows_.counts[y], size,
+                     float_work_.data());
+  kernels.reduce_row(float_work_.data(), same_starts_.data(), same_weights_.data(), 1,
+                     out_shape_.width, 1.0F, 0.0F, out);
+}
+
+void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
+  const auto* source =
+      reinterpret_cast<const std::uint8_t*>(view.pixels) + first_column_ * kRgbChannels;
+  if (!is_sharp_) return write_smooth_row(source, view.row_stride, y, out);
+  if (is_fixed_) return write_sharp_row(source, view.row_stride, y, out);
+  write_sharp_row_of_many(source, view.row_stride, y, out);
 }
 
 }  // namespace penstock

@@ -7,7 +7,12 @@
 
 namespace penstock {
 
-enum class AxisKind { area, area_linear, triangle };
+enum class AxisKind { area, area_linear, triangle, cubic, lanczos };
+
+// Some weights are negative.
+[[nodiscard]] constexpr bool is_sharp(AxisKind kind) noexcept {
+  return kind == AxisKind::cubic || kind == AxisKind::lanczos;
+}
 
 struct AxisRequest {
   AxisKind kind;

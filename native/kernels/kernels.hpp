@@ -36,6 +36,12 @@
   /* Pixel j of `out` = (sum over k of weight k of j * pixel starts[j] + k of `work`) in 1/2^21,  \
      rounded. `work` has 64 readable values more than used. */                                    \
   void reduce_row_fixed(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept; \
+  /* The same of whole grey levels, with weights of any sign: 128ths, kept within 0 and 255. */   \
+  void reduce_row_sharp(const int16_t* work, const FixedColumns* columns, int16_t* out) noexcept; \
+  /* out[x] = (sum over k of weights[k] * first_row[k * stride + x]) in 1/2^21, rounded and kept  \
+     within 0 and 255, for x < size; weights of any sign. */                                      \
+  void blend_rows_sharp(const int16_t* first_row, size_t stride, const int16_t* weights,          \
+                        size_t taps, size_t size, uint8_t* out) noexcept;                         \
   }
 
 #define PENSTOCK_DECLARE_PIXELS(level)                                                         \

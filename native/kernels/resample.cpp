@@ -12,6 +12,41 @@ namespace {
 
 constexpr int kBlendShift = 7;    // 14 bits of weight, 7 of them kept
 constexpr int kReduceShift = 21;  // 7 bits kept, 14 bits of weight
+constexpr int kWhite = 255 << kBlendShift;
+
+// What a sum of the second pass becomes: a grey level where the first pass kept 7 bits, and 128ths
+// of one where it kept none.
+struct Levels {
+  using Value = uint8_t;
+  static constexpr int kShift = kReduceShift;
+};
+struct Parts {
+  using Value = int16_t;
+  static constexpr int kShift = kBlendShift;
+};
+
+inline uint8_t to_output(int32_t sum, Levels) {
+  return static_cast<uint8_t>((sum + (1 << (kReduceShift - 1))) >> kReduceShift);
+}
+
+inline int16_t to_output(int32_t sum, Parts) {
+  const int32_t parts = (sum + (1 << (kBlendShift - 1))) >> kBlendShift;
+  return static_cast<int16_t>(parts < 0 ? 0 : parts > kWhite ? kWhite : parts);
+}
+
+inline uint8_t to_level(int32_t sum) {
+  const int32_t level = (sum + (1 << (kReduceShift - 1))) >> kReduceShift;
+  return static_cast<uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);
+}
+
+inline void blend_sharp_columns(const int16_t* first_row, size_t stride, const int16_t* weights,
+                                size_t taps, size_t begin, size_t end, uint8_t* out) {
+  for (size_t x = begin; x < end; ++x) {
+    int32_t sum = 0;
+    for (size_t k = 0; k < taps; ++k) sum += weights[k] * first_row[k * stride + x];
+    out[x] = to_level(sum);
+  }
+}
 
 inline void blend_columns(const uint8_t* first_row, size_t stride, const int16_t* weights,
                           size_t taps, size_t begin, size_t end, int16_t* work) {
@@ -37,6 +72,7 @@ inline Words broadcast(uint32_t value) { return _mm512_set1_epi32(static_cast<in
 inline Words load_bytes(const uint8_t* from) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
+inline Words load_words(const int16_t* from) { return _mm512_loadu_si512(from); }
 inline Words zip_low(Words a, Words b) { return _mm512_unpacklo_epi16(a, b); }
 inline Words zip_high(Words a, Words b) { return _mm512_unpackhi_epi16(a, b); }
 inline Words add(Words a, Words b) { return _mm512_add_epi32(a, b); }
@@ -45,12 +81,21 @@ inline void store_shifted(int16_t* to, Words low, Words high) {
   _mm512_storeu_si512(to, _mm512_packs_epi32(_mm512_srai_epi32(low, kBlendShift),
                                              _mm512_srai_epi32(high, kBlendShift)));
 }
+inline void store_levels(uint8_t* to, Words low, Words high) {
+  const Words words = _mm512_packs_epi32(_mm512_srai_epi32(low, kReduceShift),
+                                         _mm512_srai_epi32(high, kReduceShift));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtusepi16_epi8(_mm512_max_epi16(words, _mm512_setzero_si512())));
+}
 #else
 constexpr size_t kLanes = 16;
 using Words = __m256i;
 inline Words broadcast(uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
 inline Words load_bytes(const uint8_t* from) {
   return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+inline Words load_words(const int16_t* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 inline Words zip_low(Words a, Words b) { return _mm256_unpacklo_epi16(a, b); }
 inline Words zip_high(Words a, Words b) { return _mm256_unpackhi_epi16(a, b); }
@@ -61,40 +106,75 @@ inline void store_shifted(int16_t* to, Words low, Words high) {
                       _mm256_packs_epi32(_mm256_srai_epi32(low, kBlendShift),
                                          _mm256_srai_epi32(high, kBlendShift)));
 }
+inline void store_levels(uint8_t* to, Words low, Words high) {
+  const Words words = _mm256_packs_epi32(_mm256_srai_epi32(low, kReduceShift),
+                                         _mm256_srai_epi32(high, kReduceShift));
+  const Words bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
+}
 #endif
 
+inline Words load_source(const uint8_t* from) { return load_bytes(from); }
+inline Words load_source(const int16_t* from) { return load_words(from); }
+
 // An odd last tap is paired with itself and a weight of nothing.
+template <typename Source>
+inline void add_taps(const Source* column, size_t stride, const int16_t* weights, size_t taps,
+                     Words& low, Words& high) {
+  size_t k = 0;
+  for (; k + 1 < taps; k += 2, column += 2 * stride) {
+    const Words weight = broadcast(pair_of(weights + k));
+    const Words a = load_source(column);
+    const Words b = load_source(column + stride);
+    low = add(low, multiply_pairs(zip_low(a, b), weight));
+    high = add(high, multiply_pairs(zip_high(a, b), weight));
+  }
+  if (k == taps) return;
+  const Words weight = broadcast(static_cast<uint16_t>(weights[k]));
+  const Words a = load_source(column);
+  low = add(low, multiply_pairs(zip_low(a, a), weight));
+  high = add(high, multiply_pairs(zip_high(a, a), weight));
+}
+
 inline void blend_block(const uint8_t* column, size_t stride, const int16_t* weights, size_t taps,
                         int16_t* work) {
   Words low = broadcast(1 << (kBlendShift - 1));
   Words high = low;
-  size_t k = 0;
-  for (; k + 1 < taps; k += 2, column += 2 * stride) {
-    const Words weight = broadcast(pair_of(weights + k));
-    const Words a = load_bytes(column);
-    const Words b = load_bytes(column + stride);
-    low = add(low, multiply_pairs(zip_low(a, b), weight));
-    high = add(high, multiply_pairs(zip_high(a, b), weight));
-  }
-  if (k < taps) {
-    const Words weight = broadcast(static_cast<uint16_t>(weights[k]));
-    const Words a = load_bytes(column);
-    low = add(low, multiply_pairs(zip_low(a, a), weight));
-    high = add(high, multiply_pairs(zip_high(a, a), weight));
-  }
+  add_taps(column, stride, weights, taps, low, high);
   store_shifted(work, low, high);
+}
+
+inline void blend_block(const int16_t* column, size_t stride, const int16_t* weights, size_t taps,
+                        uint8_t* out) {
+  Words low = broadcast(1 << (kReduceShift - 1));
+  Words high = low;
+  add_taps(column, stride, weights, taps, low, high);
+  store_levels(out, low, high);
+}
+
+// Whole blocks; the last one takes some columns twice, and none behind the end.
+template <typename Source, typename Value>
+inline void blend_blocks(const Source* first_row, size_t stride, const int16_t* weights,
+                         size_t taps, size_t size, Value* out) {
+  size_t x = 0;
+  for (; x + kLanes <= size; x += kLanes) {
+    blend_block(first_row + x, stride, weights, taps, out + x);
+  }
+  if (x == size) return;
+  x = size - kLanes;
+  blend_block(first_row + x, stride, weights, taps, out + x);
 }
 
 inline void blend(const uint8_t* first_row, size_t stride, const int16_t* weights, size_t taps,
                   size_t size, int16_t* work) {
   if (size < kLanes) return blend_columns(first_row, stride, weights, taps, 0, size, work);
-  size_t x = 0;
-  for (; x + kLanes <= size; x += kLanes) {
-    blend_block(first_row + x, stride, weights, taps, work + x);
-  }
-  if (x == size) return;
-  x = size - kLanes;  // some columns twice, none behind the end
-  blend_block(first_row + x, stride, weights, taps, work + x);
+  blend_blocks(first_row, stride, weights, taps, size, work);
+}
+
+inline void blend_sharp(const int16_t* first_row, size_t stride, const int16_t* weights,
+                        size_t taps, size_t size, uint8_t* out) {
+  if (size < kLanes) return blend_sharp_columns(first_row, stride, weights, taps, 0, size, out);
+  blend_blocks(first_row, stride, weights, taps, size, out);
 }
 
 // Two pixels, each in its half: its first eight values, of which the shuffle makes pairs of taps.
@@ -104,8 +184,30 @@ inline __m256i load_pixels(const int16_t* low, const int16_t* high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
 }
 
-// Four pixels from j on; writes 14 bytes, 12 of which count.
-inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t j, uint8_t* out) {
+// Two pixels from each half, without the fourth value of each; what lies behind them is
+// overwritten.
+inline void store_pixels(uint8_t* out, __m256i words) {
+  const __m256i without_fourth = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 2, 4, 5, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), without_fourth);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out + 6), _mm256_extracti128_si256(bytes, 1));
+}
+
+inline void store_pixels(int16_t* out, __m256i words) {
+  const __m256i without_fourth = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1));
+  const __m256i kept =
+      _mm256_min_epi16(_mm256_max_epi16(words, _mm256_setzero_si256()), _mm256_set1_epi16(kWhite));
+  const __m256i parts = _mm256_shuffle_epi8(kept, without_fourth);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(parts));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 6), _mm256_extracti128_si256(parts, 1));
+}
+
+// Four pixels from j on; writes 14 values, 12 of which count.
+template <typename Output>
+inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t j,
+                        typename Output::Value* out) {
   const __m256i taps_together = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
   const __m256i even = _mm256_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2);
@@ -114,7 +216,7 @@ inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t
   for (size_t i = 0; i < 4; ++i) {
     source[i] = work + 3 * static_cast<size_t>(columns.starts[j + i]);
   }
-  __m256i sum_02 = _mm256_set1_epi32(1 << (kReduceShift - 1));
+  __m256i sum_02 = _mm256_set1_epi32(1 << (Output::kShift - 1));
   __m256i sum_13 = sum_02;
   for (size_t p = 0; p < columns.pair_count; ++p) {
     const uint32_t* pairs = columns.pairs + p * columns.padded + j;
@@ -129,24 +231,21 @@ inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t
     sum_13 = _mm256_add_epi32(
         sum_13, _mm256_madd_epi16(pixels_13, _mm256_permutevar8x32_epi32(weights, odd)));
   }
-  const __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(sum_02, kReduceShift),
-                                           _mm256_srai_epi32(sum_13, kReduceShift));
-  const __m256i without_fourth = _mm256_broadcastsi128_si256(
-      _mm_setr_epi8(0, 1, 2, 4, 5, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
-  const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), without_fourth);
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(out + 6), _mm256_extracti128_si256(bytes, 1));
+  store_pixels(out, _mm256_packs_epi32(_mm256_srai_epi32(sum_02, Output::kShift),
+                                       _mm256_srai_epi32(sum_13, Output::kShift)));
 }
 
 // The last pixels go through memory of our own: what follows the row belongs to someone else.
-inline void reduce_by_four(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
+template <typename Output>
+inline void reduce_by_four(const int16_t* work, const FixedColumns& columns,
+                           typename Output::Value* out) {
   size_t j = 0;
-  for (; j + 5 <= columns.pixels; j += 4) reduce_four(work, columns, j, out + 3 * j);
+  for (; j + 5 <= columns.pixels; j += 4) reduce_four<Output>(work, columns, j, out + 3 * j);
   for (; j < columns.pixels; j += 4) {
-    uint8_t last[16];
-    reduce_four(work, columns, j, last);
+    typename Output::Value last[16];
+    reduce_four<Output>(work, columns, j, last);
     const size_t left = columns.pixels - j;
-    __builtin_memcpy(out + 3 * j, last, 3 * (left < 4 ? left : 4));
+    __builtin_memcpy(out + 3 * j, last, 3 * (left < 4 ? left : 4) * sizeof last[0]);
   }
 }
 
@@ -171,22 +270,35 @@ inline void blend(const uint8_t* first_row, size_t stride, const int16_t* weight
   blend_columns(first_row, stride, weights, taps, x, size, work);
 }
 
-inline uint8_t to_grey_level(int32_t sum) {
-  return static_cast<uint8_t>((sum + (1 << (kReduceShift - 1))) >> kReduceShift);
+inline void blend_sharp(const int16_t* first_row, size_t stride, const int16_t* weights,
+                        size_t taps, size_t size, uint8_t* out) {
+  constexpr size_t kColumns = 64;
+  size_t x = 0;
+  for (; x + kColumns <= size; x += kColumns) {
+    int32_t sums[kColumns] = {};
+    for (size_t k = 0; k < taps; ++k) {
+      const int16_t* row = first_row + k * stride + x;
+      for (size_t i = 0; i < kColumns; ++i) sums[i] += weights[k] * row[i];
+    }
+    for (size_t i = 0; i < kColumns; ++i) out[x + i] = to_level(sums[i]);
+  }
+  blend_sharp_columns(first_row, stride, weights, taps, x, size, out);
 }
 
 inline int32_t weight_of(uint32_t pair, size_t tap) {
   return static_cast<int16_t>(pair >> (tap % 2 == 0 ? 0 : 16));
 }
 
-inline void reduce_pixel(const int16_t* work, const FixedColumns& columns, size_t j, uint8_t* out) {
+template <typename Output>
+inline void reduce_pixel(const int16_t* work, const FixedColumns& columns, size_t j,
+                         typename Output::Value* out) {
   const int16_t* source = work + 3 * static_cast<size_t>(columns.starts[j]);
   int32_t sums[3] = {0, 0, 0};
   for (size_t k = 0; k < 2 * columns.pair_count; ++k, source += 3) {
     const int32_t weight = weight_of(columns.pairs[k / 2 * columns.padded + j], k);
     for (size_t c = 0; c < 3; ++c) sums[c] += weight * source[c];
   }
-  for (size_t c = 0; c < 3; ++c) out[c] = to_grey_level(sums[c]);
+  for (size_t c = 0; c < 3; ++c) out[c] = to_output(sums[c], Output{});
 }
 
 #endif
@@ -247,8 +359,25 @@ inline bool plan_columns(const FixedColumns& columns, uint8_t* table) {
   return true;
 }
 
-template <size_t kPairs, bool kIsNarrow>
-inline void reduce_groups(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
+// The first `count` of 16 values; all of them when there are 16, of which the last is overwritten.
+inline void store_group(uint8_t* out, __m512i sum, size_t count) {
+  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srai_epi32(sum, kReduceShift));
+  if (count == 16) return _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+  _mm_mask_storeu_epi8(out, static_cast<__mmask16>((1U << count) - 1), bytes);
+}
+
+inline void store_group(int16_t* out, __m512i sum, size_t count) {
+  const __m512i kept = _mm512_min_epi32(
+      _mm512_max_epi32(_mm512_srai_epi32(sum, kBlendShift), _mm512_setzero_si512()),
+      _mm512_set1_epi32(kWhite));
+  const __m256i parts = _mm512_cvtepi32_epi16(kept);
+  if (count == 16) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), parts);
+  _mm256_mask_storeu_epi16(out, static_cast<__mmask16>((1U << count) - 1), parts);
+}
+
+template <typename Output, size_t kPairs, bool kIsNarrow>
+inline void reduce_groups(const int16_t* work, const FixedColumns& columns,
+                          typename Output::Value* out) {
   const size_t pairs = kPairs == 0 ? columns.pair_count : kPairs;
   const size_t groups = (columns.pixels + kColumnGroup - 1) / kColumnGroup;
   const uint8_t* table = columns.table;
@@ -259,45 +388,43 @@ inline void reduce_groups(const int16_t* work, const FixedColumns& columns, uint
     const int16_t* source = work + 3 * static_cast<size_t>(first);
     const __m512i low = _mm512_loadu_si512(source);
     const __m512i high = kIsNarrow ? low : _mm512_loadu_si512(source + 32);
-    __m512i sum = _mm512_set1_epi32(1 << (kReduceShift - 1));
+    __m512i sum = _mm512_set1_epi32(1 << (Output::kShift - 1));
     for (size_t p = 0; p < pairs; ++p, table += kColumnTableBytes) {
       const __m512i indices = _mm512_load_si512(table);
       const __m512i values = kIsNarrow ? _mm512_permutexvar_epi16(indices, low)
                                        : _mm512_permutex2var_epi16(low, indices, high);
       sum = _mm512_add_epi32(sum, _mm512_madd_epi16(values, _mm512_load_si512(table + 64)));
     }
-    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srai_epi32(sum, kReduceShift));
     const size_t left = columns.pixels - g * kColumnGroup;
-    if (left > kColumnGroup) {  // the sixteenth byte is the next group's, who overwrites it
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-    } else {
-      _mm_mask_storeu_epi8(out, static_cast<__mmask16>((1U << (3 * left)) - 1), bytes);
-    }
+    // The sixteenth value is the next group's, who overwrites it.
+    store_group(out, sum, left > kColumnGroup ? 16 : 3 * left);
   }
 }
 
-template <size_t kPairs>
-inline void reduce_pairs(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
+template <typename Output, size_t kPairs>
+inline void reduce_pairs(const int16_t* work, const FixedColumns& columns,
+                         typename Output::Value* out) {
   const size_t groups = (columns.pixels + kColumnGroup - 1) / kColumnGroup;
   const size_t row_bytes = columns.pair_count * kColumnTableBytes + sizeof(uint32_t);
   if (columns.table[groups * row_bytes] != 0) {
-    reduce_groups<kPairs, true>(work, columns, out);
+    reduce_groups<Output, kPairs, true>(work, columns, out);
   } else {
-    reduce_groups<kPairs, false>(work, columns, out);
+    reduce_groups<Output, kPairs, false>(work, columns, out);
   }
 }
 
-inline void reduce(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
-  if (columns.table == nullptr) return reduce_by_four(work, columns, out);
+template <typename Output>
+inline void reduce(const int16_t* work, const FixedColumns& columns, typename Output::Value* out) {
+  if (columns.table == nullptr) return reduce_by_four<Output>(work, columns, out);
   switch (columns.pair_count) {
     case 1:
-      return reduce_pairs<1>(work, columns, out);
+      return reduce_pairs<Output, 1>(work, columns, out);
     case 2:
-      return reduce_pairs<2>(work, columns, out);
+      return reduce_pairs<Output, 2>(work, columns, out);
     case 3:
-      return reduce_pairs<3>(work, columns, out);
+      return reduce_pairs<Output, 3>(work, columns, out);
     default:
-      return reduce_pairs<0>(work, columns, out);
+      return reduce_pairs<Output, 0>(work, columns, out);
   }
 }
 
@@ -305,11 +432,14 @@ inline void reduce(const int16_t* work, const FixedColumns& columns, uint8_t* ou
 
 inline bool plan_columns(const FixedColumns&, uint8_t*) { return false; }
 
-inline void reduce(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
+template <typename Output>
+inline void reduce(const int16_t* work, const FixedColumns& columns, typename Output::Value* out) {
 #if defined(__AVX2__)
-  reduce_by_four(work, columns, out);
+  reduce_by_four<Output>(work, columns, out);
 #else
-  for (size_t j = 0; j < columns.pixels; ++j) reduce_pixel(work, columns, j, out + 3 * j);
+  for (size_t j = 0; j < columns.pixels; ++j) {
+    reduce_pixel<Output>(work, columns, j, out + 3 * j);
+  }
 #endif
 }
 
@@ -327,7 +457,16 @@ bool plan_columns_fixed(const FixedColumns* columns, uint8_t* table) noexcept {
 }
 
 void reduce_row_fixed(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept {
-  reduce(work, *columns, out);
+  reduce<Levels>(work, *columns, out);
+}
+
+void reduce_row_sharp(const int16_t* work, const FixedColumns* columns, int16_t* out) noexcept {
+  reduce<Parts>(work, *columns, out);
+}
+
+void blend_rows_sharp(const int16_t* first_row, size_t stride, const int16_t* weights, size_t taps,
+                      size_t size, uint8_t* out) noexcept {
+  blend_sharp(first_row, stride, weights, taps, size, out);
 }
 
 }  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL

@@ -98,7 +98,8 @@ std::pair<Stored, Stored> twins(int count) {
 
 TEST(Load, JpegEqualsItsPixels) {
   const auto [jpegs, raws] = twins(60);
-  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear}) {
+  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear,
+                                      ResampleFilter::bicubic, ResampleFilter::lanczos}) {
     const LoadOptions options{.shape = {32, 24}, .filter = filter};
     EXPECT_EQ(load(jpegs, options), load(raws, options));
   }

@@ -1,6 +1,7 @@
 // Resampling of a part of an image to any size.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,10 +11,19 @@
 
 namespace penstock {
 
+namespace kernels {
+struct FixedColumns;
+}
+
 enum class ResampleFilter : std::uint8_t {
   area,      // OpenCV's INTER_AREA; its bilinear relative where a side grows
   bilinear,  // Pillow's BILINEAR: a triangle as wide as the shrinking asks for
+  bicubic,   // Pillow's BICUBIC
+  lanczos,   // Pillow's LANCZOS, three lobes to each side
 };
+
+// Sources to each side of an output's centre that count where a side does not shrink.
+[[nodiscard]] std::size_t support_of(ResampleFilter filter) noexcept;
 
 // Interleaved RGB that someone else owns.
 struct PixelView {
@@ -23,7 +33,7 @@ struct PixelView {
 };
 
 // Part of a view, in its pixels; with fractions only where both sides shrink. `area` takes pixels
-// of the region alone; `bilinear` also its neighbours in the view, as Pillow does with a box.
+// of the region alone; the others also its neighbours in the view, as Pillow does with a box.
 struct Region {
   double left;
   double top;
@@ -40,6 +50,45 @@ struct AxisPlan {
   std::vector<float> weights;  // those of an output sum to one
 };
 
+// Rows already reduced to the output's width, in one piece of memory, so that the rows of one
+// output follow each other.
+template <typename T>
+class RowWindow {
+ public:
+  void reset(std::size_t row_size, std::size_t most_rows) {
+    row_size_ = row_size;
+    capacity_ = 2 * most_rows;  // so that each row is moved once at most
+    if (memory_.size() < capacity_ * row_size) memory_.resize(capacity_ * row_size);
+    begin_ = end_ = slot_ = 0;
+  }
+
+  // Rows first to first + count - 1, after make(row, memory) for those that are not there yet.
+  template <typename Make>
+  const T* rows(std::size_t first, std::size_t count, Make&& make) noexcept {
+    if (first < begin_ || first > end_) begin_ = end_ = first;
+    slot_ += first - begin_;
+    begin_ = first;
+    if (slot_ + count > capacity_) {
+      std::copy_n(row_at(begin_), (end_ - begin_) * row_size_, memory_.data());
+      slot_ = 0;
+    }
+    for (; end_ < first + count; ++end_) make(end_, row_at(end_));
+    return row_at(first);
+  }
+
+ private:
+  T* row_at(std::size_t row) noexcept {
+    return memory_.data() + (slot_ + row - begin_) * row_size_;
+  }
+
+  std::vector<T> memory_;
+  std::size_t row_size_ = 0;
+  std::size_t capacity_ = 0;  // rows
+  std::size_t begin_ = 0;     // of the rows that are there
+  std::size_t end_ = 0;
+  std::size_t slot_ = 0;  // of row begin_
+};
+
 // A plan for one image after another; its memory is reused. One for each thread.
 class Resampler {
  public:
@@ -51,13 +100,22 @@ class Resampler {
   Status plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
               ImageShape out_shape, bool is_flipped) noexcept;
 
-  // Row `y` of the output, without gaps between its pixels. Only after a plan that succeeded.
+  // Row `y` of the output, without gaps between its pixels. Only after a plan that succeeded, and
+  // for the same view until the next plan; rows in rising order are the cheapest.
   void write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept;
 
  private:
   void quantize_rows();
   void quantize_columns();
+  void quantize_weights();
+  [[nodiscard]] kernels::FixedColumns fixed_columns() const noexcept;
   void prepare_work();
+  void write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                        std::uint8_t* out) noexcept;
+  void write_sharp_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                       std::uint8_t* out) noexcept;
+  void write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                               std::uint8_t* out) noexcept;
 
   AxisPlan columns_;
   AxisPlan rows_;
@@ -65,6 +123,7 @@ class Resampler {
   std::size_t first_column_ = 0;  // the first one used; starts count from it
   std::size_t used_columns_ = 0;
   bool is_fixed_ = false;  // few taps: whole numbers
+  bool is_sharp_ = false;  // some weights are negative
   std::vector<std::int16_t> row_weights_;
   std::vector<std::uint32_t> starts_;
   std::vector<std::uint32_t> pairs_;
@@ -72,6 +131,10 @@ class Resampler {
   const std::uint8_t* table_ = nullptr;  // inside table_memory_, or none
   std::vector<std::int16_t> fixed_work_;
   std::vector<float> float_work_;
+  RowWindow<std::int16_t> fixed_rows_;
+  RowWindow<std::uint8_t> byte_rows_;
+  std::vector<std::uint32_t> same_starts_;  // of a row that only changes its type
+  std::vector<float> same_weights_;
 };
 
 }  // namespace penstock
