@@ -30,6 +30,14 @@ def crc32c(data: Buffer, initial: int = 0) -> int:
 def crc32c_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each (offset, size) span of base."""
 
+def crc32(data: Buffer, start: int = 0) -> int:
+    """
+    CRC-32 of a buffer as zlib has it, continuing from the checksum before it.
+    """
+
+def crc32_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32 of each (offset, size) span of base."""
+
 def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """
     CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.
