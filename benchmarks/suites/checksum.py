@@ -1,4 +1,4 @@
-"""CRC32C on one core, beside zlib's CRC-32 and google-crc32c."""
+"""CRC32C and CRC-32 on one core, beside zlib's CRC-32 and google-crc32c."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import one_core, row, timed
-from penstock._native import crc32c
+from penstock._native import crc32, crc32c
 
 QUESTION = "How fast are checksums on one core?"
 
 
 def run() -> list[dict[str, Any]]:
-    candidates = {"CRC32C": crc32c, "zlib's crc32": zlib.crc32}
+    candidates = {"CRC32C": crc32c, "CRC-32": crc32, "zlib's crc32": zlib.crc32}
     if importlib.util.find_spec("google_crc32c"):
         import google_crc32c
 

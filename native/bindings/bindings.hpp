@@ -89,6 +89,9 @@ class ResultMemory {
 // Raises NativeError unless the status is ok.
 void throw_if_error(const Status& status);
 
+// Raises the OSError of an errno, for instance FileNotFoundError.
+[[noreturn]] void throw_os_error(int error, const char* path);
+
 template <typename T>
 [[nodiscard]] T&& value_or_throw(Result<T>&& result) {
   throw_if_error(result.status());
@@ -103,5 +106,6 @@ void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_load(nb::module_& module);
+void bind_range_reader(nb::module_& module);
 
 }  // namespace penstock::bindings

@@ -12,19 +12,22 @@
 namespace penstock::bindings {
 namespace {
 
-std::uint32_t crc32c_of(const Buffer& data, std::uint32_t initial) {
+template <ChecksumKind kKind>
+std::uint32_t checksum_of(const Buffer& data, std::uint32_t initial) {
   const ByteSpan bytes = data.bytes();
   nb::gil_scoped_release unlocked;
-  return crc32c(bytes, initial);
+  return checksum(kKind, bytes, initial);
 }
 
-NewArray<std::uint32_t, 1> crc32c_of_spans(const ByteArray& base, const U64Array& offsets,
-                                           const U64Array& sizes) {
+template <ChecksumKind kKind>
+NewArray<std::uint32_t, 1> checksums_of_spans(const ByteArray& base, const U64Array& offsets,
+                                              const U64Array& sizes) {
+  constexpr auto spans = kKind == ChecksumKind::crc32 ? crc32_spans : crc32c_spans;
   ResultMemory<std::uint32_t> out(offsets.size());
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = crc32c_spans(bytes_of(base), span_of(offsets), span_of(sizes), out.span());
+    status = spans(bytes_of(base), span_of(offsets), span_of(sizes), out.span());
   }
   throw_if_error(status);
   return out.to_array();
@@ -62,11 +65,16 @@ NewArray<std::uint32_t, 1> crc32c_of_buffers(const std::vector<Buffer>& buffers)
 }  // namespace
 
 void bind_checksum(nb::module_& module) {
-  module.def("crc32c", crc32c_of, nb::arg("data"), nb::arg("initial") = 0,
+  module.def("crc32c", checksum_of<ChecksumKind::crc32c>, nb::arg("data"), nb::arg("initial") = 0,
              "CRC-32C of a buffer, continuing from the checksum of what came before it.");
-  module.def("crc32c_spans", crc32c_of_spans, nb::arg("base").noconvert(),
+  module.def("crc32c_spans", checksums_of_spans<ChecksumKind::crc32c>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              "CRC-32C of each (offset, size) span of base.");
+  module.def("crc32", checksum_of<ChecksumKind::crc32>, nb::arg("data"), nb::arg("start") = 0,
+             "CRC-32 of a buffer as zlib has it, continuing from the checksum before it.");
+  module.def("crc32_spans", checksums_of_spans<ChecksumKind::crc32>, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             "CRC-32 of each (offset, size) span of base.");
   module.def("crc32c_rows", crc32c_of_rows, nb::arg("rows").noconvert(), nb::arg("holes"),
              "CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.");
   module.def("crc32c_buffers", crc32c_of_buffers, nb::arg("buffers"), "CRC-32C of each buffer.");

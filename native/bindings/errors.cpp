@@ -1,6 +1,7 @@
 // The only place where a status becomes a Python exception.
 #include <nanobind/stl/string.h>
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,12 @@ void throw_if_error(const Status& status) {
   error.attr("offset") = status.offset();
   error.attr("detail") = detail;
   PyErr_SetObject(native_error, error.ptr());
+  throw nb::python_error();
+}
+
+void throw_os_error(int error, const char* path) {
+  errno = error;
+  PyErr_SetFromErrnoWithFilename(PyExc_OSError, path);
   throw nb::python_error();
 }
 

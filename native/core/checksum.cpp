@@ -11,19 +11,20 @@ namespace {
 
 using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t) noexcept;
 
-Update update_kernel() noexcept {
+Update update_kernel(ChecksumKind kind) noexcept {
+  const bool is_crc32 = kind == ChecksumKind::crc32;
 #ifdef PENSTOCK_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return kernels::avx512::crc32c_update;
+      return is_crc32 ? kernels::avx512::crc32_update : kernels::avx512::crc32c_update;
     case SimdLevel::avx2:
     case SimdLevel::sse42:
-      return kernels::sse42::crc32c_update;
+      return is_crc32 ? kernels::sse42::crc32_update : kernels::sse42::crc32c_update;
     case SimdLevel::scalar:
       break;
   }
 #endif
-  return kernels::scalar::crc32c_update;
+  return is_crc32 ? kernels::scalar::crc32_update : kernels::scalar::crc32c_update;
 }
 
 std::uint32_t update(Update kernel, std::uint32_t state, ByteSpan data) noexcept {
@@ -68,30 +69,54 @@ Status check_holes(std::span<const Hole> holes, std::size_t row_size) noexcept {
   return {};
 }
 
+Status checksum_spans(ChecksumKind kind, ByteSpan base, SpanList spans,
+                      std::span<std::uint32_t> out) noexcept {
+  if (Status status = check_spans(spans, base.size()); !status.is_ok()) return status;
+  if (out.size() != spans.offsets.size()) {
+    return Status(Code::invalid_argument, "as many checksums as spans are needed");
+  }
+  const Update kernel = update_kernel(kind);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = ~update(kernel, ~std::uint32_t{0}, base.subspan(spans.offsets[i], spans.sizes[i]));
+  }
+  return {};
+}
+
 }  // namespace
 
+std::optional<ChecksumKind> parse_checksum_kind(std::string_view name) noexcept {
+  if (name == "crc32c") return ChecksumKind::crc32c;
+  if (name == "crc32") return ChecksumKind::crc32;
+  return std::nullopt;
+}
+
+std::uint32_t checksum(ChecksumKind kind, ByteSpan data, std::uint32_t initial) noexcept {
+  return ~update(update_kernel(kind), ~initial, data);
+}
+
 std::uint32_t crc32c(ByteSpan data, std::uint32_t initial) noexcept {
-  return ~update(update_kernel(), ~initial, data);
+  return checksum(ChecksumKind::crc32c, data, initial);
+}
+
+std::uint32_t crc32(ByteSpan data, std::uint32_t initial) noexcept {
+  return checksum(ChecksumKind::crc32, data, initial);
 }
 
 Status crc32c_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
                     std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept {
-  if (Status status = check_spans({offsets, sizes}, base.size()); !status.is_ok()) return status;
-  if (out.size() != offsets.size()) {
-    return Status(Code::invalid_argument, "as many checksums as spans are needed");
-  }
-  const Update kernel = update_kernel();
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = ~update(kernel, ~std::uint32_t{0}, base.subspan(offsets[i], sizes[i]));
-  }
-  return {};
+  return checksum_spans(ChecksumKind::crc32c, base, {offsets, sizes}, out);
+}
+
+Status crc32_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
+                   std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept {
+  return checksum_spans(ChecksumKind::crc32, base, {offsets, sizes}, out);
 }
 
 Status crc32c_buffers(std::span<const ByteSpan> buffers, std::span<std::uint32_t> out) noexcept {
   if (out.size() != buffers.size()) {
     return Status(Code::invalid_argument, "as many checksums as buffers are needed");
   }
-  const Update kernel = update_kernel();
+  const Update kernel = update_kernel(ChecksumKind::crc32c);
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = ~update(kernel, ~std::uint32_t{0}, buffers[i]);
   }
@@ -106,7 +131,7 @@ Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> ho
                                                    << " rows of " << row_size << " bytes");
   }
   if (Status status = check_holes(holes, row_size); !status.is_ok()) return status;
-  const Update kernel = update_kernel();
+  const Update kernel = update_kernel(ChecksumKind::crc32c);
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = row_checksum(kernel, rows.subspan(i * row_size, row_size), holes);
   }

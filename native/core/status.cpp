@@ -23,6 +23,8 @@ std::string_view code_name(Code code) noexcept {
       return "too_large";
     case Code::out_of_memory:
       return "out_of_memory";
+    case Code::io_error:
+      return "io_error";
   }
   return "unknown";
 }

@@ -14,6 +14,12 @@
   uint32_t crc32c_update(uint32_t state, const uint8_t* data, size_t size) noexcept;    \
   }
 
+#define PENSTOCK_DECLARE_CRC32(level)                                               \
+  namespace penstock::kernels::level {                                              \
+  /* The same for CRC-32 as zlib has it. */                                         \
+  uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept; \
+  }
+
 #define PENSTOCK_DECLARE_RESIZE(level)                                                           \
   namespace penstock::kernels::level {                                                           \
   /* work[x] = sum over k of weights[k] * first_row[k * stride + x], for x < size. */            \
@@ -79,19 +85,23 @@ inline constexpr size_t kColumnTableAlignment = 64;
 
 }  // namespace penstock::kernels
 
+PENSTOCK_DECLARE_CRC32(scalar)
 PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
+PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_CRC32C(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
+PENSTOCK_DECLARE_CRC32(avx512)
 PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
 
+#undef PENSTOCK_DECLARE_CRC32
 #undef PENSTOCK_DECLARE_CRC32C
 #undef PENSTOCK_DECLARE_RESIZE
 #undef PENSTOCK_DECLARE_RESAMPLE

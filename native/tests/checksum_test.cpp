@@ -17,26 +17,31 @@ using testing::LevelGuard;
 using testing::random_bytes;
 
 // Bit by bit, from the definition.
-std::uint32_t reference_crc32c(ByteSpan data) {
+std::uint32_t reference(ByteSpan data, std::uint32_t polynomial) {
   std::uint32_t state = ~std::uint32_t{0};
   for (const std::byte byte : data) {
     state ^= std::to_integer<std::uint32_t>(byte);
-    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? 0x82F63B78 : 0);
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? polynomial : 0);
   }
   return ~state;
 }
 
-class Crc32cAtLevel : public ::testing::TestWithParam<SimdLevel> {
+std::uint32_t reference_crc32c(ByteSpan data) { return reference(data, 0x82F63B78); }
+std::uint32_t reference_crc32(ByteSpan data) { return reference(data, 0xEDB88320); }
+
+class ChecksumAtLevel : public ::testing::TestWithParam<SimdLevel> {
  protected:
   LevelGuard guard_{GetParam()};
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, Crc32cAtLevel, ::testing::ValuesIn(available_levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, ChecksumAtLevel, ::testing::ValuesIn(available_levels()),
                          [](const auto& level) {
                            return std::string(simd_level_name(level.param));
                          });
 
-TEST_P(Crc32cAtLevel, KnownVectors) {
+TEST_P(ChecksumAtLevel, KnownVectors) {
+  EXPECT_EQ(crc32({}), 0U);
+  EXPECT_EQ(crc32(as_bytes("123456789")), 0xCBF43926U);
   EXPECT_EQ(crc32c({}), 0U);
   EXPECT_EQ(crc32c(as_bytes("a")), 0xC1D04330U);
   EXPECT_EQ(crc32c(as_bytes("123456789")), 0xE3069283U);
@@ -51,34 +56,38 @@ TEST_P(Crc32cAtLevel, KnownVectors) {
   EXPECT_EQ(crc32c(data), 0x113FDB5CU);
 }
 
-TEST_P(Crc32cAtLevel, AllShortLengthsAndAlignments) {
+TEST_P(ChecksumAtLevel, AllShortLengthsAndAlignments) {
   const Bytes data = random_bytes(320 + 64, 1);
   for (std::size_t alignment = 0; alignment < 64; alignment += alignment < 17 ? 1 : 9) {
     for (std::size_t size = 0; size <= 300; ++size) {
       const ByteSpan part = ByteSpan(data).subspan(alignment, size);
       ASSERT_EQ(crc32c(part), reference_crc32c(part)) << alignment << " " << size;
+      ASSERT_EQ(crc32(part), reference_crc32(part)) << alignment << " " << size;
     }
   }
 }
 
-TEST_P(Crc32cAtLevel, LongLengths) {
+TEST_P(ChecksumAtLevel, LongLengths) {
   const Bytes data = random_bytes(70000, 2);
   for (std::size_t size = 301; size < data.size(); size += size < 2000 ? 7 : 1237) {
     const ByteSpan part = ByteSpan(data).subspan(size % 5, size - size % 5);
     ASSERT_EQ(crc32c(part), reference_crc32c(part)) << size;
+    ASSERT_EQ(crc32(part), reference_crc32(part)) << size;
   }
 }
 
-TEST_P(Crc32cAtLevel, Chains) {
+TEST_P(ChecksumAtLevel, Chains) {
   const Bytes data = random_bytes(5000, 3);
   const std::uint32_t whole = crc32c(data);
+  const std::uint32_t whole_crc32 = crc32(data);
   for (std::size_t cut = 0; cut <= data.size(); cut += 13) {
     const ByteSpan all(data);
     ASSERT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), whole) << cut;
+    ASSERT_EQ(crc32(all.subspan(cut), crc32(all.first(cut))), whole_crc32) << cut;
   }
 }
 
-TEST_P(Crc32cAtLevel, Spans) {
+TEST_P(ChecksumAtLevel, Spans) {
   const Bytes base = random_bytes(4096, 4);
   const std::vector<std::uint64_t> offsets = {0, 4096, 17, 0};
   const std::vector<std::uint64_t> sizes = {4096, 0, 1000, 1};
@@ -87,9 +96,13 @@ TEST_P(Crc32cAtLevel, Spans) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     EXPECT_EQ(out[i], reference_crc32c(ByteSpan(base).subspan(offsets[i], sizes[i])));
   }
+  expect_ok(crc32_spans(base, offsets, sizes, out));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    EXPECT_EQ(out[i], reference_crc32(ByteSpan(base).subspan(offsets[i], sizes[i])));
+  }
 }
 
-TEST_P(Crc32cAtLevel, RowsWithHoles) {
+TEST_P(ChecksumAtLevel, RowsWithHoles) {
   constexpr std::size_t kRowSize = 9000;
   constexpr std::size_t kRows = 5;
   const Bytes rows = random_bytes(kRowSize * kRows, 5);
@@ -109,6 +122,12 @@ TEST_P(Crc32cAtLevel, RowsWithHoles) {
       EXPECT_EQ(out[row], reference_crc32c(ByteSpan(filled).subspan(row * kRowSize, kRowSize)));
     }
   }
+}
+
+TEST(Checksum, KindsHaveNames) {
+  EXPECT_EQ(parse_checksum_kind("crc32c"), ChecksumKind::crc32c);
+  EXPECT_EQ(parse_checksum_kind("crc32"), ChecksumKind::crc32);
+  EXPECT_EQ(parse_checksum_kind("md5"), std::nullopt);
 }
 
 TEST(Checksum, SpansOutsideAreErrors) {

@@ -31,7 +31,7 @@ TEST(Status, CutsLongDetails) {
 }
 
 TEST(Status, EveryCodeHasAName) {
-  for (int i = 0; i <= static_cast<int>(Code::out_of_memory); ++i) {
+  for (int i = 0; i <= static_cast<int>(Code::io_error); ++i) {
     EXPECT_NE(code_name(static_cast<Code>(i)), "unknown");
   }
 }

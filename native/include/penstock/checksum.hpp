@@ -1,23 +1,36 @@
-// CRC-32C (Castagnoli), the checksum of the annex and of FFRecord's successors.
+// CRC-32C (Castagnoli), the checksum of the annex, and CRC-32 as zlib and FFRecord have it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "penstock/bytes.hpp"
 #include "penstock/status.hpp"
 
 namespace penstock {
 
+enum class ChecksumKind : std::uint8_t { crc32c, crc32 };
+
+[[nodiscard]] std::optional<ChecksumKind> parse_checksum_kind(std::string_view name) noexcept;
+
 // Chains as in zlib: crc32c(b, crc32c(a)) is the checksum of a followed by b.
 [[nodiscard]] std::uint32_t crc32c(ByteSpan data, std::uint32_t initial = 0) noexcept;
+
+[[nodiscard]] std::uint32_t crc32(ByteSpan data, std::uint32_t initial = 0) noexcept;
+
+[[nodiscard]] std::uint32_t checksum(ChecksumKind kind, ByteSpan data,
+                                     std::uint32_t initial = 0) noexcept;
 
 // Checksum of each (offset, size) span of `base`. An error's offset is the index of the bad span.
 Status crc32c_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
                     std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept;
+Status crc32_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
+                   std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept;
 
-// Checksum of each buffer.
+// CRC-32C of each buffer.
 Status crc32c_buffers(std::span<const ByteSpan> buffers, std::span<std::uint32_t> out) noexcept;
 
 // Bytes of a row that are taken as zero.
@@ -26,7 +39,7 @@ struct Hole {
   std::uint64_t size;
 };
 
-// Checksum of each of out.size() rows of `row_size` bytes with the bytes in the holes taken as
+// CRC-32C of each of out.size() rows of `row_size` bytes with the bytes in the holes taken as
 // zero. Holes are in ascending order and do not overlap; an error's offset is the index of the bad
 // hole.
 Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> holes,

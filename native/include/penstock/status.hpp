@@ -18,6 +18,7 @@ enum class Code : std::uint8_t {
   unsupported,       // valid, but nothing we can process
   too_large,         // beyond a limit of the format or of this library
   out_of_memory,
+  io_error,  // the operating system could not read
 };
 
 [[nodiscard]] std::string_view code_name(Code code) noexcept;

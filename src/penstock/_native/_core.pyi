@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import os
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy
 from numpy.typing import NDArray
@@ -29,6 +29,14 @@ def crc32c(data: Buffer, initial: int = 0) -> int:
 
 def crc32c_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each (offset, size) span of base."""
+
+def crc32(data: Buffer, start: int = 0) -> int:
+    """
+    CRC-32 of a buffer as zlib has it, continuing from the checksum before it.
+    """
+
+def crc32_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32 of each (offset, size) span of base."""
 
 def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """
@@ -132,6 +140,30 @@ class ImageLoader:
     def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
         """
         Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes.
+        """
+
+class RangeReader:
+    """Reads many ranges of one file at once, past the page cache if wanted."""
+
+    def __init__(self, path: str, *, queue_depth: int = 64, direct: bool = False, engine: Literal['auto', 'io_uring', 'threads'] = 'auto') -> None: ...
+
+    @property
+    def engine(self) -> Literal['io_uring', 'threads']:
+        """What is in use: io_uring or threads."""
+
+    @property
+    def is_direct(self) -> bool:
+        """The page cache is passed by; False where the file system refused."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file as it is now."""
+
+    def read(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c') -> list[tuple[int, str, str]]:
+        """
+        Read range i into out from places[i] on and check it where checksums are given.
+
+        Gives (position, code, detail) of those that could not be read.
         """
 
 def simd_level() -> str:

@@ -1,0 +1,129 @@
+// Many ranges of one file, read at once: the queue of the disk is kept full.
+//
+// Who calls: any number of threads may read through one reader; each call takes a lane (a ring or a
+// few threads, and its buffers) of its own from a small pool. One call belongs to one thread. Who
+// closes: the reader is destroyed after its calls; a call that is destroyed before it is done waits
+// for the reads under way, because they write into the caller's memory. On failure: a range that
+// could not be read is reported with its reason, the others are read. On Ctrl-C: `advance` returns
+// after the given time, and the caller looks for signals. After fork() the child makes lanes of its
+// own and never touches those of its parent.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "penstock/bytes.hpp"
+#include "penstock/checksum.hpp"
+#include "penstock/gather.hpp"
+#include "penstock/status.hpp"
+
+namespace penstock {
+
+enum class ReadEngine : std::uint8_t { automatic, io_uring, threads };
+
+[[nodiscard]] std::string_view read_engine_name(ReadEngine engine) noexcept;
+
+struct ReaderOptions {
+  std::size_t queue_depth = 64;
+  bool is_direct = false;  // past the page cache, where the file system can
+  ReadEngine engine = ReadEngine::automatic;
+};
+
+// Range i of the file goes to out[places[i]] and on. `checksums` is empty, or has one for each.
+struct ReadRequest {
+  SpanList ranges;
+  MutableByteSpan out;
+  std::span<const std::uint64_t> places;
+  std::span<const std::uint32_t> checksums;
+  ChecksumKind checksum_kind = ChecksumKind::crc32c;
+};
+
+// Why a range could not be read. Small, because there may be as many as ranges.
+struct ReadFailure {
+  std::size_t position = 0;    // of the range in the request
+  Code code = Code::io_error;  // truncated, io_error or corrupt
+  std::uint64_t expected = 0;  // corrupt: the checksum
+  std::uint64_t found = 0;     // corrupt: the checksum; truncated: the file's end; io_error: errno
+
+  [[nodiscard]] Detail detail() const noexcept;
+};
+
+class Lane;
+class LanePool;
+class ReadCall;
+
+class RangeReader {
+ public:
+  static constexpr std::size_t kMaxQueueDepth = 4096;
+
+  // A failure of the operating system is an `io_error` whose offset is the errno.
+  static Result<std::unique_ptr<RangeReader>> open(const char* path,
+                                                   const ReaderOptions& options) noexcept;
+  RangeReader(const RangeReader&) = delete;
+  RangeReader& operator=(const RangeReader&) = delete;
+  ~RangeReader();
+
+  // What is in use, not what was asked for.
+  [[nodiscard]] ReadEngine engine() const noexcept { return engine_; }
+  [[nodiscard]] bool is_direct() const noexcept {
+    return is_direct_.load(std::memory_order_relaxed);
+  }
+  // Of the file as it is now.
+  Result<std::uint64_t> size() const noexcept;
+
+  // Checks the whole request; nothing is read before `advance`. An error's offset is the position
+  // of the bad range. Destinations may not overlap. The request's memory is used until the call is
+  // destroyed.
+  Result<std::unique_ptr<ReadCall>> begin(const ReadRequest& request) noexcept;
+
+  // All at once, for callers that need not look for signals. Failures are in order of position.
+  Status read(const ReadRequest& request, std::vector<ReadFailure>& failures) noexcept;
+
+ private:
+  friend class ReadCall;
+
+  RangeReader(int fd, const ReaderOptions& options) noexcept : fd_(fd), options_(options) {}
+  void open_direct() noexcept;
+  [[nodiscard]] LanePool* lanes() noexcept;
+  Result<std::unique_ptr<Lane>> take_lane() noexcept;
+  void return_lane(std::unique_ptr<Lane> lane) noexcept;
+
+  int fd_;
+  int direct_fd_ = -1;
+  ReaderOptions options_;
+  ReadEngine engine_ = ReadEngine::threads;
+  std::atomic<bool> is_direct_{false};
+  std::atomic<LanePool*> lanes_{nullptr};
+};
+
+// One request under way.
+class ReadCall {
+ public:
+  ReadCall(const ReadCall&) = delete;
+  ReadCall& operator=(const ReadCall&) = delete;
+  ~ReadCall();
+
+  // Goes on for about `time` at most; true when everything is done.
+  [[nodiscard]] bool advance(std::chrono::milliseconds time) noexcept;
+  // In order of position; when done.
+  [[nodiscard]] std::span<const ReadFailure> failures() const noexcept;
+
+  class Work;
+
+ private:
+  friend class RangeReader;
+
+  ReadCall(RangeReader& reader, std::unique_ptr<Lane> lane, std::unique_ptr<Work> work) noexcept;
+
+  RangeReader& reader_;
+  std::unique_ptr<Lane> lane_;
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace penstock
