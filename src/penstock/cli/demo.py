@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import penstock
+from penstock import ops
 from penstock.cli.common import progress_bar
 from penstock.codecs import jpeg
 from penstock.errors import CorruptSampleError
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAME = "demo"
-HELP = "make pictures, pack, verify and read them back"
+HELP = "make pictures, pack, verify and load them, train a small model"
 DESCRIPTION = """\
-Make a few thousand photo-like pictures, pack them in two ways, verify them, read them back in several ways, damage
-one byte and find it again; then print a table of sizes and rates. Needs no download and under a minute."""
+Make a few thousand photo-like pictures, pack them in two ways, verify them, read them back in several ways, train a
+small classifier on random crops through the loader, damage one byte and find it again; then print a table of sizes and
+rates. Needs no download and under a minute."""
 EXAMPLES = """\
 examples:
   penstock demo
   penstock demo --count 500 --keep demo-data"""
+_SIDE, _BATCH, _EPOCHS, _RATE = 32, 64, 3, 3e-3
 _CLASSES = ("lake", "forest", "meadow", "dune", "harbour", "orchard", "canyon", "glacier")
 
 
@@ -80,6 +83,7 @@ class _Demo:
         self._raw = os.path.join(folder, "pictures-raw.beton")
         self._args = args
         self._rows: list[_Row] = []
+        self._trained = ""
 
     def run(self) -> None:
         self._timed("make pictures (JPEG files in folders)", self._make_pictures)
@@ -91,7 +95,9 @@ class _Demo:
         self._timed("read stored bytes, random batches of 256", lambda: _read_batches(dataset))
         self._timed("read and decode, one by one, in order", lambda: _decode_all(dataset))
         self._timed("look at raw pixels without copying", lambda: _view_all(raw))
+        self._timed("train on random crops, three epochs", self._train)
         self._print()
+        print(self._trained)
         self._find_damage()
 
     def _timed(self, what: str, work: Callable[[], tuple[int, int]]) -> None:
@@ -112,8 +118,11 @@ class _Demo:
         return self._args.count, size_bytes
 
     def _make_picture(self, number: int) -> int:
-        data = jpeg.encode(photo(number), quality=92)
-        name = os.path.join(self._pictures, _CLASSES[number % len(_CLASSES)], f"{number:06d}.jpg")
+        label = number % len(_CLASSES)
+        tint = 30 * np.cos(2 * np.pi * (label / len(_CLASSES) + np.arange(3) / 3))  # what the model can learn
+        pixels = np.clip(photo(number) + tint, 0, 255).astype(np.uint8)
+        data = jpeg.encode(pixels, quality=92)
+        name = os.path.join(self._pictures, _CLASSES[label], f"{number:06d}.jpg")
         with open(name, "wb") as file:
             file.write(data)
         return len(data)
@@ -135,6 +144,22 @@ class _Demo:
         if not report.ok:
             raise RuntimeError(f"the demo's own file is damaged: {report.problems[:3]}")
         return report.samples_checked, report.size_bytes
+
+    def _train(self) -> tuple[int, int]:
+        crop = [ops.RandomResizedCrop(_SIDE), ops.RandomHorizontalFlip(), ops.Normalize([128] * 3, [64] * 3)]
+        batch_size = min(_BATCH, self._args.count)
+        loader = penstock.Loader(self._jpg, batch_size, order="quasi_random", pipelines={"image": crop})
+        model = _Classifier(3 * _SIDE * _SIDE, len(_CLASSES))
+        samples = size_bytes = 0
+        shares = []
+        for _ in range(_EPOCHS):
+            right = [model.step(images.reshape(len(images), -1), labels) for images, labels in loader]
+            shares.append(np.mean(right))
+            samples += len(loader) * batch_size
+            size_bytes += len(loader) * batch_size * 3 * _SIDE * _SIDE * 4
+        told = ", ".join(f"{share:.0%}" for share in shares)
+        self._trained = f"\nTraining: right before each step, on average over an epoch: {told} ({1 / len(_CLASSES):.0%} is chance)."
+        return samples, size_bytes
 
     def _print(self) -> None:
         cores = len(os.sched_getaffinity(0))
@@ -158,6 +183,24 @@ class _Demo:
             _ = penstock.open(self._jpg)[victim]
         except CorruptSampleError as error:
             print(f"Reading it says: {error}")
+
+
+class _Classifier:
+    """Softmax regression on pixels, by plain gradient descent."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        self._weights = np.zeros((inputs, classes), np.float32)
+        self._classes = classes
+
+    def step(self, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> float:
+        """Learn from a batch; gives the share of it that was right before."""
+        scores = inputs @ self._weights
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        share_right = float((scores.argmax(axis=1) == labels).mean())
+        chances[np.arange(len(labels)), labels] -= 1
+        self._weights -= _RATE / len(labels) * (inputs.T @ chances)
+        return share_right
 
 
 def _payload_offset(dataset: Any, index: int) -> int:

@@ -105,7 +105,7 @@ class FusedRun:
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
         out = job.slots.take(shape, self.dtype)
         self._load(job, spans, crops, flips, steps, out)
-        return out
+        return out.transpose(0, 3, 1, 2) if self.layout == "channels_last" else out
 
     def _spans_of(self, pictures: Any) -> ImageSpans:
         array = np.ascontiguousarray(pictures)
@@ -172,6 +172,7 @@ class FusedRun:
             "area" if self.crop is None else self.crop.op.interpolation,
             scale,
             bias,
+            reduced=getattr(self.crop and self.crop.op, "reduced", False),
             checksums=spans.checksums,
             **({"steps": steps} if steps else {}),
         )
@@ -179,11 +180,12 @@ class FusedRun:
             raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])
 
     def _error(self, job: Job, position: int, detail: str) -> CorruptSampleError:
+        is_checksum = detail.startswith("checksum")
         return CorruptSampleError(
             job.dataset.path,
             sample=int(job.indices[position]),
             field=self.name,
-            problem=f"the picture cannot be decoded ({detail})",
+            problem=detail if is_checksum else f"the picture cannot be decoded ({detail})",
             fix="Restore the file from a copy, or leave the sample out.",
         )
 
@@ -191,9 +193,8 @@ class FusedRun:
         """The ops in words."""
         steps = []
         if self.crop is not None:
-            steps += [type(self.crop.op).__name__, f"resize ({self.crop.op.interpolation})"]
-            if isinstance(self.crop.op, RandomCrop):
-                steps.pop()
+            steps.append(type(self.crop.op).__name__)
+            steps += [] if isinstance(self.crop.op, RandomCrop) else [f"resize ({self.crop.op.interpolation})"]
         if self.flip is not None:
             steps.insert(0 if self.is_flip_first else len(steps), "flip")
         steps += [keyed.op.kind for keyed in self.steps]

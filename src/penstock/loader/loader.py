@@ -206,6 +206,7 @@ class Loader:
         """Say in words what is done to each field, and what was fused."""
         lines = [plan.describe() for plan in self._plans]
         lines += [f"{name}: left out" for name, ops in self.options.pipelines.items() if ops is None]
+        lines.append(self._reading.describe())
         return "\n".join(lines)
 
     def set_epoch(self, epoch: int) -> None:

@@ -144,9 +144,12 @@ class FieldPlan:
 
     def describe(self) -> str:
         """Say in words what is done, and how."""
-        read = "decode" if self.kind == "image" else "one read for a batch"
         first, *rest = self.chain.describe()
-        return "\n".join([f"{self.field}: " + "; then ".join(word for word in (read, first) if word), *rest])
+        if self.kind == "image" and self.chain.stages:
+            first = first.replace("one native call (", "one native call (decode, ", 1)
+        else:
+            first = "; then ".join(word for word in ("one read for a batch", first) if word)
+        return "\n".join([f"{self.field}: {first}", *rest])
 
 
 class _Compiler:

@@ -37,6 +37,8 @@ class RandomResizedCrop:
         interpolation: ``"area"`` averages as OpenCV's INTER_AREA; ``"bilinear"``, ``"bicubic"`` and ``"lanczos"`` are
             antialiased as in Pillow; ``"nearest"`` is for masks.
         share: fields whose ops have the same word here draw the same numbers, such as a picture and its mask.
+        reduced: where the part is at least 2, 4 or 8 times as large as the result in both directions, let the JPEG decoder
+            put out every block at that fraction of its size: faster, and a little different from averaging pixels.
 
     Example:
         >>> RandomResizedCrop(224).size
@@ -48,6 +50,7 @@ class RandomResizedCrop:
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     interpolation: Interpolation = "area"
     share: str | None = None
+    reduced: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
@@ -154,11 +157,13 @@ class CenterCrop:
         size: of the result, one number or (height, width).
         ratio: side of the part by the shorter side of the picture; 224/256 is usual for evaluation.
         interpolation: see RandomResizedCrop.
+        reduced: see RandomResizedCrop.
     """
 
     size: int | tuple[int, int]
     ratio: float = 1.0
     interpolation: Interpolation = "area"
+    reduced: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
@@ -184,10 +189,12 @@ class Resize:
     Args:
         size: of the result, one number or (height, width).
         interpolation: see RandomResizedCrop.
+        reduced: see RandomResizedCrop.
     """
 
     size: int | tuple[int, int]
     interpolation: Interpolation = "area"
+    reduced: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))

@@ -100,13 +100,18 @@ class ToDtype:
 
 @dataclass(frozen=True, slots=True)
 class ToLayout:
-    """Order the axes of a batch of pictures: ``"NHWC"`` (as decoded) or ``"NCHW"``."""
+    """Order the axes of a batch of pictures.
 
-    layout: Literal["NHWC", "NCHW"]
+    Args:
+        layout: ``"NHWC"`` as decoded, ``"NCHW"``, or ``"channels_last"``: the shape of NCHW on the memory of NHWC, which
+            convolutions on GPUs like.
+    """
+
+    layout: Literal["NHWC", "NCHW", "channels_last"]
 
     def __post_init__(self) -> None:
-        if self.layout not in ("NHWC", "NCHW"):
-            raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
+        if self.layout not in ("NHWC", "NCHW", "channels_last"):
+            raise ValueError(f"layout must be 'NHWC', 'NCHW' or 'channels_last', got {self.layout!r}")
 
     def form(self, before: Form) -> Form:
         """Pictures in, pictures out."""
@@ -117,14 +122,15 @@ class ToLayout:
             raise ValueError(f"ToLayout works on pictures of three channels, and gets {before}")
         is_first = shape[2] != _CHANNELS
         sides = shape[1:] if is_first else shape[:2]
-        return Form(before.dtype, (_CHANNELS, *sides) if self.layout == "NCHW" else (*sides, _CHANNELS))
+        return Form(before.dtype, (*sides, _CHANNELS) if self.layout == "NHWC" else (_CHANNELS, *sides))
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
-        """Order the axes; the memory is ordered too."""
+        """Order the axes, and the memory as the layout says."""
         array = np.asarray(values)
         if array.ndim != 4:
             raise ValueError(f"ToLayout works on a batch of pictures, and gets an array of shape {array.shape}")
-        is_first = array.shape[3] != _CHANNELS
-        if is_first == (self.layout == "NCHW"):
-            return array
-        return np.ascontiguousarray(array.transpose((0, 2, 3, 1) if is_first else (0, 3, 1, 2)))
+        last = array if array.shape[3] == _CHANNELS else array.transpose(0, 2, 3, 1)
+        if self.layout == "NCHW":
+            return np.ascontiguousarray(last.transpose(0, 3, 1, 2))
+        last = np.ascontiguousarray(last)
+        return last if self.layout == "NHWC" else last.transpose(0, 3, 1, 2)
