@@ -1,14 +1,19 @@
 #include "penstock/load.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bindings.hpp"
@@ -20,6 +25,8 @@ using U8Array = Array<const std::uint8_t, nb::ndim<1>>;
 using U32Array = Array<const std::uint32_t, nb::ndim<1>>;
 using Crops = Array<const std::int32_t, nb::shape<-1, 4>>;
 using Factors = std::optional<Array<const float, nb::shape<3>>>;
+using StepValues = Array<const float, nb::ndim<2>>;
+using Steps = std::optional<std::vector<std::pair<std::string, StepValues>>>;
 using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
 
 class Loader {
@@ -80,6 +87,29 @@ std::span<const std::uint32_t> checksums_of(const U32Array& checksums, std::size
   return span_of(checksums);
 }
 
+PixelStep step_of(const std::string& name, const StepValues& values, std::size_t images) {
+  const auto kind = parse_step_kind(name);
+  if (!kind) {
+    throw_invalid(Detail("unknown step '") << name
+                                           << "'; known are brightness, contrast, saturation, "
+                                              "flip, cutout and translate");
+  }
+  const std::size_t size = values_per_picture(*kind);
+  if (values.shape(0) != images || values.shape(1) != size) {
+    throw_invalid(Detail("step ") << name << " needs values of the shape (" << images << ", "
+                                  << size << "), not (" << values.shape(0) << ", "
+                                  << values.shape(1) << ")");
+  }
+  return {*kind, span_of(values)};
+}
+
+std::vector<PixelStep> steps_of(const Steps& steps, std::size_t images) {
+  std::vector<PixelStep> out;
+  if (!steps) return out;
+  for (const auto& [name, values] : *steps) out.push_back(step_of(name, values, images));
+  return out;
+}
+
 using Failures = nb::typed<nb::list, nb::typed<nb::tuple, nb::int_, nb::str, nb::str>>;
 
 Failures to_list(const std::vector<LoadFailure>& failures) {
@@ -97,7 +127,8 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               const U8Array& modes, const U32Array& widths, const U32Array& heights,
               const Crops& crops, const U8Array& flips, const BatchArray& out, bool channels_first,
               std::string_view interpolation, const Factors& scale, const Factors& bias,
-              bool fast_dct, bool reduced, const std::optional<U32Array>& checksums) {
+              bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
+              const Steps& steps) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = type_of(out),
                       .is_channels_first = channels_first,
@@ -115,6 +146,8 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
   }
   LoadBatch batch{span_of(offsets), span_of(sizes), span_of(modes), span_of(widths),
                   span_of(heights), span_of(crops), span_of(flips)};
+  const std::vector<PixelStep> pixel_steps = steps_of(steps, offsets.size());
+  batch.steps = pixel_steps;
   if (checksums) batch.checksums = checksums_of(*checksums, offsets.size());
   const MutableByteSpan bytes{static_cast<std::byte*>(out.data()), out.nbytes()};
   std::vector<LoadFailure> failures;
@@ -144,10 +177,13 @@ void bind_load(nb::module_& module) {
            nb::arg("channels_first"), nb::arg("interpolation"),
            nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
            nb::arg("fast_dct") = false, nb::arg("reduced") = false,
-           nb::arg("checksums").noconvert() = nb::none(),
+           nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
-           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes.");
+           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. "
+           "Steps are done in order before scaling: (kind, values of shape (images, k)) with kind "
+           "and values brightness, contrast or saturation (factor; NaN does nothing), flip (not "
+           "0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).");
 }
 
 }  // namespace penstock::bindings

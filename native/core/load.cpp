@@ -17,7 +17,8 @@ namespace {
 struct LoadScratch : WorkerMemory {
   DecodedWindow decoded;
   Resampler resampler;
-  std::vector<std::uint8_t> rows;  // one interleaved row, and what the writer needs
+  std::vector<std::uint8_t> rows;     // one interleaved row, and what the writer needs
+  std::vector<std::uint8_t> picture;  // interleaved, for steps
 };
 
 // Failures of one batch, from all workers. They are rare: a lock is cheap enough.
@@ -178,6 +179,14 @@ void grow(std::vector<T>& memory, std::size_t size) {
   if (memory.size() < size) memory.resize(size);
 }
 
+// Throws std::bad_alloc.
+void prepare(const Job& job, LoadScratch& scratch) {
+  const ImageShape shape = job.options.shape;
+  grow(scratch.rows, shape.width * kRgbChannels + job.writer.scratch_size());
+  if (job.batch.steps.empty() || job.writer.is_direct()) return;
+  grow(scratch.picture, shape.width * shape.height * kRgbChannels);
+}
+
 void write_rows(const Job& job, const PixelView& view, LoadScratch& scratch,
                 std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
@@ -190,6 +199,23 @@ void write_rows(const Job& job, const PixelView& view, LoadScratch& scratch,
     }
     scratch.resampler.write_row(view, y, row);
     writer.write(row, y, row + shape.width * kRgbChannels, slot);
+  }
+}
+
+// Some steps need the whole picture at once.
+void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScratch& scratch,
+                   std::byte* slot) noexcept {
+  const RowWriter& writer = job.writer;
+  const ImageShape shape = job.options.shape;
+  const std::size_t row_size = shape.width * kRgbChannels;
+  std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
+  for (std::size_t y = 0; y < shape.height; ++y) {
+    scratch.resampler.write_row(view, y, pixels + y * row_size);
+  }
+  apply_steps(job.batch.steps, i, shape, pixels);
+  if (writer.is_direct()) return;
+  for (std::size_t y = 0; y < shape.height; ++y) {
+    writer.write(pixels + y * row_size, y, scratch.rows.data(), slot);
   }
 }
 
@@ -208,11 +234,15 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
                                   image.is_flipped);
   if (!status.is_ok()) return status;
   try {
-    grow(scratch.rows, job.options.shape.width * kRgbChannels + job.writer.scratch_size());
+    prepare(job, scratch);
   } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "no memory for a row of the output");
+    return Status(Code::out_of_memory, "no memory for a picture");
   }
-  write_rows(job, view, scratch, slot);
+  if (job.batch.steps.empty()) {
+    write_rows(job, view, scratch, slot);
+  } else {
+    write_picture(job, i, view, scratch, slot);
+  }
   return {};
 }
 
@@ -296,6 +326,7 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
       !status.is_ok()) {
     return status;
   }
+  if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);
   FailureList list(failures);
   const Job job{base, batch, options, writer, out.data(), slot_size.value(), list};

@@ -64,6 +64,16 @@
   void to_half(const float* values, size_t size, uint16_t* out) noexcept;                      \
   }
 
+#define PENSTOCK_DECLARE_COLOUR(level)                                                        \
+  namespace penstock::kernels::level {                                                        \
+  /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
+  void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;  \
+  /* The same with each pixel's own grey. */                                                  \
+  void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                \
+  /* Of the grey of all pixels, each cut to a whole number. */                                \
+  uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
+  }
+
 namespace penstock::kernels {
 
 // How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
@@ -91,18 +101,22 @@ PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
 PENSTOCK_DECLARE_CRC32(sse42)
+PENSTOCK_DECLARE_COLOUR(scalar)
 PENSTOCK_DECLARE_CRC32C(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
 PENSTOCK_DECLARE_CRC32(avx512)
+PENSTOCK_DECLARE_COLOUR(avx2)
 PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
+PENSTOCK_DECLARE_COLOUR(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32
 #undef PENSTOCK_DECLARE_CRC32C
 #undef PENSTOCK_DECLARE_RESIZE
 #undef PENSTOCK_DECLARE_RESAMPLE
 #undef PENSTOCK_DECLARE_PIXELS
+#undef PENSTOCK_DECLARE_COLOUR

@@ -2,10 +2,7 @@
 // Multiplication and addition are separate everywhere (the build forbids fusing them), so that all
 // levels give the same bits.
 #include "kernels/kernels.hpp"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "kernels/planes.hpp"
 
 namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
@@ -103,36 +100,14 @@ inline size_t half_vectors(const float* values, size_t size, uint16_t* out) {
   return i;
 }
 
-// 16 pixels from three vectors of 16 bytes: each plane takes 5 or 6 bytes of each of them.
-inline __m128i plane_of(__m128i a, __m128i b, __m128i c, __m128i from_a, __m128i from_b,
-                        __m128i from_c) {
-  return _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(a, from_a), _mm_shuffle_epi8(b, from_b)),
-                      _mm_shuffle_epi8(c, from_c));
-}
-
 inline size_t split_vectors(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,
                             uint8_t* blue) {
-  constexpr char x = -1;
-  const __m128i red_a = _mm_setr_epi8(0, 3, 6, 9, 12, 15, x, x, x, x, x, x, x, x, x, x);
-  const __m128i red_b = _mm_setr_epi8(x, x, x, x, x, x, 2, 5, 8, 11, 14, x, x, x, x, x);
-  const __m128i red_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, x, 1, 4, 7, 10, 13);
-  const __m128i green_a = _mm_setr_epi8(1, 4, 7, 10, 13, x, x, x, x, x, x, x, x, x, x, x);
-  const __m128i green_b = _mm_setr_epi8(x, x, x, x, x, 0, 3, 6, 9, 12, 15, x, x, x, x, x);
-  const __m128i green_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, x, 2, 5, 8, 11, 14);
-  const __m128i blue_a = _mm_setr_epi8(2, 5, 8, 11, 14, x, x, x, x, x, x, x, x, x, x, x);
-  const __m128i blue_b = _mm_setr_epi8(x, x, x, x, x, 1, 4, 7, 10, 13, x, x, x, x, x, x);
-  const __m128i blue_c = _mm_setr_epi8(x, x, x, x, x, x, x, x, x, x, 0, 3, 6, 9, 12, 15);
   size_t j = 0;
   for (; j + 16 <= pixels; j += 16) {
-    const auto* source = reinterpret_cast<const __m128i*>(row + 3 * j);
-    const __m128i a = _mm_loadu_si128(source);
-    const __m128i b = _mm_loadu_si128(source + 1);
-    const __m128i c = _mm_loadu_si128(source + 2);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(red + j), plane_of(a, b, c, red_a, red_b, red_c));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(green + j),
-                     plane_of(a, b, c, green_a, green_b, green_c));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(blue + j),
-                     plane_of(a, b, c, blue_a, blue_b, blue_c));
+    const ThreeVectors planes = to_planes(load_three(row + 3 * j));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(red + j), planes.a);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(green + j), planes.b);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(blue + j), planes.c);
   }
   return j;
 }

@@ -12,6 +12,7 @@
 
 #include "penstock/bytes.hpp"
 #include "penstock/image.hpp"
+#include "penstock/pixel_steps.hpp"
 #include "penstock/pool.hpp"
 #include "penstock/resample.hpp"
 #include "penstock/status.hpp"
@@ -33,6 +34,8 @@ struct LoadBatch {
   std::span<const std::uint8_t> flips;  // not 0: left and right change places
   // CRC-32C of the stored bytes, compared before they are decoded; may be left empty.
   std::span<const std::uint32_t> checksums{};
+  // Done to each picture in this order, before its values are scaled.
+  std::span<const PixelStep> steps{};
 };
 
 struct LoadOptions {

@@ -35,7 +35,7 @@ EXAMPLES = """\
 examples:
   penstock demo
   penstock demo --count 500 --keep demo-data"""
-_SIDE, _BATCH, _EPOCHS, _RATE = 32, 64, 3, 3e-3
+_SIDE, _BATCH, _EPOCHS, _RATE = 32, 64, 3, 1e-4
 _CLASSES = ("lake", "forest", "meadow", "dune", "harbour", "orchard", "canyon", "glacier")
 
 
