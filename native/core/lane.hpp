@@ -24,14 +24,15 @@ using AlignedMemory = std::unique_ptr<std::byte[], FreeAligned>;
 // One read under way.
 struct Slot {
   ReadOperation operation;
-  std::uint64_t begin = 0;  // first byte that is read; before the first segment if bounced
+  std::uint64_t begin = 0;  // first byte that is read; that of a block if direct
   std::uint64_t size = 0;   // bytes that are needed from there
   std::uint64_t done = 0;
   bool is_direct = false;
-  bool is_bounced = false;  // read into `bounce`, then copied
+  bool is_bounced = false;   // all of it is read into `bounce`, then copied
+  bool is_straight = false;  // only what is not whole blocks is: at 0 and at kBlockSize
   unsigned retries = 0;
-  AlignedMemory bounce;  // made when it is needed first, kept for the next call
-  iovec pieces[2 * kMaxSegments];
+  AlignedMemory bounce;            // made when it is needed first, kept for the next call
+  iovec pieces[2 * kMaxSegments];  // segments and gaps
 };
 
 class Lane {

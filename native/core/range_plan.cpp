@@ -41,16 +41,12 @@ Status check_range(std::size_t i, const Range& range, std::uint64_t place,
   return {};
 }
 
-bool is_aligned(const std::byte* address) noexcept {
-  return reinterpret_cast<std::uintptr_t>(address) % kBlockSize == 0;
-}
-
 }  // namespace
 
-bool ReadOperation::is_block_aligned() const noexcept {
-  const Segment& first = segments[0];
-  return count == 1 && first.offset % kBlockSize == 0 && first.size % kBlockSize == 0 &&
-         is_aligned(first.to);
+bool ReadOperation::is_straight() const noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(segments[0].to);
+  return count == 1 && address % kBlockSize == begin() % kBlockSize &&
+         block_ceil(begin()) < block_floor(end());
 }
 
 Status RangePlan::prepare(const ReadRequest& request, bool is_direct) noexcept {
@@ -83,13 +79,6 @@ Status RangePlan::prepare(const ReadRequest& request, bool is_direct) noexcept {
 std::uint64_t RangePlan::piece_size(const Range& range) const noexcept {
   const std::uint64_t begin = range.offset + done_;
   const std::uint64_t rest = range.size - done_;
-  if (is_direct_) {
-    // What can go straight to its destination is cut off from what cannot.
-    const std::uint64_t head = block_ceil(begin) - begin;
-    if (rest >= head + kBlockSize && is_aligned(range.to + done_ + head)) {
-      return head != 0 ? head : std::min(block_floor(rest), kMaxReadSize);
-    }
-  }
   // A cut between two blocks, so that no block is read twice.
   return rest <= kMaxReadSize ? rest : block_floor(begin + kMaxReadSize) - begin;
 }
@@ -125,7 +114,7 @@ bool RangePlan::next(ReadOperation& operation) noexcept {
   while (at_ < ranges_.size() && ranges_[at_].size == 0) ++at_;
   if (at_ == ranges_.size()) return false;
   add_piece(operation, piece_size(ranges_[at_]));
-  if (is_direct_ && operation.is_block_aligned()) return true;
+  if (is_direct_ && operation.is_straight()) return true;
   for (;;) {
     while (done_ == 0 && at_ < ranges_.size() && ranges_[at_].size == 0) ++at_;
     const std::uint64_t size = joining_size(operation);

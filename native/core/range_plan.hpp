@@ -52,8 +52,8 @@ struct ReadOperation {
   [[nodiscard]] std::uint64_t end() const noexcept {
     return segments[count - 1].offset + segments[count - 1].size;
   }
-  // Fit for a direct read straight to its destination.
-  [[nodiscard]] bool is_block_aligned() const noexcept;
+  // A direct read can bring all of it but the ends straight to its destination.
+  [[nodiscard]] bool is_straight() const noexcept;
 };
 
 class RangePlan {

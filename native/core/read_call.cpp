@@ -18,31 +18,66 @@ constexpr std::uint64_t kFailed = std::uint64_t{1} << 63;
 constexpr unsigned kMaxRetries = 100;
 
 // Destinations of the bytes from `done` on; neighbours in memory become one.
-unsigned fill_pieces(Slot& slot, std::byte* gap) noexcept {
-  unsigned count = 0;
-  std::uint64_t skip = slot.done;
-  const auto add = [&](std::byte* to, std::uint64_t size, bool may_join) {
-    if (skip >= size) {
-      skip -= size;
-      return;
-    }
-    to += skip;
-    size -= skip;
-    skip = 0;
-    iovec& last = slot.pieces[count == 0 ? 0 : count - 1];
-    if (may_join && count > 0 && static_cast<std::byte*>(last.iov_base) + last.iov_len == to) {
-      last.iov_len += size;
+class PieceList {
+ public:
+  explicit PieceList(Slot& slot) noexcept : pieces_(slot.pieces), skip_(slot.done) {}
+
+  void add(std::byte* to, std::uint64_t size) noexcept {
+    const std::uint64_t skipped = std::min(skip_, size);
+    skip_ -= skipped;
+    to += skipped;
+    size -= skipped;
+    if (size == 0) return;
+    iovec* last = count_ == 0 ? nullptr : &pieces_[count_ - 1];
+    if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == to) {
+      last->iov_len += size;
     } else {
-      slot.pieces[count++] = {to, size};
+      pieces_[count_++] = {to, size};
     }
-  };
+  }
+  [[nodiscard]] unsigned count() const noexcept { return count_; }
+
+ private:
+  iovec* pieces_;
+  std::uint64_t skip_;
+  unsigned count_ = 0;
+};
+
+void add_segments(PieceList& pieces, const Slot& slot, std::byte* gap) noexcept {
   std::uint64_t at = slot.begin;
   for (const Segment& segment : std::span(slot.operation.segments, slot.operation.count)) {
-    if (segment.offset > at) add(gap, segment.offset - at, false);
-    add(segment.to, segment.size, true);
+    pieces.add(gap, segment.offset - at);
+    pieces.add(segment.to, segment.size);
     at = segment.offset + segment.size;
   }
-  return count;
+}
+
+// First block, whole blocks, last block: each may be missing.
+struct StraightParts {
+  explicit StraightParts(const Segment& segment) noexcept
+      : head(block_ceil(segment.offset) - segment.offset),
+        tail((segment.offset + segment.size) % kBlockSize),
+        middle(segment.size - head - tail) {}
+
+  std::uint64_t head;
+  std::uint64_t tail;
+  std::uint64_t middle;
+};
+
+void add_straight(PieceList& pieces, const Slot& slot) noexcept {
+  const Segment& segment = slot.operation.segments[0];
+  const StraightParts parts(segment);
+  if (parts.head != 0) pieces.add(slot.bounce.get(), kBlockSize);
+  pieces.add(segment.to + parts.head, parts.middle);
+  if (parts.tail != 0) pieces.add(slot.bounce.get() + kBlockSize, kBlockSize);
+}
+
+void copy_ends(const Slot& slot) noexcept {
+  const Segment& segment = slot.operation.segments[0];
+  const StraightParts parts(segment);
+  const std::byte* head = slot.bounce.get() + kBlockSize - parts.head;
+  std::memcpy(segment.to, head, parts.head);
+  std::memcpy(segment.to + parts.head + parts.middle, slot.bounce.get() + kBlockSize, parts.tail);
 }
 
 bool make_bounce(Slot& slot) noexcept {
@@ -87,7 +122,7 @@ bool ReadCall::Work::advance(Lane& lane, std::chrono::milliseconds time) noexcep
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     // A few at a time: that saves system calls, and the queue stays full enough.
-    const std::size_t wanted = std::min<std::size_t>(under_way_, std::max(1U, depth / 8));
+    const std::size_t wanted = std::min<std::size_t>(under_way_, std::max(1U, depth / 32));
     lane.queue().wait(static_cast<unsigned>(wanted), std::max(left, std::chrono::milliseconds(1)));
     take_completions(lane);
     if (Clock::now() >= end) break;
@@ -129,25 +164,27 @@ void ReadCall::Work::start_reads(Lane& lane) noexcept {
 bool ReadCall::Work::set_up(Slot& slot) noexcept {
   const ReadOperation& operation = slot.operation;
   slot.is_direct = direct_fd_ >= 0 && is_direct_.load(std::memory_order_relaxed);
-  slot.is_bounced = slot.is_direct && !operation.is_block_aligned();
-  slot.begin = slot.is_bounced ? block_floor(operation.begin()) : operation.begin();
+  slot.is_straight = slot.is_direct && operation.is_straight();
+  slot.is_bounced = slot.is_direct && !slot.is_straight;
+  slot.begin = slot.is_direct ? block_floor(operation.begin()) : operation.begin();
   slot.size = operation.end() - slot.begin;
   slot.done = 0;
   slot.retries = 0;
-  return !slot.is_bounced || make_bounce(slot);
+  return !slot.is_direct || make_bounce(slot);
 }
 
 void ReadCall::Work::push(Lane& lane, std::uint32_t tag) noexcept {
   Slot& slot = lane.slots()[tag];
-  unsigned count = 1;
-  if (slot.is_bounced) {
-    const std::uint64_t end = slot.is_direct ? block_ceil(slot.size) : slot.size;
-    slot.pieces[0] = {slot.bounce.get() + slot.done, end - slot.done};
+  PieceList pieces(slot);
+  if (slot.is_straight) {
+    add_straight(pieces, slot);
+  } else if (slot.is_bounced) {
+    pieces.add(slot.bounce.get(), block_ceil(slot.size));
   } else {
-    count = fill_pieces(slot, lane.gap());
+    add_segments(pieces, slot, lane.gap());
   }
   const int fd = slot.is_direct ? direct_fd_ : fd_;
-  lane.queue().push({fd, slot.pieces, count, slot.begin + slot.done, tag});
+  lane.queue().push({fd, slot.pieces, pieces.count(), slot.begin + slot.done, tag});
 }
 
 void ReadCall::Work::take_completions(Lane& lane) noexcept {
@@ -190,7 +227,9 @@ void ReadCall::Work::finish(Slot& slot) noexcept {
       end_early(segment, end);
       continue;
     }
-    if (slot.is_bounced) {
+    if (slot.is_straight) {
+      copy_ends(slot);
+    } else if (slot.is_bounced) {
       std::memcpy(segment.to, slot.bounce.get() + (segment.offset - slot.begin), segment.size);
     }
     arrive(segment);
