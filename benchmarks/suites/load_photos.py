@@ -1,20 +1,23 @@
-"""Loading photographs for training, beside FFCV: RandomResizedCrop(224) + flip, quasi-random, one core."""
+"""Loading photographs for training, beside FFCV: RandomResizedCrop(224) + flip to NCHW, quasi-random."""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import penstock as ps
 from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, photographs, ratio, row, run_peer
 
-QUESTION = "How many images a second does one core load, beside FFCV?"
+QUESTION = "How many images a second does a core load, beside FFCV?"
 ROUNDS, EPOCHS, COPIES = 3, 2, 8
+BATCH, BATCHES_AHEAD = 64, 3
 FILES = {
     "jpg q90, longer side 500": ps.Image(mode="jpg", max_side=500, quality=90),
     "raw, longer side 256": ps.Image(mode="raw", max_side=256),
@@ -23,14 +26,19 @@ FILES = {
 
 def run() -> list[dict[str, Any]]:
     rows = []
-    with tempfile.TemporaryDirectory() as folder, one_core():
+    with tempfile.TemporaryDirectory() as folder:
         for name, field in FILES.items():
             path = Path(folder) / f"{field.mode}.beton"
             write(path, field)
-            for flip in (True, False):
-                rows += compare(f"{name}, {'flip' if flip else 'no flip'}", path, flip)
+            with one_core():
+                for flip in (True, False):
+                    rows += compare(f"{name}, {'flip' if flip else 'no flip'}", path, flip)
+                rows += float16_cost(name, path)
+                rows.append(first_batch(name, path))
+            rows += two_workers(name, path)
+            rows.append(memory(name, path))
     for r in rows:
-        r["headline"] = "ratio" in r
+        r["headline"] = "FFCV" in r["text"]
     return rows
 
 
@@ -48,9 +56,7 @@ def compare(what: str, path: Path, flip: bool) -> list[dict[str, Any]]:
     theirs: list[float] = []
     images = len(ps.open(path))
     for _ in range(ROUNDS):
-        ours += seconds_of(
-            [sys.executable, "-m", "benchmarks.peers.penstock_load", str(path), str(int(flip)), str(EPOCHS)]
-        )
+        ours += load(path, flip=flip)["seconds"]
         if FFCV_PYTHON:
             theirs += json.loads(run_peer("ffcv_load.py", str(path), str(int(flip)), str(EPOCHS)).splitlines()[-1])[
                 "seconds"
@@ -63,7 +69,48 @@ def compare(what: str, path: Path, flip: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def seconds_of(command: list[str]) -> list[float]:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    result: list[float] = json.loads(done.stdout.splitlines()[-1])["seconds"]
+def float16_cost(name: str, path: Path) -> list[dict[str, Any]]:
+    """Normalized to float16 against plain uint8, in turn."""
+    plain: list[float] = []
+    half: list[float] = []
+    for _ in range(ROUNDS):
+        plain += load(path)["seconds"]
+        half += load(path, dtype="float16")["seconds"]
+    times = statistics.median(half) / statistics.median(plain)
+    rows = [row(f"penstock, {name}, flip, normalized to float16", half, samples=len(ps.open(path)), unit="images")]
+    return [*rows, ratio(f"normalizing to float16, {name}", times, "the time of uint8")]
+
+
+def two_workers(name: str, path: Path) -> list[dict[str, Any]]:
+    """Two workers on two cores against one worker on one."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return []
+    one: list[float] = []
+    two: list[float] = []
+    for _ in range(ROUNDS):
+        with one_core():
+            one += load(path)["seconds"]
+        two += load(path, workers=2)["seconds"]
+    return [ratio(f"two workers on two cores, {name}", statistics.median(one) / statistics.median(two), "one worker")]
+
+
+def first_batch(name: str, path: Path) -> dict[str, Any]:
+    """From the start of the process to the first batch."""
+    return row(f"first batch in a fresh process, {name}", [load(path)["first_batch_s"] for _ in range(ROUNDS)])
+
+
+def memory(name: str, path: Path) -> dict[str, Any]:
+    """How much memory the loader takes, in batches and beyond."""
+    used = load(path, memory=True)["memory_bytes"]
+    batches = (BATCHES_AHEAD + 2) * BATCH * 3 * 224 * 224
+    text = f"{used / 2**20:.0f} MiB, {(used - batches) / 2**20:+.0f} MiB beside {BATCHES_AHEAD + 2} batches"
+    return {"what": f"memory of its own, {name}", "memory_bytes": used, "batches_bytes": batches, "text": text}
+
+
+def load(path: Path, **options: Any) -> dict[str, Any]:
+    """Run penstock_load with these options."""
+    command = [sys.executable, "-m", "benchmarks.peers.penstock_load", str(path)]
+    told = json.dumps({"epochs": EPOCHS, "started": time.time()} | options)
+    done = subprocess.run([*command, told], cwd=ROOT, capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -40,7 +40,7 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 8M")
-    return int(match[1]) * 1024 ** ("kmgt".index(match[2]) + 1 if match[2] else 0)
+    return int(match[1]) << 10 * ("kmgt".index(match[2]) + 1 if match[2] else 0)
 
 
 def format_duration(seconds: float) -> str:

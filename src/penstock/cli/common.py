@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 
-
 def add_json(parser: argparse.ArgumentParser) -> None:
     """``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")

@@ -35,7 +35,7 @@ EXAMPLES = """\
 examples:
   penstock demo
   penstock demo --count 500 --keep demo-data"""
-_SIDE, _BATCH, _EPOCHS, _RATE = 32, 64, 3, 1e-4
+_SIDE, _BATCH, _EPOCHS, _RATE = 32, 64, 3, 1e-3
 _CLASSES = ("lake", "forest", "meadow", "dune", "harbour", "orchard", "canyon", "glacier")
 
 
@@ -119,7 +119,7 @@ class _Demo:
 
     def _make_picture(self, number: int) -> int:
         label = number % len(_CLASSES)
-        tint = 30 * np.cos(2 * np.pi * (label / len(_CLASSES) + np.arange(3) / 3))  # what the model can learn
+        tint = 60 * np.cos(2 * np.pi * (label / len(_CLASSES) + np.arange(3) / 3))  # what the model can learn
         pixels = np.clip(photo(number) + tint, 0, 255).astype(np.uint8)
         data = jpeg.encode(pixels, quality=92)
         name = os.path.join(self._pictures, _CLASSES[label], f"{number:06d}.jpg")
@@ -158,7 +158,9 @@ class _Demo:
             samples += len(loader) * batch_size
             size_bytes += len(loader) * batch_size * 3 * _SIDE * _SIDE * 4
         told = ", ".join(f"{share:.0%}" for share in shares)
-        self._trained = f"\nTraining: right before each step, on average over an epoch: {told} ({1 / len(_CLASSES):.0%} is chance)."
+        self._trained = (
+            f"\nTraining: right before each step, on average over an epoch: {told} ({1 / len(_CLASSES):.0%} is chance)."
+        )
         return samples, size_bytes
 
     def _print(self) -> None:

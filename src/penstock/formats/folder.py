@@ -99,7 +99,9 @@ class FolderDataset(BaseDataset):
             samples.append(Sample(names, (self._decode(i), *label)))
         return samples
 
-    def read_values(self, indices: IndexArray, field: str, source: Source | None = None) -> list[Any] | npt.NDArray[Any]:
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
         """Decoded pictures, or labels without touching the pictures."""
         if field == "label" and self._labels:
             return np.array(self._labels, np.int64)[indices]

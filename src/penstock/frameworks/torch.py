@@ -55,9 +55,7 @@ class TorchOutput:
         """Memory for batches, pinned when they go to a GPU."""
         if not self._is_cuda:
             return allocate_pages(size_bytes)
-        pinned: npt.NDArray[np.uint8] = self._torch.empty(
-            size_bytes, dtype=self._torch.uint8, pin_memory=True
-        ).numpy()
+        pinned: npt.NDArray[np.uint8] = self._torch.empty(size_bytes, dtype=self._torch.uint8, pin_memory=True).numpy()
         return pinned
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:

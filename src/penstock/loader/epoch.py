@@ -101,8 +101,8 @@ class Epoch:
             errors = found.errors
         except CorruptSampleError as error:
             errors = [error]
-        for error in errors:
-            self.problems.note(error)
+        for damaged in errors:
+            self.problems.note(damaged)
         return None
 
     def finish(self, step: int, begun: Any) -> Batch:

@@ -130,9 +130,7 @@ class FusedRun:
         shift = op.shift(heights, widths, draws) if isinstance(op, RandomCrop) else None
         return op.crops(heights, widths, draws), shift
 
-    def _output_size(
-        self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
-    ) -> tuple[int, int]:
+    def _output_size(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> tuple[int, int]:
         if self.crop is not None:
             height, width = self.crop.op.size
             return height, width
@@ -174,7 +172,7 @@ class FusedRun:
             bias,
             reduced=getattr(self.crop and self.crop.op, "reduced", False),
             checksums=spans.checksums,
-            **({"steps": steps} if steps else {}),
+            steps=steps,
         )
         if failures:
             raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])

@@ -98,8 +98,10 @@ class _Chain:
         """The stages in words, one line for each output."""
         words = []
         for stage in self.stages:
-            is_fused = isinstance(stage, FusedRun)
-            words.append(f"one native call ({stage.ops_text()})" if is_fused else f"Python: {_name_of(stage.op)}")
+            if isinstance(stage, FusedRun):
+                words.append(f"one native call ({stage.ops_text()})")
+            else:
+                words.append(f"Python: {_name_of(stage.op)}")
         words += [f"torch: {type(module).__name__}" for module in self.modules]
         words += [f"collate: {self.collate}"] if self.collate else []
         if not self.branches:
@@ -261,4 +263,3 @@ def _key(path: str, position: int, op: Any) -> int:
 
 def _name_of(op: Any) -> str:
     return getattr(op, "name", "") or type(op).__name__
-

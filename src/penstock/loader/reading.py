@@ -68,7 +68,7 @@ class Reading:
 
     @cached_property
     def _reader(self) -> _native.RangeReader:
-        return _native.RangeReader(self._dataset.path)
+        return _native.RangeReader(self._dataset.path, direct=True)
 
     @cached_property
     def _ranges(self) -> RangeSource:

@@ -90,7 +90,9 @@ class ToDtype:
         if before.is_known and before.shape is None:
             raise ValueError(f"ToDtype works on arrays, and gets {before}; use Apply")
         if before.dtype in _FLOATS and np.dtype(self.dtype).kind in "iu" and len(before.shape or ()) == 3:
-            raise ValueError(f"ToDtype({self.dtype!r}) would cut off the fractions of {before}; use Apply if you mean it")
+            raise ValueError(
+                f"ToDtype({self.dtype!r}) would cut off the fractions of {before}; use Apply if you mean it"
+            )
         return Form(self.dtype, before.shape)
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:

@@ -56,9 +56,10 @@ class Poison:
         """Pictures in, pictures out; the mask must fit them."""
         after = picture_form(self, before)
         shape = after.shape
-        if shape is not None and None not in shape:
+        known = tuple(side for side in shape or () if side is not None)
+        if len(known) == 3:
             try:
-                np.broadcast_shapes(self.mask.shape, self.alpha.shape, shape)
+                np.broadcast_shapes(self.mask.shape, self.alpha.shape, known)
             except ValueError:
                 raise ValueError(
                     f"Poison has a mask of shape {self.mask.shape} and alpha of shape {self.alpha.shape}, "

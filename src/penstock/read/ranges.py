@@ -26,7 +26,9 @@ class RangeSource:
         take: makes the array that the bytes go to, from its shape and dtype.
     """
 
-    def __init__(self, path: str, reader: RangeReader, take: Callable[[tuple[int, ...], Any], npt.NDArray[Any]]) -> None:
+    def __init__(
+        self, path: str, reader: RangeReader, take: Callable[[tuple[int, ...], Any], npt.NDArray[Any]]
+    ) -> None:
         self._path = path
         self._reader = reader
         self._take = take

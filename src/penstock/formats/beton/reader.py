@@ -316,9 +316,7 @@ class BetonDataset(BaseDataset):
         """Bytes of a page."""
         return self.layout.page_size
 
-    def _place(
-        self, spans: Spans, source: Source | None
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    def _place(self, spans: Spans, source: Source | None) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         return (self.mapped, spans.pointers) if source is None else source.locate(spans.pointers, spans.sizes)
 
     def _checked_spans(
