@@ -41,4 +41,9 @@ void throw_if_error(const Status& status) {
   throw nb::python_error();
 }
 
+void throw_invalid(const Detail& detail) {
+  throw_if_error(Status(Code::invalid_argument, detail));
+  throw nb::value_error("unreachable");
+}
+
 }  // namespace penstock::bindings

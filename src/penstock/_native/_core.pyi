@@ -134,6 +134,11 @@ class ImageLoader:
         Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
         """
 
+def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(order='C', device='cpu')]) -> None:
+    """
+    out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 
