@@ -16,6 +16,7 @@
 
 #include "penstock/bytes.hpp"
 #include "penstock/image.hpp"
+#include "penstock/output_type.hpp"
 #include "penstock/status.hpp"
 
 namespace nb = nanobind;
@@ -98,6 +99,20 @@ template <typename T>
   return std::move(result.value());
 }
 
+// Raises NativeError for wrong arguments.
+[[noreturn]] void throw_invalid(const Detail& detail);
+
+// The type of an array that `name` stands for, or NativeError.
+template <typename A>
+[[nodiscard]] OutputType output_type_of(const A& array, const char* name) {
+  const nb::dlpack::dtype type = array.dtype();
+  if (type == nb::dtype<std::uint8_t>()) return OutputType::uint8;
+  if (type == nb::dtype<float>()) return OutputType::float32;
+  const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
+  if (is_float && type.bits == 16 && type.lanes == 1) return OutputType::float16;
+  throw_invalid(Detail(name) << " must be uint8, float16 or float32");
+}
+
 void bind_errors(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
@@ -107,5 +122,6 @@ void bind_beton(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_load(nb::module_& module);
 void bind_range_reader(nb::module_& module);
+void bind_mix(nb::module_& module);
 
 }  // namespace penstock::bindings

@@ -48,4 +48,9 @@ void throw_os_error(int error, const char* path) {
   throw nb::python_error();
 }
 
+void throw_invalid(const Detail& detail) {
+  throw_if_error(Status(Code::invalid_argument, detail));
+  throw nb::value_error("unreachable");
+}
+
 }  // namespace penstock::bindings

@@ -40,20 +40,6 @@ class Loader {
   std::unique_ptr<ImageLoader> loader_;
 };
 
-[[noreturn]] void throw_invalid(const Detail& detail) {
-  throw_if_error(Status(Code::invalid_argument, detail));
-  throw nb::value_error("unreachable");
-}
-
-OutputType type_of(const BatchArray& out) {
-  const nb::dlpack::dtype type = out.dtype();
-  if (type == nb::dtype<std::uint8_t>()) return OutputType::uint8;
-  if (type == nb::dtype<float>()) return OutputType::float32;
-  const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
-  if (is_float && type.bits == 16 && type.lanes == 1) return OutputType::float16;
-  throw_invalid(Detail("out must be uint8, float16 or float32"));
-}
-
 ImageShape output_shape(const BatchArray& out, bool channels_first) {
   if (out.shape(channels_first ? 1 : 3) != kRgbChannels) {
     throw_invalid(
@@ -130,7 +116,7 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
               const Steps& steps) {
   LoadOptions options{.shape = output_shape(out, channels_first),
-                      .type = type_of(out),
+                      .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
                       .filter = filter_of(interpolation),
                       .fast_dct = fast_dct,

@@ -294,18 +294,6 @@ Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::siz
 
 }  // namespace
 
-std::size_t size_bytes_of(OutputType type) noexcept {
-  switch (type) {
-    case OutputType::uint8:
-      return 1;
-    case OutputType::float16:
-      return 2;
-    case OutputType::float32:
-      break;
-  }
-  return 4;
-}
-
 Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) noexcept {
   auto pool = ThreadPool::create(
       threads, []() -> std::unique_ptr<WorkerMemory> { return std::make_unique<LoadScratch>(); });

@@ -74,6 +74,17 @@
   uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
   }
 
+#define PENSTOCK_DECLARE_MIX(level)                                                                \
+  namespace penstock::kernels::level {                                                             \
+  /* out[i] = a[i] * weight + b[i] * (1 - weight) in single precision; bytes are cut, halves       \
+     rounded. The weight is 0 to 1. */                                                             \
+  void mix_bytes(const uint8_t* a, const uint8_t* b, size_t size, float weight,                    \
+                 uint8_t* out) noexcept;                                                           \
+  void mix_halves(const uint16_t* a, const uint16_t* b, size_t size, float weight,                 \
+                  uint16_t* out) noexcept;                                                         \
+  void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
+  }
+
 namespace penstock::kernels {
 
 // How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
@@ -102,17 +113,20 @@ PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
 PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_COLOUR(scalar)
+PENSTOCK_DECLARE_MIX(scalar)
 PENSTOCK_DECLARE_CRC32C(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
 PENSTOCK_DECLARE_CRC32(avx512)
 PENSTOCK_DECLARE_COLOUR(avx2)
+PENSTOCK_DECLARE_MIX(avx2)
 PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
+PENSTOCK_DECLARE_MIX(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32
 #undef PENSTOCK_DECLARE_CRC32C
@@ -120,3 +134,4 @@ PENSTOCK_DECLARE_COLOUR(avx512)
 #undef PENSTOCK_DECLARE_RESAMPLE
 #undef PENSTOCK_DECLARE_PIXELS
 #undef PENSTOCK_DECLARE_COLOUR
+#undef PENSTOCK_DECLARE_MIX

@@ -1,6 +1,7 @@
 // The last steps of a row: planes instead of interleaved channels, scaled to float or half.
 // Multiplication and addition are separate everywhere (the build forbids fusing them), so that all
 // levels give the same bits.
+#include "kernels/half.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
@@ -8,26 +9,6 @@ namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
 
 constexpr size_t kPeriod = 48;
-
-// IEEE 754: what does not fit becomes infinite, small values lose bits one by one.
-inline uint16_t half_of(float value) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  const uint32_t sign = bits >> 16 & 0x8000U;
-  bits &= 0x7FFFFFFFU;
-  if (bits > 0x7F800000U) return static_cast<uint16_t>(sign | 0x7E00U | (bits >> 13 & 0x3FFU));
-  if (bits >= 0x47800000U) return static_cast<uint16_t>(sign | 0x7C00U);  // 2^16 and above
-  if (bits <= 0x33000000U) return static_cast<uint16_t>(sign);            // 2^-25 and below
-  const bool is_normal = bits >= 0x38800000U;
-  const uint32_t exponent = bits >> 23;
-  const uint32_t shift = is_normal ? 13 : 126 - exponent;
-  const uint32_t exact = is_normal ? bits - 0x38000000U : (bits & 0x7FFFFFU) | 0x800000U;
-  const uint32_t rest = exact & ((1U << shift) - 1);
-  const uint32_t middle = 1U << (shift - 1);
-  const uint32_t cut = exact >> shift;
-  const uint32_t up = rest > middle || (rest == middle && (cut & 1U) != 0) ? 1 : 0;
-  return static_cast<uint16_t>(sign | (cut + up));
-}
 
 inline float scaled(const uint8_t* row, size_t i, const float* scale, const float* bias) {
   return static_cast<float>(row[i]) * scale[i % kPeriod] + bias[i % kPeriod];

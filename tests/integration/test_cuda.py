@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.helpers import picture
 
 import penstock as ps
 from penstock import ops
-from tests.helpers import picture
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@
 
 #include "penstock/bytes.hpp"
 #include "penstock/image.hpp"
+#include "penstock/output_type.hpp"
 #include "penstock/pixel_steps.hpp"
 #include "penstock/pool.hpp"
 #include "penstock/resample.hpp"
@@ -20,8 +21,6 @@
 namespace penstock {
 
 enum class StoredMode : std::uint8_t { jpeg = 0, raw = 1 };
-
-enum class OutputType : std::uint8_t { uint8, float16, float32 };
 
 // One entry for each image in every span; four in `crops`: top, left, height, width.
 struct LoadBatch {
@@ -54,8 +53,6 @@ struct LoadFailure {
   std::size_t position;
   Status status;
 };
-
-[[nodiscard]] std::size_t size_bytes_of(OutputType type) noexcept;
 
 // Threads and their memory, for many batches. Any number of threads may call `load` at the same
 // time, and after fork() too: see ThreadPool.

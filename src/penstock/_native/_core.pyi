@@ -166,6 +166,11 @@ class RangeReader:
         Gives (position, code, detail) of those that could not be read.
         """
 
+def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(order='C', device='cpu')]) -> None:
+    """
+    out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 

@@ -1,17 +1,19 @@
 """Whole pages of a file, read ahead of use into a cache of fixed size.
 
-Contract. A ``PageCache`` owns the memory, a ``PageWalk`` one pass through the steps of an epoch, with a thread that reads the
-pages of coming steps in the order in which they are needed, as far ahead as the cache has room. Whoever works on a step
-enters ``walk.step(k)``, which waits until all its pages are there, and leaves it when it is done with them; steps are entered
-and left in about ascending order. A page is evicted when all steps that were read for are left and it has not been
-used for the longest time. A failed read is raised by the step that needs it. ``close`` ends the thread, at most after the
-read it is at.
+Contract. A ``PageCache`` knows the file and keeps memory; a ``PageWalk`` is one pass through the steps of an epoch. Its
+thread reads the pages of coming steps in the order in which they are needed, as far ahead as there is room. Whoever
+works on a step enters ``walk.step(k)``, which waits until all its pages are there, and leaves it when it is done with
+them; steps are entered and left in about ascending order. A page is evicted when all steps that were read for are left
+and it has not been used for the longest time. A failed read is raised by the step that needs it. ``close`` ends the
+thread, at most after the read it is at; it is called at the latest when the interpreter exits.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
+import weakref
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -32,7 +34,7 @@ _PAGES_AT_ONCE = 4  # in one read; enough to keep the queue of a disk full
 
 
 class PageCache:
-    """Memory for some pages of a file.
+    """Memory for some pages of a file; walks at the same time have some each.
 
     Args:
         path: of the file, for errors.
@@ -52,7 +54,19 @@ class PageCache:
         self.file_size = file_size
         self.fallback = fallback
         self.slots = max(2, min(size_bytes // page_size, -(-file_size // page_size)))
-        self.memory = allocate_pages(self.slots * page_size)
+        self._spare: list[npt.NDArray[np.uint8]] = []
+
+    def take_memory(self) -> npt.NDArray[np.uint8]:
+        """Room for all slots, that of an earlier walk where one is over."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return allocate_pages(self.slots * self.page_size)
+
+    def give_memory(self, memory: npt.NDArray[np.uint8]) -> None:
+        """Keep memory for the next walk."""
+        if not self._spare:
+            self._spare.append(memory)
 
     def walk(self, pages_of: Callable[[int], IndexArray], first: int, last: int) -> PageWalk:
         """Begin to read the pages of the steps from ``first`` to before ``last``."""
@@ -66,6 +80,7 @@ class PageWalk:
         self._cache = cache
         self._pages_of = pages_of
         self._last = last
+        self._memory = cache.take_memory()
         self._change = threading.Condition()  # guards what follows
         self._slot_of: dict[int, int] = {}  # by page
         self._used_by: dict[int, int] = {}  # the last step, of those read for, that uses a page
@@ -76,6 +91,7 @@ class PageWalk:
         self._error: BaseException | None = None
         self._is_closed = False
         self._thread = threading.Thread(target=self._read_all, args=(first,), name="penstock-pages", daemon=True)
+        _open.add(self)
         self._thread.start()
 
     def __enter__(self) -> Self:
@@ -87,9 +103,12 @@ class PageWalk:
     def close(self) -> None:
         """End the thread; does nothing the second time."""
         with self._change:
-            self._is_closed = True
+            is_first, self._is_closed = not self._is_closed, True
             self._change.notify_all()
         self._thread.join()
+        if is_first:
+            self._cache.give_memory(self._memory)
+            _open.discard(self)
 
     @contextlib.contextmanager
     def step(self, step: int) -> Iterator[Source]:
@@ -99,7 +118,7 @@ class PageWalk:
             if self._ready <= step:
                 raise self._error or RuntimeError("the pages of a closed walk were asked for")
         try:
-            yield self
+            yield _StepSource(self, step)
         finally:
             self._leave(step)
 
@@ -112,19 +131,20 @@ class PageWalk:
             self._change.notify_all()
 
     def locate(
-        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+        self, step: int, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
-        """Where spans are in the cache; spans on pages that are not there are read for themselves."""
+        """Where spans are in the cache; spans on pages that the step does not keep there are read for themselves."""
         size = np.uint64(self._cache.page_size)
         pages = pointers // size
         is_whole = (pointers % size + sizes <= size) | (sizes == 0)
         with self._change:
-            slots = [self._slot_of.get(page, -1) for page in pages.tolist()]
+            kept = {page: slot for page, slot in self._slot_of.items() if self._used_by[page] >= step}
+        slots = [kept.get(page, -1) for page in pages.tolist()]
         starts = np.array(slots, np.int64)
         starts[sizes == 0] = 0
         if not is_whole.all() or (starts < 0).any():
             return self._cache.fallback.locate(pointers, sizes)
-        return self._cache.memory, starts.astype(np.uint64) * size + pointers % size
+        return self._memory, starts.astype(np.uint64) * size + pointers % size
 
     def _read_all(self, first: int) -> None:
         try:
@@ -149,13 +169,14 @@ class PageWalk:
         Returns the first step that is not served, and the pages to read with their slots; -1 when it is time to stop.
         """
         wanted: dict[int, int] = {}
+        first = step
         while step < self._last:
             pages = np.unique(self._pages_of(step)).tolist()
             if len(pages) > self._cache.slots:
                 pages = []  # too many for the cache: the step reads its spans for itself
             with self._change:
                 while not self._make_room(pages, wanted, step):
-                    if wanted:
+                    if step > first:  # waiting now would keep those steps from being entered, and so from being left
                         return step, wanted
                     if self._is_closed:
                         return -1, {}
@@ -188,4 +209,28 @@ class PageWalk:
         pointers = np.fromiter(wanted, np.uint64, count) * np.uint64(cache.page_size)
         places = np.fromiter(wanted.values(), np.uint64, count) * np.uint64(cache.page_size)
         ends = np.minimum(pointers + np.uint64(cache.page_size), np.uint64(cache.file_size))
-        read_ranges(cache.path, cache.reader, pointers, ends - np.minimum(pointers, ends), cache.memory, places)
+        read_ranges(cache.path, cache.reader, pointers, ends - np.minimum(pointers, ends), self._memory, places)
+
+
+class _StepSource:
+    """The pages of one step."""
+
+    def __init__(self, walk: PageWalk, step: int) -> None:
+        self._walk = walk
+        self._step = step
+
+    def locate(
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """Where spans are in memory."""
+        return self._walk.locate(self._step, pointers, sizes)
+
+
+# Threads must not be inside a native call when the interpreter goes away.
+_open: weakref.WeakSet[PageWalk] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for walk in list(_open):
+        walk.close()
