@@ -1,9 +1,9 @@
 """Penstock's side of the loading benchmarks, the same work as ffcv_load.py, in a process of its own.
 
 usage: python -m benchmarks.peers.penstock_load FILE.beton '{"flip": true, "epochs": 2, "workers": 1, "dtype": "uint8"}'
-Prints one JSON line: seconds of each epoch after a warm-up, images of an epoch, seconds from ``started`` (the clock when
-the process was started) to the first batch, and how much memory of its own the process had at most (the mapped file
-does not count) above what it had with the package imported.
+Prints one JSON line: seconds of each epoch after a warm-up, images of an epoch, seconds from ``started`` (the clock
+when the process was started) to the first batch, and how much memory of its own the process had at most (the mapped
+file does not count) above what it had with the package imported.
 """
 
 from __future__ import annotations

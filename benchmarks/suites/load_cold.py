@@ -1,4 +1,4 @@
-"""Loading a file that is not cached and larger than the loader's cache, quasi-random, beside plain sequential reading."""
+"""Loading a file that is not cached and larger than the loader's cache, beside plain sequential reading."""
 
 from __future__ import annotations
 

@@ -193,8 +193,8 @@ class Report:
 class ImageSpans:
     """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
 
-    ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C); whoever
-    decodes them compares.
+    ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C);
+    whoever decodes them compares.
     """
 
     base: npt.NDArray[np.uint8]

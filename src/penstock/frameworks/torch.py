@@ -1,8 +1,8 @@
 """Batches as torch tensors: on the CPU without a copy, on a GPU by copies that travel ahead.
 
-Contract. ``send`` is called by one thread at a time. For a GPU the batch lies in pinned memory; it is copied on a stream
-of its own, so that the copy overlaps with the consumer's work, and its memory stays alive until the copy is done.
-``receive`` makes the consumer's current stream wait for the copy, not the consumer.
+Contract. ``send`` is called by one thread at a time. For a GPU the batch lies in pinned memory; it is copied on a
+stream of its own, so that the copy overlaps with the consumer's work, and its memory stays alive until the copy is
+done. ``receive`` makes the consumer's current stream wait for the copy, not the consumer.
 """
 
 from __future__ import annotations

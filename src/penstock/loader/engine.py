@@ -1,11 +1,12 @@
 """Batches ahead of the consumer.
 
-Contract. A ``Prefetcher`` makes the batches of one epoch, in order, with two threads. Each takes the next step, begins it
-(reading and native calls, for several steps at a time, so that Python work on one batch overlaps with native work on
-another), waits for its turn and finishes it (Python ops, strictly one batch after the other). At most
-``batches_ahead`` finished batches wait, and one more is begun. An exception is raised by ``__next__`` at the place of its
-batch. The threads end when the epoch does, when ``close`` is called, when the consumer lets go of the prefetcher (they
-hold no reference to it) or when the interpreter exits; ``close`` waits for them, at most for the batch they are at.
+Contract. A ``Prefetcher`` makes the batches of one epoch, in order, with two threads. Each takes the next step,
+begins it (reading and native calls, for several steps at a time, so that Python work on one batch overlaps with
+native work on another), waits for its turn and finishes it (Python ops, strictly one batch after the other). At most
+``batches_ahead`` finished batches wait, and one more is begun. An exception is raised by ``__next__`` at the place of
+its batch. The threads end when the epoch does, when ``close`` is called, when the consumer lets go of the prefetcher
+(they hold no reference to it) or when the interpreter exits; ``close`` waits for them, at most for the batch they are
+at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A run of picture ops as one native call for a batch.
 
 A run is: crop or resize, flip, steps on pixels (colour, translate, cut out, flip), normalize, dtype, layout; each part
-may be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch of
-uint8 pictures in memory.
+may be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch
+of uint8 pictures in memory.
 """
 
 from __future__ import annotations

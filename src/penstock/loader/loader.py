@@ -6,13 +6,11 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock._native import ImageLoader, crc32c
-from penstock.errors import CorruptSampleError
 from penstock.formats import open_dataset
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.loader.engine import Prefetcher
@@ -27,7 +25,9 @@ from penstock.registry import PluginTable
 from penstock.storage import allocate_pages
 
 if TYPE_CHECKING:
-    from penstock.errors import PathLike
+    from collections.abc import Callable, Iterator, Mapping
+
+    from penstock.errors import CorruptSampleError, PathLike
     from penstock.loader.collate import Collate
     from penstock.loader.options import Cache, ErrorPolicy, OrderChoice
     from penstock.loader.plan import Pipeline
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Loader"]
 
 _STATE_VERSION = 1
-_FRAMEWORKS: PluginTable[Callable[[Any], Output]] = PluginTable("penstock.frameworks", kind="framework")
+_FRAMEWORKS: PluginTable[Any] = PluginTable("penstock.frameworks", kind="framework")
 
 
 class Loader:

@@ -185,7 +185,8 @@ class _Compiler:
     def _form(self, op: Any, form: Form) -> Form:
         if not hasattr(op, "form"):
             raise TypeError(
-                f"pipelines[{self._field!r}]: {op!r} is not an op; take one from penstock.ops, or wrap a function in Apply"
+                f"pipelines[{self._field!r}]: {op!r} is not an op; take one from penstock.ops, "
+                "or wrap a function in Apply"
             )
         try:
             after: Form = op.form(form)
@@ -249,9 +250,7 @@ def _trailing_modules(output: str, ops: list[Any]) -> tuple[Any, ...]:
     first = next((i for i, op in enumerate(ops) if is_module(op)), len(ops))
     for op in ops[first:]:
         if not is_module(op):
-            raise ValueError(
-                f"pipelines[{output!r}]: {_name_of(op)} comes after a module of torch; modules work on tensors and come last"
-            )
+            raise ValueError(f"pipelines[{output!r}]: {_name_of(op)} comes after a module of torch; modules come last")
     return tuple(ops[first:])
 
 

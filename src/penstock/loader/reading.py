@@ -1,7 +1,8 @@
 """How the bytes of a dataset get into memory: mapped, or read ahead of use.
 
 A file that fits into memory is mapped, and the system caches it. A larger one would be read in small pieces as it is
-touched; then whole pages are read ahead where the order keeps to pages, and the spans of a batch at once where it does not.
+touched; then whole pages are read ahead where the order keeps to pages, and the spans of a batch at once where it
+does not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Memory of batches, used again and again.
 
-Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is gone,
-it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never overwritten, and
-memory that was touched once is not given back to the system and fetched again for each batch. A pool that is let go
-frees its free slots at once and the lent ones as they return.
+Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is
+gone, it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never
+overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. A pool
+that is let go frees its free slots at once and the lent ones as they return.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ class RandomResizedCrop:
         interpolation: ``"area"`` averages as OpenCV's INTER_AREA; ``"bilinear"``, ``"bicubic"`` and ``"lanczos"`` are
             antialiased as in Pillow; ``"nearest"`` is for masks.
         share: fields whose ops have the same word here draw the same numbers, such as a picture and its mask.
-        reduced: where the part is at least 2, 4 or 8 times as large as the result in both directions, let the JPEG decoder
+        reduced: where the part is at least 2, 4 or 8 times as large as the result in both directions, let the JPEG
+        decoder
             put out every block at that fraction of its size: faster, and a little different from averaging pixels.
 
     Example:

@@ -105,8 +105,8 @@ class ToLayout:
     """Order the axes of a batch of pictures.
 
     Args:
-        layout: ``"NHWC"`` as decoded, ``"NCHW"``, or ``"channels_last"``: the shape of NCHW on the memory of NHWC, which
-            convolutions on GPUs like.
+        layout: ``"NHWC"`` as decoded, ``"NCHW"``, or ``"channels_last"``: the shape of NCHW on the memory of NHWC,
+            which convolutions on GPUs like.
     """
 
     layout: Literal["NHWC", "NCHW", "channels_last"]
