@@ -1,8 +1,9 @@
 """The documentation is true: its code runs, its links lead somewhere, and the reference is complete.
 
 Blocks of one page share one namespace and one empty directory, and run in the order in which they stand. The info
-string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so) or ``hexdump=FILE``
-(lines of offset and bytes that must be found in a file of the page).
+string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so), ``hexdump=FILE``
+(lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
+page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=cuda`` (it runs only where that is there).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -32,7 +34,8 @@ PYTHON_REFERENCE = ROOT / "docs" / "reference" / "python.md"
 COMMAND_REFERENCE = ROOT / "docs" / "reference" / "command.md"
 FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-COMMAND = "$ penstock "
+COMMANDS = {"$ penstock ": "-m penstock ", "$ python ": "", "$ torchrun ": "-m torch.distributed.run "}
+NEEDS = ("torch", "lightning", "cuda")
 
 
 class Block(NamedTuple):
@@ -64,19 +67,30 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def has_what_it_needs(block: Block) -> bool:
+    need = block.option("needs", "")
+    if not need:
+        return True
+    assert need in NEEDS, f"needs={need} is not one of {NEEDS}"
+    if importlib.util.find_spec("torch" if need == "cuda" else need) is None:
+        return False
+    return need != "cuda" or bool(importlib.import_module("torch").cuda.is_available())
+
+
 def run_python(page: Path, block: Block, namespace: dict[str, Any]) -> None:
     # Empty lines in front, so that a traceback shows the line of the page.
-    code = compile("\n" * block.line + block.body, str(page), "exec")
+    code = compile("\n" * block.line + block.body, str(page), "exec", dont_inherit=True)
     exec(code, namespace)
 
 
 def run_console(page: Path, block: Block, directory: Path) -> None:
     for line in block.body.splitlines():
-        if not line.startswith(COMMAND):
+        command = next((command for command in COMMANDS if line.startswith(command)), None)
+        if command is None:
             continue
-        arguments = line.removeprefix(COMMAND)
+        arguments = COMMANDS[command] + line.removeprefix(command)
         run = subprocess.run(
-            f"'{sys.executable}' -m penstock {arguments}",
+            f"'{sys.executable}' {arguments}",
             shell=True,
             cwd=directory,
             capture_output=True,
@@ -102,9 +116,11 @@ def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": f"page_{page.stem.replace('-', '_')}"}
     for block in blocks_of(page):
-        if "no-run" in block.options:
+        if "no-run" in block.options or not has_what_it_needs(block):
             continue
-        if block.language == "python":
+        if file := block.option("file", ""):
+            (tmp_path / file).write_text(block.body, encoding="utf-8")
+        elif block.language == "python":
             run_python(page, block, namespace)
         elif block.language in ("console", "bash"):
             run_console(page, block, tmp_path)

@@ -33,8 +33,8 @@ def collate(values: Any, kind: Collate) -> Any:
 
 
 def _as_array(value: Any) -> npt.NDArray[Any]:
-    if isinstance(value, np.ndarray):
-        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
     if isinstance(value, str):
         value = value.encode()
     elif not isinstance(value, bytes | bytearray | memoryview):
@@ -65,7 +65,7 @@ def _pad(arrays: list[npt.NDArray[Any]]) -> Padded:
 
 def _join(arrays: list[npt.NDArray[Any]]) -> Ragged:
     _check_alike(arrays, "joined")
-    if any(array.ndim == 0 or array.shape[1:] != arrays[0].shape[1:] for array in arrays):
+    if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
         shapes = sorted({array.shape for array in arrays})[:4]
         raise ValueError(f"values can be joined when only their first axes differ, and these have the shapes {shapes}")
     offsets = np.zeros(len(arrays) + 1, np.int64)
@@ -75,6 +75,8 @@ def _join(arrays: list[npt.NDArray[Any]]) -> Ragged:
 
 def _check_alike(arrays: list[npt.NDArray[Any]], what: str) -> None:
     kinds = {(array.dtype, array.ndim) for array in arrays}
+    if any(array.ndim == 0 for array in arrays):
+        raise ValueError(f"values that are to be {what} must be arrays, text, bytes or JSON, found single numbers")
     if len(kinds) > 1:
         found = ", ".join(sorted(f"{dtype} with {ndim} axes" for dtype, ndim in kinds))
         raise ValueError(f"values that are to be {what} must have one dtype and number of axes, found {found}")

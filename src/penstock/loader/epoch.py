@@ -84,12 +84,12 @@ class Epoch:
         """Read and decode; for several steps at a time."""
         with self.source_of(step) as source:
             start_s = time.perf_counter()
-            indices = self._spared(self.batches.batch(self.order, step))
+            wanted = self.batches.batch(self.order, step)
             begun = None
             while begun is None:
-                job = replace(self.job, indices=indices, source=source)
+                job = replace(self.job, indices=self._spared(wanted), source=source)
                 begun = self._begin(job)
-                indices = self._spared(indices)
+            self.stats.samples_skipped += int((job.indices != wanted).sum())
             self.stats.begin_s += time.perf_counter() - start_s
             return replace(job, source=None), begun
 
@@ -124,7 +124,11 @@ class Epoch:
         return {name: modules for plan in self.plans for name, modules in plan.outputs().items() if modules}
 
     def _spared(self, indices: IndexArray) -> IndexArray:
-        """The same samples, damaged ones replaced; which one comes instead depends on seed, epoch and sample alone."""
+        """The same samples, damaged ones replaced.
+
+        What comes instead depends on seed, epoch and sample alone, not on what was found to be damaged before: it is
+        the first intact one of a fixed series. So the samples that were asked for must be given, not substitutes.
+        """
         bad = self.problems.bad
         if not bad:
             return indices
@@ -132,7 +136,6 @@ class Epoch:
         for position, sample in enumerate(indices.tolist()):
             if sample in bad:
                 spared[position] = self._substitute(sample, bad)
-                self.stats.samples_skipped += 1
         return spared
 
     def _substitute(self, sample: int, bad: set[int]) -> int:

@@ -48,12 +48,13 @@ class LoaderOptions:
     pool_pages: int
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "workers", "batches_ahead", "pool_pages"):
+        for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
-            if value < 1:
+            if value < 1 and name not in ("seed", "rank"):
                 raise ValueError(f"{name} must be at least 1, got {value}")
+            object.__setattr__(self, name, int(value))  # numpy's would not go into JSON
         if self.order not in _ORDERS and not callable(self.order):
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
@@ -67,6 +68,8 @@ class LoaderOptions:
         """The budget for reading ahead, or None when none was named."""
         if self.cache is None or self.cache == "os":
             return None
+        if isinstance(self.cache, bool) or not (isinstance(self.cache, str) or hasattr(self.cache, "__index__")):
+            raise TypeError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")
         size = parse_bytes(self.cache) if isinstance(self.cache, str) else int(self.cache)
         if size < 1:
             raise ValueError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -97,7 +99,7 @@ def checked_probability(probability: float) -> None:
 
 def checked_fill(fill: int | tuple[int, int, int]) -> tuple[int, int, int]:
     """A colour from one number or three."""
-    colour = (fill, fill, fill) if isinstance(fill, int) else tuple(fill)
+    colour = tuple(index(part) for part in (fill if isinstance(fill, Iterable) else (fill, fill, fill)))
     if len(colour) != 3 or min(colour) < 0 or max(colour) > 255:
         raise ValueError(f"fill must be a number or three, 0 to 255, got {fill}")
     return colour[0], colour[1], colour[2]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -214,7 +216,7 @@ class Resize:
 
 def checked_size(size: int | tuple[int, int]) -> tuple[int, int]:
     """Height and width from one number or two."""
-    pair = (size, size) if isinstance(size, int) else tuple(size)
+    pair = tuple(index(side) for side in (size if isinstance(size, Iterable) else (size, size)))
     if len(pair) != 2 or min(pair) < 1 or max(pair) > 65_535:
         raise ValueError(f"size must be a number or (height, width), 1 to 65535, got {size}")
     return pair[0], pair[1]

@@ -62,7 +62,7 @@ class Normalize:
         shape = before.shape
         if before.is_known and (shape is None or len(shape) != 3 or _CHANNELS not in (shape[0], shape[2])):
             raise ValueError(f"Normalize works on pictures of three channels, and gets {before}")
-        return Form(self.dtype, shape)
+        return Form(self.dtype, shape) if before.is_known else before
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
         """Normalize an array of any number type."""
@@ -93,7 +93,7 @@ class ToDtype:
             raise ValueError(
                 f"ToDtype({self.dtype!r}) would cut off the fractions of {before}; use Apply if you mean it"
             )
-        return Form(self.dtype, before.shape)
+        return Form(self.dtype, before.shape) if before.is_known else before
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
         """Cast an array."""

@@ -57,15 +57,18 @@ class Poison:
         after = picture_form(self, before)
         shape = after.shape
         known = tuple(side for side in shape or () if side is not None)
-        if len(known) == 3:
-            try:
-                np.broadcast_shapes(self.mask.shape, self.alpha.shape, known)
-            except ValueError:
-                raise ValueError(
-                    f"Poison has a mask of shape {self.mask.shape} and alpha of shape {self.alpha.shape}, "
-                    f"and gets pictures, {before}"
-                ) from None
+        if len(known) == 3 and not self._fits(known):
+            raise ValueError(
+                f"Poison has a mask of shape {self.mask.shape} and alpha of shape {self.alpha.shape}, "
+                f"and gets pictures, {before}"
+            )
         return after
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        try:
+            return np.broadcast_shapes(self.mask.shape, self.alpha.shape, shape) == shape
+        except ValueError:
+            return False
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
         """Blend the mask into the chosen pictures of a batch."""

@@ -1,115 +1,130 @@
+"""What all ops have in common: options that are checked, and forms that fit or not."""
+
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from penstock import ops
 from penstock.ops import (
     Apply,
     CenterCrop,
-    Draws,
+    Cutout,
+    Form,
+    ImageMixup,
+    LabelMixup,
+    MixupToOneHot,
     Normalize,
+    OneHot,
+    Poison,
+    RandomBrightness,
+    RandomContrast,
+    RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomSaturation,
+    RandomTranslate,
+    ReplaceLabel,
     Resize,
+    Squeeze,
     ToDtype,
     ToLayout,
 )
 
-SIDES = st.integers(1, 5000)
+PICTURES = Form("uint8", (8, 9, 3))
+UNKNOWN_SIZE = Form("uint8", (None, None, 3))
+FLOATS = Form("float32", (8, 9, 3))
+LABELS = Form("int64", ())
+TEXTS = Form("list")
+
+PICTURE_OPS = [
+    RandomResizedCrop(4),
+    RandomCrop(4),
+    CenterCrop(4),
+    Resize(4),
+    RandomHorizontalFlip(),
+    RandomTranslate(2),
+    Cutout(2),
+    RandomBrightness(0.1),
+    RandomContrast(0.1),
+    RandomSaturation(0.1),
+    Poison(0, 0.5, [1]),
+]
+OTHER_OPS = [
+    Normalize([1] * 3, [1] * 3),
+    ToDtype("float32"),
+    ToLayout("NCHW"),
+    ImageMixup(1),
+    LabelMixup(1),
+    MixupToOneHot(3),
+    ReplaceLabel([1], 2),
+    Squeeze(),
+    OneHot(3),
+    Apply(abs),
+]
 
 
-def draws(count: int, seed: int = 0, op: int = 1) -> Draws:
-    return Draws(seed, 0, op, np.arange(count, dtype=np.int64))
+def name_of(op: Any) -> str:
+    return type(op).__name__
 
 
-@given(
-    sides=st.lists(st.tuples(SIDES, SIDES), min_size=1, max_size=30),
-    scale=st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)).map(lambda pair: (min(pair), max(pair))),
-    seed=st.integers(0, 2**32),
-)
-def test_a_random_crop_lies_inside(sides: list[tuple[int, int]], scale: tuple[float, float], seed: int) -> None:
-    heights, widths = np.array(sides).T
-    crops = RandomResizedCrop(8, scale=scale).crops(heights, widths, draws(len(sides), seed))
-    top, left, h, w = crops.T
-    assert (h >= 1).all()
-    assert (w >= 1).all()
-    assert (top >= 0).all()
-    assert (left >= 0).all()
-    assert (top + h <= heights).all()
-    assert (left + w <= widths).all()
+def test_every_op_is_tested_here() -> None:
+    tested = {name_of(op) for op in PICTURE_OPS + OTHER_OPS}
+    assert tested == set(ops.__all__) - {"ArrayOp", "Draws", "Form"}
 
 
-def test_a_random_crop_keeps_to_scale_and_ratio() -> None:
-    n = 4000
-    heights, widths = np.full(n, 480), np.full(n, 640)
-    crops = RandomResizedCrop(8, scale=(0.2, 0.6)).crops(heights, widths, draws(n)).astype(float)
-    share = crops[:, 2] * crops[:, 3] / (480 * 640)
-    assert 0.19 < share.min() < 0.21
-    assert 0.59 < share.max() < 0.61
-    assert abs(share.mean() - 0.4) < 0.01
-    aspect = crops[:, 3] / crops[:, 2]
-    assert 0.74 < aspect.min() < 0.76
-    assert 1.32 < aspect.max() < 1.35
-    assert abs(np.log(aspect).mean()) < 0.02
-    assert crops[:, 0].min() == 0
-    assert (crops[:, 0] + crops[:, 2]).max() == 480
-
-
-def test_a_picture_that_no_crop_fits_gets_the_largest_middle() -> None:
-    crops = RandomResizedCrop(8, scale=(1, 1)).crops(np.array([10, 1000]), np.array([1000, 10]), draws(2))
-    assert crops.tolist() == [[0, 493, 10, 13], [493, 0, 13, 10]]
-
-
-def test_the_same_words_give_the_same_crop() -> None:
-    op, sides = RandomResizedCrop(8), np.full(5, 300)
-    first = op.crops(sides, sides, draws(5))
-    np.testing.assert_array_equal(first, op.crops(sides, sides, draws(5)))
-    assert (first != op.crops(sides, sides, draws(5, seed=1))).any()
-    assert (first != op.crops(sides, sides, draws(5, op=2))).any()
-    some = Draws(0, 0, 1, np.array([3, 1]))
-    np.testing.assert_array_equal(op.crops(sides[:2], sides[:2], some), first[[3, 1]])
-
-
-def test_center_crop_is_ffcvs() -> None:
-    crops = CenterCrop(8, ratio=0.875).crops(np.array([100, 51, 1]), np.array([64, 50, 9]), draws(3))
-    assert crops.tolist() == [[22, 4, 56, 56], [4, 3, 43, 43], [0, 4, 1, 1]]
-
-
-def test_resize_takes_all() -> None:
-    assert Resize((3, 4)).crops(np.array([7]), np.array([9]), draws(1)).tolist() == [[0, 0, 7, 9]]
-
-
-def test_flips_have_their_probability() -> None:
-    assert RandomHorizontalFlip(0).flips(draws(100)).sum() == 0
-    assert RandomHorizontalFlip(1).flips(draws(100)).sum() == 100
-    assert abs(RandomHorizontalFlip(0.25).flips(draws(20_000)).mean() - 0.25) < 0.015
-
-
-def test_normalize_as_scale_and_bias() -> None:
-    op = Normalize([10, 20, 30], [2, 4, 5])
-    scale, bias = op.scale_and_bias()
-    np.testing.assert_allclose(np.array([12, 28, 25]) * scale + bias, [1, 2, -1], rtol=1e-6)
+# -- options ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomResizedCrop(0), "size must be"),
+        (lambda: RandomResizedCrop(0), r"size must be a number or \(height, width\), 1 to 65535, got 0"),
         (lambda: RandomResizedCrop((1, 2, 3)), "size must be"),
-        (lambda: RandomResizedCrop(8, scale=(0, 1)), "scale must be"),
+        (lambda: RandomResizedCrop(65_536), "size must be"),
+        (lambda: RandomResizedCrop(8, scale=(0, 1)), r"scale must be two ascending positive numbers, got \(0, 1\)"),
+        (lambda: RandomResizedCrop(8, scale=(0.5, 0.2)), "scale must be"),
         (lambda: RandomResizedCrop(8, ratio=(2, 1)), "ratio must be"),
-        (lambda: RandomResizedCrop(8, interpolation="nearest"), "interpolation must be"),
-        (lambda: CenterCrop(8, ratio=0), "ratio must be"),
+        (lambda: RandomResizedCrop(8, interpolation="cubic"), "interpolation must be one of area, .*, got 'cubic'"),
+        (lambda: CenterCrop(0), "size must be"),
+        (lambda: CenterCrop(8, ratio=0), "ratio must be above 0 and at most 1, got 0"),
+        (lambda: CenterCrop(8, ratio=1.1), "ratio must be"),
+        (lambda: CenterCrop(8, interpolation=None), "interpolation must be"),
+        (lambda: Resize((8, 0)), "size must be"),
+        (lambda: Resize(8, interpolation="linear"), "interpolation must be"),
+        (lambda: RandomCrop((0, 8)), "size must be"),
+        (lambda: RandomCrop(8, padding=-1), "padding must be 0 to 65535, got -1"),
+        (lambda: RandomCrop(8, fill=256), "fill must be a number or three, 0 to 255, got 256"),
+        (lambda: RandomCrop(8, fill=(1, 2)), "fill must be"),
         (lambda: RandomHorizontalFlip(1.5), "probability must be 0 to 1, got 1.5"),
+        (lambda: RandomHorizontalFlip(float("nan")), "probability must be"),
+        (lambda: RandomTranslate(-1), "padding must be"),
+        (lambda: RandomTranslate(70_000), "padding must be"),
+        (lambda: RandomTranslate(1, fill=-1), "fill must be"),
+        (lambda: RandomTranslate(1, probability=2), "probability must be"),
+        (lambda: Cutout(0), "size must be at least 1, got 0"),
+        (lambda: Cutout(1, fill=(0, 0, 300)), "fill must be"),
+        (lambda: Cutout(1, probability=-0.1), "probability must be"),
+        (lambda: RandomBrightness(-0.1), "magnitude must not be negative, got -0.1"),
+        (lambda: RandomContrast(float("inf")), "magnitude must"),
+        (lambda: RandomSaturation(float("nan")), "magnitude must"),
+        (lambda: RandomSaturation(0.1, probability=1.1), "probability must be"),
+        (lambda: ImageMixup(0), "alpha must be above 0, got 0"),
+        (lambda: LabelMixup(float("inf")), "alpha must be above 0"),
+        (lambda: MixupToOneHot(0), "num_classes must be at least 1, got 0"),
+        (lambda: OneHot(0), "num_classes must be at least 1"),
         (lambda: Normalize([1, 2], [1, 2]), "three numbers"),
         (lambda: Normalize([1, 2, 3], [1, 0, 1]), "std must be positive"),
-        (lambda: Normalize([1, 2, 3], [1, 1, 1], dtype="int8"), "dtype must be float16 or float32"),
-        (lambda: ToDtype("int32"), "dtype must be one of"),
-        (lambda: ToLayout("CHWN"), "layout must be"),
+        (lambda: Normalize([1, 2, 3], [1, 1, 1], dtype="int8"), "dtype must be float16 or float32, got int8"),
+        (lambda: ToDtype("U4"), "dtype must be one of numbers, got str"),
+        (lambda: ToDtype(object), "dtype must be one of numbers, got object"),
+        (lambda: ToLayout("CHWN"), "layout must be 'NHWC', 'NCHW' or 'channels_last', got 'CHWN'"),
+        (lambda: Poison(0, 0.5, [1], clamp=(9, 3)), "clamp must be two ascending numbers"),
+        (lambda: Poison(0, 0.5, [1], clamp=(0, 256)), "clamp must be"),
     ],
 )
 def test_wrong_options(make: Any, message: str) -> None:
@@ -117,8 +132,105 @@ def test_wrong_options(make: Any, message: str) -> None:
         make()
 
 
+def test_a_fill_is_one_number_or_three() -> None:
+    assert Cutout(1, fill=7).fill == Cutout(1, fill=(7, 7, 7)).fill == Cutout(1, fill=np.uint8(7)).fill == (7, 7, 7)
+    with pytest.raises(TypeError, match="integer"):
+        Cutout(1, fill=0.5)
+
+
 def test_apply_names_itself() -> None:
     assert Apply(len).name == "len"
     assert Apply(len, "count").name == "count"
     with pytest.raises(TypeError, match="takes a function"):
         Apply(3)
+
+
+@pytest.mark.parametrize("op", PICTURE_OPS + OTHER_OPS, ids=name_of)
+def test_ops_are_frozen_and_travel(op: Any) -> None:
+    for field in dataclasses.fields(op):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(op, field.name, 1)
+    assert repr(pickle.loads(pickle.dumps(op))) == repr(op)
+    assert " at 0x" not in repr(op)  # a loader's state is made of it
+
+
+# -- forms --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", PICTURE_OPS, ids=name_of)
+@pytest.mark.parametrize("before", [FLOATS, Form("uint8", (3, 8, 9)), Form("uint8", (8, 9)), LABELS, TEXTS], ids=str)
+def test_picture_ops_say_what_they_take_and_what_they_get(op: Any, before: Form) -> None:
+    with pytest.raises(ValueError, match="works on pictures") as caught:
+        op.form(before)
+    message = str(caught.value)
+    assert message.startswith(f"{name_of(op)} works on pictures, uint8 of shape (height, width, 3), and gets {before}")
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "message"),
+    [
+        (Cutout(9), PICTURES, r"Cutout\(9\) does not fit into pictures of uint8 of shape \(8, 9, 3\)"),
+        (Poison(np.zeros((4, 4, 3)), 1, []), PICTURES, r"mask of shape \(4, 4, 3\) .* uint8 of shape \(8, 9, 3\)"),
+        (Poison(np.zeros((2, 8, 9, 3)), 1, []), PICTURES, r"mask of shape \(2, 8, 9, 3\) .* shape \(8, 9, 3\)"),
+        (Normalize([1] * 3, [1] * 3), LABELS, r"Normalize works on pictures of three channels, and gets int64 of shape"),
+        (Normalize([1] * 3, [1] * 3), Form("uint8", (8, 9, 4)), r"gets uint8 of shape \(8, 9, 4\)"),
+        (ToLayout("NCHW"), Form("float32", (5,)), r"ToLayout works on .* and gets float32 of shape \(5,\)"),
+        (ToDtype("float32"), TEXTS, "ToDtype works on arrays, and gets a list of values of any size"),
+        (ToDtype("uint8"), FLOATS, r"ToDtype\('uint8'\) would cut off the fractions of float32 of shape \(8, 9, 3\)"),
+        (ImageMixup(1), LABELS, r"ImageMixup takes arrays of uint8, .* and gets int64 of shape \(\)"),
+        (LabelMixup(1), Form("int64", (2,)), r"LabelMixup takes one label .* gets int64 of shape \(2,\)"),
+        (MixupToOneHot(3), LABELS, r"float32 of shape \(3,\), and gets int64 of shape \(\)"),
+        (ReplaceLabel([1], 2), Form("float64", ()), r"ReplaceLabel takes whole numbers, and gets float64 of shape \(\)"),
+        (OneHot(3), TEXTS, "OneHot takes whole numbers, and gets a list of values"),
+        (OneHot(3), Form("int64", (2,)), r"OneHot takes one label for each sample, and gets int64 of shape \(2,\)"),
+        (Squeeze(), TEXTS, "Squeeze works on arrays, and gets a list"),
+        (Squeeze(1), Form("int64", (1, 3)), r"Squeeze\(1,\) needs axes of length 1, .* the shape \(1, 3\)"),
+        (Squeeze(2), Form("int64", (1, 3)), r"Squeeze\(2,\) needs axes of length 1"),
+        (Squeeze(0), LABELS, r"Squeeze\(0,\) needs axes of length 1, and a value has the shape \(\)"),
+    ],
+)
+def test_ops_that_do_not_fit_name_both_shapes(op: Any, before: Form, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        op.form(before)
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "after"),
+    [
+        (Resize((4, 5)), UNKNOWN_SIZE, Form("uint8", (4, 5, 3))),
+        (RandomResizedCrop(4), PICTURES, Form("uint8", (4, 4, 3))),
+        (RandomCrop((4, 5)), UNKNOWN_SIZE, Form("uint8", (4, 5, 3))),
+        (CenterCrop((4, 5)), UNKNOWN_SIZE, Form("uint8", (4, 5, 3))),
+        (RandomHorizontalFlip(), UNKNOWN_SIZE, UNKNOWN_SIZE),
+        (RandomTranslate(2), PICTURES, PICTURES),
+        (Cutout(8), PICTURES, PICTURES),
+        (Cutout(100), UNKNOWN_SIZE, UNKNOWN_SIZE),
+        (RandomContrast(1), PICTURES, PICTURES),
+        (Poison(np.zeros(3), 1, []), PICTURES, PICTURES),
+        (Normalize([1] * 3, [1] * 3, "float16"), UNKNOWN_SIZE, Form("float16", (None, None, 3))),
+        (Normalize([1] * 3, [1] * 3), Form("uint8", (3, 8, 9)), Form("float32", (3, 8, 9))),
+        (ToDtype("int16"), PICTURES, Form("int16", (8, 9, 3))),
+        (ToDtype("uint8"), Form("float64", ()), Form("uint8", ())),
+        (ToLayout("NCHW"), PICTURES, Form("uint8", (3, 8, 9))),
+        (ToLayout("channels_last"), PICTURES, Form("uint8", (3, 8, 9))),
+        (ToLayout("NHWC"), Form("uint8", (3, 8, 9)), PICTURES),
+        (ImageMixup(1), FLOATS, FLOATS),
+        (LabelMixup(1), LABELS, Form("float32", (3,))),
+        (MixupToOneHot(5), Form("float32", (3,)), Form("float32", (5,))),
+        (OneHot(5, "int8"), LABELS, Form("int8", (5,))),
+        (ReplaceLabel([], 1), LABELS, LABELS),
+        (Squeeze(), Form("int64", (1, 3, 1)), Form("int64", (3,))),
+        (Squeeze(-1), Form("int64", (1, 3, 1)), Form("int64", (1, 3))),
+        (Apply(abs), TEXTS, Form()),
+    ],
+)
+def test_ops_know_what_comes_out(op: Any, before: Form, after: Form) -> None:
+    assert op.form(before) == after
+
+
+@pytest.mark.parametrize("op", PICTURE_OPS + OTHER_OPS, ids=name_of)
+def test_every_op_may_follow_a_function(op: Any) -> None:
+    after = op.form(Apply(abs).form(PICTURES))
+    for last in (Normalize([1] * 3, [1] * 3), ToDtype("float32")):
+        ToLayout("NCHW").form(last.form(Form()))
+    assert after.is_known == (op not in OTHER_OPS or isinstance(op, LabelMixup | MixupToOneHot | OneHot))

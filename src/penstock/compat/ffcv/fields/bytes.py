@@ -1,0 +1,74 @@
+"""Values of any length: bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock._native import gather_into
+from penstock.compat.ffcv.fields.base import Field, no_arguments
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
+from penstock.compat.ffcv.pipeline.operation import Operation
+from penstock.compat.ffcv.storage import locate_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.compat.ffcv.pipeline.state import State
+
+__all__ = ["BytesDecoder", "BytesField"]
+
+
+class BytesDecoder(Operation):
+    """Bytes as (batch, longest value of the file), zeros after each value."""
+
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
+        """As many bytes as the longest value has."""
+        shape = (int(self.metadata["size"].max(initial=0)),)
+        after = replace(previous_state, jit_mode=True, shape=shape, dtype=np.dtype("<u1"))
+        return after, AllocationQuery(shape, dtype=np.dtype("<u1"))
+
+    def generate_code(self) -> Callable[..., Any]:
+        """A function that copies a batch by one native call."""
+
+        def decoder(batch_indices: Any, destination: Any, metadata: Any, storage_state: Any) -> Any:
+            rows = metadata[np.asarray(batch_indices, np.int64)]
+            base, places, sizes = locate_bytes(rows["ptr"], rows["size"], batch_indices, storage_state)
+            destination = destination[: len(batch_indices)]
+            destination[:] = 0
+            targets = np.arange(len(sizes), dtype=np.uint64) * np.uint64(destination.shape[1])
+            gather_into(base, places, sizes, destination.reshape(-1), targets)
+            return destination
+
+        decoder.is_native = True  # type: ignore[attr-defined]
+        return decoder
+
+
+class BytesField(Field):
+    """Bytes of any length, given as a one-dimensional uint8 array."""
+
+    @property
+    def metadata_type(self) -> np.dtype[Any]:
+        """Pointer and size."""
+        return np.dtype([("ptr", "<u8"), ("size", "<u8")])
+
+    @classmethod
+    def from_binary(cls, binary: Any) -> Field:
+        """There are no arguments."""
+        return cls()
+
+    def to_binary(self) -> Any:
+        """There are no arguments."""
+        return no_arguments()
+
+    def encode(self, destination: Any, field: Any, malloc: Any) -> None:
+        """Store a one-dimensional uint8 array."""
+        destination["ptr"], buffer = malloc(field.size)
+        buffer[:] = field
+        destination["size"] = field.size
+
+    def get_decoder_class(self) -> Any:
+        """BytesDecoder."""
+        return BytesDecoder

@@ -1,0 +1,67 @@
+"""Pictures through penstock's native call, with the pixels that FFCV has: fast DCT, fancy upsampling, INTER_AREA."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.errors import CorruptSampleError
+
+if TYPE_CHECKING:
+    from penstock._native import ImageLoader
+    from penstock.types import ImageSpans
+
+__all__ = ["load_images", "whole"]
+
+INTERPOLATION = "area"
+
+
+def whole(spans: ImageSpans) -> npt.NDArray[np.int32]:
+    """Crops that take every picture as it is."""
+    crops = np.zeros((len(spans.sizes), 4), np.int32)
+    crops[:, 2], crops[:, 3] = spans.heights, spans.widths
+    return crops
+
+
+def load_images(
+    native: ImageLoader,
+    spans: ImageSpans,
+    crops: npt.NDArray[np.int32],
+    out: npt.NDArray[Any],
+    indices: Any,
+    *,
+    flips: npt.NDArray[np.uint8] | None = None,
+    **options: Any,
+) -> None:
+    """Decode, crop and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
+    empty = np.flatnonzero((crops[:, 2] < 1) | (crops[:, 3] < 1))
+    if len(empty):
+        i = int(empty[0])
+        raise ValueError(
+            f"sample {int(indices[i])}: the crop of a picture of {spans.widths[i]}x{spans.heights[i]} pixels is empty"
+        )
+    failures = native.load(
+        spans.base,
+        spans.offsets,
+        spans.sizes,
+        spans.modes,
+        spans.widths,
+        spans.heights,
+        np.ascontiguousarray(crops, np.int32),
+        np.zeros(len(crops), np.uint8) if flips is None else flips,
+        out,
+        False,
+        INTERPOLATION,
+        fast_dct=True,
+        **options,
+    )
+    if failures:
+        position, _, detail = min(failures)
+        raise CorruptSampleError(
+            "dataset",
+            sample=int(indices[position]),
+            problem=f"the picture cannot be decoded ({detail})",
+            fix="Restore the file from a copy, or leave the sample out.",
+        )

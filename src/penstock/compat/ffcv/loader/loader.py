@@ -1,0 +1,200 @@
+"""The loader with FFCV's arguments, on penstock's engine."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock._native import ImageLoader
+from penstock.compat.ffcv.loader.epoch_iterator import EpochIterator
+from penstock.compat.ffcv.memory_managers import MemoryManager, OSCacheManager, ProcessCacheManager
+from penstock.compat.ffcv.pipeline.compiler import Compiler
+from penstock.compat.ffcv.pipeline.graph import Graph
+from penstock.compat.ffcv.pipeline.pipeline_spec import PipelineSpec
+from penstock.compat.ffcv.reader import Reader
+from penstock.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential
+from penstock.compat.ffcv.traversal_order.base import TraversalOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ORDER_MAP", "ORDER_TYPE", "Loader", "OrderOption"]
+
+
+@enum.unique
+class OrderOption(enum.Enum):
+    """The orders that are known by name."""
+
+    SEQUENTIAL = enum.auto()
+    RANDOM = enum.auto()
+    QUASI_RANDOM = enum.auto()
+
+
+ORDER_TYPE = TraversalOrder | OrderOption
+
+ORDER_MAP: dict[Any, Any] = {
+    OrderOption.RANDOM: Random,
+    OrderOption.SEQUENTIAL: Sequential,
+    OrderOption.QUASI_RANDOM: QuasiRandom,
+}
+
+DEFAULT_PROCESS_CACHE = int(os.environ.get("FFCV_DEFAULT_CACHE_PROCESS", "0"))
+DEFAULT_OS_CACHE = not DEFAULT_PROCESS_CACHE
+
+
+class Loader:
+    """Batches of a .beton file: tuples in field order, one loop for each epoch."""
+
+    def __init__(
+        self,
+        fname: Any,
+        batch_size: int,
+        num_workers: int = -1,
+        os_cache: bool = DEFAULT_OS_CACHE,
+        order: Any = OrderOption.SEQUENTIAL,
+        distributed: bool = False,
+        seed: int | None = None,
+        indices: Any = None,
+        pipelines: Mapping[str, Any] | None = None,
+        custom_fields: Mapping[str, Any] | None = None,
+        drop_last: bool = True,
+        batches_ahead: int = 3,
+        recompile: bool = False,
+        order_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if distributed and seed is None and order in (OrderOption.RANDOM, OrderOption.QUASI_RANDOM):
+            print(
+                "Warning: no ordering seed was specified with distributed=True. "
+                "Setting seed to 0 to match PyTorch distributed sampler."
+            )
+            seed = 0
+        elif seed is None:
+            seed = int(np.random.randint(0, np.iinfo("int32").max))
+        self._args: dict[str, Any] = {
+            "fname": fname,
+            "batch_size": batch_size,
+            "num_workers": num_workers,
+            "os_cache": os_cache,
+            "order": order,
+            "distributed": distributed,
+            "seed": seed,
+            "indices": indices,
+            "pipelines": dict(pipelines or {}),
+            "custom_fields": dict(custom_fields or {}),
+            "drop_last": drop_last,
+            "batches_ahead": batches_ahead,
+            "recompile": recompile,
+            "order_kwargs": dict(order_kwargs or {}),
+        }
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.fname = fname
+        self.batch_size = int(batch_size)
+        self.batches_ahead = batches_ahead
+        self.seed = seed
+        self.num_workers = num_workers if num_workers >= 1 else len(os.sched_getaffinity(0))
+        self.drop_last = drop_last
+        self.distributed = distributed
+        self.recompile = recompile
+        self.reader = Reader(fname, custom_fields)
+        self.indices = self._checked_indices(indices)
+        Compiler.set_num_threads(self.num_workers)
+        manager = OSCacheManager if os_cache else ProcessCacheManager
+        self.memory_manager: MemoryManager = manager(self.reader)
+        self.traversal_order = self._make_order(order)
+        self.next_epoch = 0
+        self.native = ImageLoader(self.num_workers)
+        self.pipeline_specs = self._make_specs(self._args["pipelines"])
+        self.field_name_to_f_ix = {name: i for i, name in enumerate(self.reader.handlers)}
+        self.graph: Graph
+        self.code: Any = None
+        self.generate_code()
+        self.first_traversal_order = self.next_traversal_order()
+
+    def _checked_indices(self, indices: Any) -> Any:
+        if indices is None:
+            return np.arange(self.reader.num_samples, dtype="uint64")
+        chosen = np.array(indices)
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            raise ValueError(f"indices must be a list of whole numbers, got {chosen.dtype} of shape {chosen.shape}")
+        if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.reader.num_samples:
+            raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {chosen.min()} to {chosen.max()}")
+        return chosen.astype(np.int64) if not len(chosen) else chosen
+
+    def _make_order(self, order: Any) -> TraversalOrder:
+        if isinstance(order, OrderOption):
+            made: TraversalOrder = ORDER_MAP[order](self, **self._args["order_kwargs"])
+            return made
+        if issubclass(order, TraversalOrder):
+            return order(self, **self._args["order_kwargs"])
+        raise ValueError(f"Order {order} is not a supported order type or a subclass of TraversalOrder")
+
+    def _make_specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
+        custom: dict[str, PipelineSpec] = {}
+        for name, spec in pipelines.items():
+            if isinstance(spec, PipelineSpec):
+                custom[name] = PipelineSpec(spec.source, spec.decoder, spec.transforms)
+            elif isinstance(spec, Sequence):
+                custom[name] = PipelineSpec(name, decoder=None, transforms=spec)
+                custom[name].default_pipeline = False
+            elif spec is not None:
+                raise ValueError(
+                    f"The pipeline for {name} has to be either a PipelineSpec or a sequence of operations"
+                )
+        specs = {}
+        for name in self.reader.handlers:
+            if name in custom:
+                specs[name] = custom[name]
+            elif name not in pipelines:
+                specs[name] = PipelineSpec(name)
+        return specs | {name: spec for name, spec in custom.items() if name not in specs}
+
+    def generate_code(self) -> None:
+        """Plan the pipelines anew."""
+        specs = {n: PipelineSpec(s.source, s.decoder, s.transforms) for n, s in self.pipeline_specs.items()}
+        for name, spec in specs.items():
+            spec.default_pipeline = self.pipeline_specs[name].default_pipeline
+        memory_read = self.memory_manager.compile_reader()
+        self.graph = Graph(
+            specs, self.reader.handlers, self.field_name_to_f_ix, self.reader.metadata, memory_read
+        )
+        self.code = self.graph
+
+    def next_traversal_order(self) -> Any:
+        """The samples of the next epoch."""
+        return self.traversal_order.sample_order(self.next_epoch)
+
+    def __iter__(self) -> EpochIterator:
+        Compiler.set_num_threads(self.num_workers)
+        order = self.next_traversal_order()[: len(self) * self.batch_size]
+        if self.code is None or self.recompile:
+            self.generate_code()
+        epoch, self.next_epoch = self.next_epoch, self.next_epoch + 1
+        return EpochIterator(self, np.asarray(order), epoch)
+
+    def __len__(self) -> int:
+        samples = len(self.first_traversal_order)
+        return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
+
+    def filter(self, field_name: str, condition: Callable[[Any], bool]) -> Loader:
+        """A loader over those samples whose value, as the field's pipeline gives it, fulfils a condition."""
+        if field_name not in self.reader.handlers:
+            raise KeyError(f"no field {field_name!r}; the fields are {', '.join(self.reader.handlers)}")
+        pipelines: dict[str, Any] = dict.fromkeys(self.reader.handlers)
+        if self._args["pipelines"].get(field_name) is not None:
+            pipelines[field_name] = self._args["pipelines"][field_name]
+        else:
+            del pipelines[field_name]
+        arguments = self._args | {
+            "pipelines": pipelines,
+            "order": OrderOption.SEQUENTIAL,
+            "drop_last": False,
+            "distributed": False,
+            "order_kwargs": {},
+        }
+        kept = [bool(condition(sample)) for (batch,) in Loader(**arguments) for sample in batch]
+        return Loader(**(self._args | {"indices": self.indices[np.array(kept, bool)]}))

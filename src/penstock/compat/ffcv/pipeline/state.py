@@ -1,0 +1,26 @@
+"""What a value looks like between two operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["State"]
+
+
+@dataclass
+class State:
+    """Where an operation finds its input: numpy (``jit_mode``) or a tensor, and its shape without the batch."""
+
+    jit_mode: bool
+    device: Any
+    shape: Any
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        if self.jit_mode and self.device != torch.device("cpu"):
+            raise AssertionError("Can't be in JIT mode and on the GPU")
+        if self.jit_mode and isinstance(self.dtype, torch.dtype):
+            raise AssertionError("Can't allocate a torch tensor in JIT mode")

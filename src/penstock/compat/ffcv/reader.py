@@ -1,0 +1,92 @@
+"""The structure of a .beton file: header, fields, metadata, allocation table."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.compat.ffcv.types import (
+    ALLOC_TABLE_TYPE,
+    CURRENT_VERSION,
+    FieldDescType,
+    HeaderType,
+    get_handlers,
+    get_metadata_type,
+)
+from penstock.compat.ffcv.utils import decode_null_terminated_string
+from penstock.errors import FormatError
+from penstock.storage import map_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """Opens a file and checks that its parts are inside it; ``custom_handlers`` are field classes by name."""
+
+    def __init__(self, fname: Any, custom_handlers: Mapping[str, Any] | None = None) -> None:
+        self._fname = os.fspath(fname)
+        self._custom_handlers = custom_handlers or {}
+        self.mapped = map_file(self._fname)
+        self.read_header()
+        self.read_field_descriptors()
+        self.read_metadata()
+        self.read_allocation_table()
+
+    @property
+    def file_name(self) -> str:
+        """The path."""
+        return self._fname
+
+    def _part(self, what: str, offset: int, dtype: Any, count: int) -> Any:
+        size = count * dtype.itemsize
+        if offset + size > len(self.mapped):
+            raise FormatError(
+                self._fname,
+                offset=offset,
+                problem=f"{what} needs {size} bytes from byte {offset} on, and the file has {len(self.mapped)}",
+                fix="The file is cut short or was not finished; write it again.",
+            )
+        return self.mapped[offset : offset + size].view(dtype)
+
+    def read_header(self) -> None:
+        """Read version, counts and page size."""
+        self.header = self._part("the header", 0, HeaderType, 1)[0]
+        version = self.header["version"]
+        if version != CURRENT_VERSION:
+            raise AssertionError(f"file format mismatch: code={CURRENT_VERSION},file={version}")
+        self.num_samples = int(self.header["num_samples"])
+        self.page_size = int(self.header["page_size"])
+        self.num_fields = int(self.header["num_fields"])
+
+    def read_field_descriptors(self) -> None:
+        """Read names and types of the fields."""
+        descriptors = self._part("the list of fields", HeaderType.itemsize, FieldDescType, self.num_fields)
+        self.field_descriptors = descriptors
+        self.field_names = [decode_null_terminated_string(name) for name in descriptors["name"]]
+        if len(set(self.field_names)) < len(self.field_names):
+            raise FormatError(self._fname, problem=f"two fields have the same name: {', '.join(self.field_names)}")
+        self.handlers: dict[str, Any] = dict(zip(self.field_names, get_handlers(descriptors), strict=True))
+        for name, descriptor in zip(self.field_names, descriptors, strict=True):
+            if name in self._custom_handlers:
+                self.handlers[name] = self._custom_handlers[name].from_binary(descriptor["arguments"])
+            elif self.handlers[name] is None:
+                raise ValueError(f"Must specify a custom_field entry for custom field {name}")
+        self.metadata_type = get_metadata_type(list(self.handlers.values()))
+
+    def read_metadata(self) -> None:
+        """Find the records of the samples; they stay in the mapped file."""
+        offset = HeaderType.itemsize + self.field_descriptors.nbytes
+        self.metadata = self._part("the metadata", offset, self.metadata_type, self.num_samples)
+
+    def read_allocation_table(self) -> None:
+        """Find the allocation table; it stays in the mapped file."""
+        offset = int(self.header["alloc_table_ptr"])
+        count = max(0, len(self.mapped) - offset) // ALLOC_TABLE_TYPE.itemsize
+        if offset == 0 and self.num_samples:
+            raise FormatError(self._fname, problem="the file was not finished", fix="Write it again.")
+        self.alloc_table = self._part("the allocation table", offset, ALLOC_TABLE_TYPE, count)

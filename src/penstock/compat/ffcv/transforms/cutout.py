@@ -1,0 +1,26 @@
+"""Fill a random square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock import ops
+from penstock.compat.ffcv.transforms.pictures import PictureStep
+
+__all__ = ["Cutout"]
+
+
+class Cutout(PictureStep):
+    """Fill a random square of each picture with a colour."""
+
+    def __init__(self, crop_size: int, fill: Any = (0, 0, 0)) -> None:
+        super().__init__()
+        self.crop_size = crop_size
+        self.fill = np.array(fill)
+
+    def as_op(self) -> ops.Cutout:
+        """The op of penstock that does it."""
+        red, green, blue = (int(v) for v in self.fill)
+        return ops.Cutout(self.crop_size, fill=(red, green, blue))

@@ -1,0 +1,67 @@
+"""What the transforms on pictures share: an op of penstock does the work on a batch of uint8 pictures.
+
+Inside a loader runs of them, together with the decoder, are one native call; by itself each one is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock._native import ImageLoader
+from penstock.compat.ffcv.images import load_images, whole
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
+from penstock.compat.ffcv.pipeline.compiler import Compiler
+from penstock.compat.ffcv.pipeline.operation import Operation
+from penstock.ops import Draws
+from penstock.types import ImageSpans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.compat.ffcv.pipeline.state import State
+
+__all__ = ["PictureStep", "own_draws", "spans_of"]
+
+
+class PictureStep(Operation):
+    """A step of the native call: flip, colour, translate, cut out."""
+
+    def as_op(self) -> Any:
+        """The op of penstock that does it."""
+        raise NotImplementedError
+
+    def generate_code(self) -> Callable[..., Any]:
+        """A function of (pictures, memory)."""
+        native = ImageLoader(max(1, Compiler.num_threads))
+
+        def step(images: Any, dst: Any) -> Any:
+            images = np.ascontiguousarray(images)
+            op, spans, samples = self.as_op(), spans_of(images), np.arange(len(images))
+            out = np.empty_like(images)
+            values = op.step(images.shape[1:3], own_draws(len(images)))
+            load_images(native, spans, whole(spans), out, samples, steps=[(op.kind, values)])
+            return out
+
+        step.is_native = True  # type: ignore[attr-defined]
+        return step
+
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery | None]:
+        """Pictures in, pictures out."""
+        return replace(previous_state, jit_mode=True), None
+
+
+def own_draws(count: int) -> Draws:
+    """Random numbers where no loader gives them: numpy's global generator decides."""
+    return Draws(int(np.random.randint(1 << 31)), 0, 0, np.arange(count, dtype=np.int64))
+
+
+def spans_of(images: Any) -> ImageSpans:
+    """A batch of pictures in memory, seen as stored raw pictures."""
+    count, height, width, _ = images.shape
+    size = height * width * 3
+    offsets = np.arange(count, dtype=np.uint64) * np.uint64(size)
+    sides = (np.full(count, width, np.uint32), np.full(count, height, np.uint32))
+    return ImageSpans(images.reshape(-1), offsets, np.full(count, size, np.uint64), np.ones(count, np.uint8), *sides)
