@@ -25,6 +25,10 @@ struct Kernels {
   decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed = kernels::scalar::blend_rows_fixed;
   decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed =
       kernels::scalar::plan_columns_fixed;
+  decltype(&kernels::scalar::plan_sixteens) plan_sixteens = kernels::scalar::plan_sixteens;
+  decltype(&kernels::scalar::reduce_sixteens) reduce_sixteens = kernels::scalar::reduce_sixteens;
+  decltype(&kernels::scalar::reduce_sixteens_to_planes) reduce_sixteens_to_planes =
+      kernels::scalar::reduce_sixteens_to_planes;
   decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed = kernels::scalar::reduce_row_fixed;
   decltype(&kernels::scalar::reduce_row_sharp) reduce_row_sharp = kernels::scalar::reduce_row_sharp;
   decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp = kernels::scalar::blend_rows_sharp;
@@ -34,14 +38,26 @@ Kernels resample_kernels() noexcept {
 #ifdef PENSTOCK_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return {kernels::avx512::blend_rows,       kernels::avx512::reduce_row,
-              kernels::avx512::blend_rows_fixed, kernels::avx512::plan_columns_fixed,
-              kernels::avx512::reduce_row_fixed, kernels::avx512::reduce_row_sharp,
+      return {kernels::avx512::blend_rows,
+              kernels::avx512::reduce_row,
+              kernels::avx512::blend_rows_fixed,
+              kernels::avx512::plan_columns_fixed,
+              kernels::avx512::plan_sixteens,
+              kernels::avx512::reduce_sixteens,
+              kernels::avx512::reduce_sixteens_to_planes,
+              kernels::avx512::reduce_row_fixed,
+              kernels::avx512::reduce_row_sharp,
               kernels::avx512::blend_rows_sharp};
     case SimdLevel::avx2:
-      return {kernels::avx2::blend_rows,       kernels::avx2::reduce_row,
-              kernels::avx2::blend_rows_fixed, kernels::avx2::plan_columns_fixed,
-              kernels::avx2::reduce_row_fixed, kernels::avx2::reduce_row_sharp,
+      return {kernels::avx2::blend_rows,
+              kernels::avx2::reduce_row,
+              kernels::avx2::blend_rows_fixed,
+              kernels::avx2::plan_columns_fixed,
+              kernels::avx2::plan_sixteens,
+              kernels::avx2::reduce_sixteens,
+              kernels::avx2::reduce_sixteens_to_planes,
+              kernels::avx2::reduce_row_fixed,
+              kernels::avx2::reduce_row_sharp,
               kernels::avx2::blend_rows_sharp};
     case SimdLevel::sse42:
     case SimdLevel::scalar:
@@ -110,6 +126,10 @@ AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out
   return is_shrinking ? AxisKind::area : AxisKind::area_linear;
 }
 
+const std::uint8_t* first_pixel(const PixelView& view, std::size_t column) noexcept {
+  return reinterpret_cast<const std::uint8_t*>(view.pixels) + column * kRgbChannels;
+}
+
 }  // namespace
 
 std::size_t support_of(ResampleFilter filter) noexcept {
@@ -168,7 +188,9 @@ void Resampler::quantize_weights() {
       table_memory_.data() + (round_up(address, kernels::kColumnTableAlignment) - address);
   table_ = nullptr;
   const kernels::FixedColumns columns = fixed_columns();
-  table_ = resample_kernels().plan_columns_fixed(&columns, table) ? table : nullptr;
+  const Kernels kernels = resample_kernels();
+  has_sixteens_ = !is_sharp_ && kernels.plan_sixteens(&columns, table);
+  table_ = has_sixteens_ || kernels.plan_columns_fixed(&columns, table) ? table : nullptr;
 }
 
 void Resampler::prepare_work() {
@@ -194,6 +216,7 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   const AxisKind kind = choose_kind(region, filter, out_shape);
   out_shape_ = out_shape;
   is_sharp_ = is_sharp(kind);
+  has_sixteens_ = false;
   try {
     plan_axis({kind, region.left, region.width, view_shape.width, out_shape.width, is_flipped},
               columns_);
@@ -213,22 +236,27 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   return {};
 }
 
+void Resampler::blend_row(const std::uint8_t* source, std::size_t stride, std::size_t y) noexcept {
+  resample_kernels().blend_rows_fixed(source + rows_.starts[y] * stride, stride,
+                                      row_weights_.data() + y * rows_.taps, rows_.counts[y],
+                                      used_columns_ * kRgbChannels, fixed_work_.data());
+}
+
 void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                  std::uint8_t* out) noexcept {
   const Kernels kernels = resample_kernels();
-  const std::size_t row_size = used_columns_ * kRgbChannels;
-  source += rows_.starts[y] * stride;
   if (!is_fixed_) {
-    kernels.blend_rows(source, stride, rows_.weights.data() + y * rows_.stride, rows_.counts[y],
-                       row_size, float_work_.data());
+    kernels.blend_rows(source + rows_.starts[y] * stride, stride,
+                       rows_.weights.data() + y * rows_.stride, rows_.counts[y],
+                       used_columns_ * kRgbChannels, float_work_.data());
     kernels.reduce_row(float_work_.data(), columns_.starts.data(), columns_.weights.data(),
                        columns_.stride, out_shape_.width, 1.0F, 0.0F, out);
     return;
   }
-  kernels.blend_rows_fixed(source, stride, row_weights_.data() + y * rows_.taps, rows_.counts[y],
-                           row_size, fixed_work_.data());
+  blend_row(source, stride, y);
   const kernels::FixedColumns columns = fixed_columns();
-  kernels.reduce_row_fixed(fixed_work_.data(), &columns, out);
+  const auto reduce = has_sixteens_ ? kernels.reduce_sixteens : kernels.reduce_row_fixed;
+  reduce(fixed_work_.data(), &columns, out);
 }
 
 // Columns first, and each source row once: Pillow cuts what goes beyond black and white off between
@@ -268,11 +296,17 @@ void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t 
 }
 
 void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
-  const auto* source =
-      reinterpret_cast<const std::uint8_t*>(view.pixels) + first_column_ * kRgbChannels;
+  const std::uint8_t* source = first_pixel(view, first_column_);
   if (!is_sharp_) return write_smooth_row(source, view.row_stride, y, out);
   if (is_fixed_) return write_sharp_row(source, view.row_stride, y, out);
   write_sharp_row_of_many(source, view.row_stride, y, out);
+}
+
+void Resampler::write_planes(const PixelView& view, std::size_t y,
+                             const kernels::PlaneRow& out) noexcept {
+  blend_row(first_pixel(view, first_column_), view.row_stride, y);
+  const kernels::FixedColumns columns = fixed_columns();
+  resample_kernels().reduce_sixteens_to_planes(fixed_work_.data(), &columns, &out);
 }
 
 }  // namespace penstock
