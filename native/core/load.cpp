@@ -190,10 +190,8 @@ void prepare(const Job& job, LoadScratch& scratch) {
 void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
   Resampler& resampler = scratch.resampler;
+  if (resampler.has_values()) return resampler.write_values(view, y, writer.values_at(slot, y));
   if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
-  if (writer.is_planar() && resampler.has_planes()) {
-    return resampler.write_planes(view, y, writer.plane_row(slot, y));
-  }
   resampler.write_row(view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
 }

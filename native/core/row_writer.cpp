@@ -46,11 +46,13 @@ std::uint8_t* RowWriter::row_at(std::byte* slot, std::size_t y) const noexcept {
   return reinterpret_cast<std::uint8_t*>(slot) + y * width_ * kRgbChannels;
 }
 
-kernels::PlaneRow RowWriter::plane_row(std::byte* slot, std::size_t y) const noexcept {
+kernels::ValueRow RowWriter::values_at(std::byte* slot, std::size_t y) const noexcept {
   const std::size_t value_size = size_bytes_of(type_);
-  const std::size_t plane = width_ * height_ * value_size;
-  std::byte* first = slot + y * width_ * value_size;
-  return {{first, first + plane, first + 2 * plane}, value_size, scale_, bias_};
+  const std::size_t row_size = width_ * value_size;
+  const std::size_t plane = row_size * height_;
+  std::byte* first = slot + y * row_size * (is_channels_first_ ? 1 : kRgbChannels);
+  return {
+      {first, first + plane, first + 2 * plane}, value_size, !is_channels_first_, scale_, bias_};
 }
 
 void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::byte* out) const noexcept {
@@ -64,7 +66,7 @@ void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::byte* o
 
 void RowWriter::write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept {
   if (is_channels_first_) {
-    const kernels::PlaneRow planes = plane_row(slot, y);
+    const kernels::ValueRow planes = values_at(slot, y);
     return pixel_kernels().split_row(row, width_, &planes);
   }
   const std::size_t size = width_ * kRgbChannels;

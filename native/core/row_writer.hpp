@@ -16,9 +16,8 @@ class RowWriter {
   // True when a row may be written straight to row_at.
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] std::uint8_t* row_at(std::byte* slot, std::size_t y) const noexcept;
-  // True when a row goes to the three planes of plane_row.
-  [[nodiscard]] bool is_planar() const noexcept { return is_channels_first_; }
-  [[nodiscard]] kernels::PlaneRow plane_row(std::byte* slot, std::size_t y) const noexcept;
+  // Where a row goes, for kernels that write it themselves.
+  [[nodiscard]] kernels::ValueRow values_at(std::byte* slot, std::size_t y) const noexcept;
   void write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept;
 
  private:

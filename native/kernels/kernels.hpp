@@ -22,10 +22,12 @@ struct FixedColumns {
   const uint8_t* table;  // of plan_columns_fixed, or null
 };
 
-// A row of the three planes of a picture: bytes, halves or floats.
-struct PlaneRow {
+// A row of a batch: bytes, or halves or floats that are grey level * scale + bias. Either a row of
+// each of three planes, or interleaved at the first of these addresses.
+struct ValueRow {
   void* planes[3];
   size_t value_size;  // bytes: 1, 2 or 4
+  bool is_interleaved;
   const float* scale;
   const float* bias;
 };
@@ -73,22 +75,20 @@ inline constexpr size_t kColumnTableAlignment = 64;
                         size_t taps, size_t size, uint8_t* out) noexcept;                         \
   }
 
-#define PENSTOCK_DECLARE_SIXTEENS(level)                                                         \
-  namespace penstock::kernels::level {                                                           \
-  /* Fills `table` for the functions that follow, which may only be called with it; false when   \
-     they are no use here, as at most levels and where much is reduced. */                       \
-  bool plan_sixteens(const FixedColumns* columns, uint8_t* table) noexcept;                      \
-  /* As reduce_row_fixed. */                                                                     \
-  void reduce_sixteens(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept; \
-  /* The same, then as split_row or its relatives. */                                            \
-  void reduce_sixteens_to_planes(const int16_t* work, const FixedColumns* columns,               \
-                                 const PlaneRow* out) noexcept;                                  \
+#define PENSTOCK_DECLARE_SIXTEENS(level)                                                      \
+  namespace penstock::kernels::level {                                                        \
+  /* Fills `table` for reduce_sixteens, which may only be called with it; false where that is \
+     no use: at most levels, and where much is reduced. */                                    \
+  bool plan_sixteens(const FixedColumns* columns, uint8_t* table) noexcept;                   \
+  /* The levels of reduce_row_fixed, in the type and layout of the batch. */                  \
+  void reduce_sixteens(const int16_t* work, const FixedColumns* columns,                      \
+                       const ValueRow* out) noexcept;                                         \
   }
 
 #define PENSTOCK_DECLARE_PIXELS(level)                                                         \
   namespace penstock::kernels::level {                                                         \
-  /* Interleaved RGB to three planes; where they are not bytes, value * scale + bias. */       \
-  void split_row(const uint8_t* row, size_t pixels, const PlaneRow* out) noexcept;             \
+  /* Interleaved bytes to three planes. */                                                     \
+  void split_row(const uint8_t* row, size_t pixels, const ValueRow* out) noexcept;             \
   /* out[i] = row[i] * scale[i % 48] + bias[i % 48], as float or rounded to half precision. */ \
   void scale_row(const uint8_t* row, size_t size, const float* scale, const float* bias,       \
                  float* out) noexcept;                                                         \

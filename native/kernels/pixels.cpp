@@ -98,7 +98,7 @@ inline void put(T* to, __m128i bytes, float scale, float bias) {
 }
 
 template <typename T>
-inline size_t split_vectors(const uint8_t* row, size_t pixels, const PlaneRow& out) {
+inline size_t split_vectors(const uint8_t* row, size_t pixels, const ValueRow& out) {
   size_t j = 0;
   for (; j + 16 <= pixels; j += 16) {
     const ThreeVectors planes = to_planes(load_three(row + 3 * j));
@@ -119,7 +119,7 @@ inline size_t scale_vectors(const uint8_t*, size_t, const float*, const float*, 
 inline size_t half_vectors(const float*, size_t, uint16_t*) { return 0; }
 
 template <typename T>
-inline size_t split_vectors(const uint8_t*, size_t, const PlaneRow&) {
+inline size_t split_vectors(const uint8_t*, size_t, const ValueRow&) {
   return 0;
 }
 
@@ -134,7 +134,7 @@ inline void put_one(uint16_t* out, uint8_t level, float scale, float bias) {
 }
 
 template <typename T>
-inline void split(const uint8_t* row, size_t pixels, const PlaneRow& out) {
+inline void split(const uint8_t* row, size_t pixels, const ValueRow& out) {
   for (size_t j = split_vectors<T>(row, pixels, out); j < pixels; ++j) {
     for (size_t c = 0; c < 3; ++c) {
       put_one(static_cast<T*>(out.planes[c]) + j, row[3 * j + c], out.scale[c], out.bias[c]);
@@ -144,7 +144,7 @@ inline void split(const uint8_t* row, size_t pixels, const PlaneRow& out) {
 
 }  // namespace
 
-void split_row(const uint8_t* row, size_t pixels, const PlaneRow* out) noexcept {
+void split_row(const uint8_t* row, size_t pixels, const ValueRow* out) noexcept {
   switch (out->value_size) {
     case 1:
       return split<uint8_t>(row, pixels, *out);

@@ -42,9 +42,12 @@ inline void put(uint8_t* out, __m512i sum, const Scaling&, size_t count) {
   _mm_mask_storeu_epi8(out, first_lanes(count), bytes);
 }
 
+inline __m256i halves_of(__m512i sum, const Scaling& scaling) {
+  return _mm512_cvtps_ph(scaling(sum), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
 inline void put(uint16_t* out, __m512i sum, const Scaling& scaling, size_t count) {
-  const __m256i halves =
-      _mm512_cvtps_ph(scaling(sum), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m256i halves = halves_of(sum, scaling);
   if (count == kGroup) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), halves);
   _mm256_mask_storeu_epi16(out, first_lanes(count), halves);
 }
@@ -57,7 +60,7 @@ inline void put(float* out, __m512i sum, const Scaling& scaling, size_t count) {
 // Copies of everything: a store to the batch could change what is behind a pointer.
 template <typename T>
 struct Planes {
-  explicit Planes(const PlaneRow& row) {
+  explicit Planes(const ValueRow& row) {
     for (size_t c = 0; c < 3; ++c) {
       planes[c] = static_cast<T*>(row.planes[c]);
       scalings[c] = {_mm512_set1_ps(row.scale[c]), _mm512_set1_ps(row.bias[c])};
@@ -74,27 +77,75 @@ struct Planes {
   Scaling scalings[3];
 };
 
-// Interleaved bytes.
+// Where value i of sixteen interleaved pixels is in their three planes.
+template <typename Index, size_t kSize>
+struct Order {
+  constexpr Order() {
+    for (size_t i = 0; i < 48; ++i) at[i] = static_cast<Index>(i % 3 * kGroup + i / 3);
+  }
+  alignas(64) Index at[kSize] = {};
+};
+
+inline void put_pixels(uint8_t* out, const Sums& sums, const Scaling*, size_t count) {
+  static constexpr Order<uint8_t, 64> kOrder;
+  __m512i planes = _mm512_castsi128_si512(_mm512_cvtepi32_epi8(levels_of(sums.red)));
+  planes = _mm512_inserti32x4(planes, _mm512_cvtepi32_epi8(levels_of(sums.green)), 1);
+  planes = _mm512_inserti32x4(planes, _mm512_cvtepi32_epi8(levels_of(sums.blue)), 2);
+  const __m512i pixels = _mm512_permutexvar_epi8(_mm512_load_si512(kOrder.at), planes);
+  if (count < kGroup) {
+    return _mm512_mask_storeu_epi8(out, (uint64_t{1} << (3 * count)) - 1, pixels);
+  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(pixels));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 32), _mm512_extracti32x4_epi32(pixels, 2));
+}
+
+inline void put_pixels(uint16_t* out, const Sums& sums, const Scaling* scalings, size_t count) {
+  static constexpr Order<uint16_t, 64> kOrder;
+  const __m512i red = _mm512_castsi256_si512(halves_of(sums.red, scalings[0]));
+  const __m512i both = _mm512_inserti64x4(red, halves_of(sums.green, scalings[1]), 1);
+  const __m512i blue = _mm512_castsi256_si512(halves_of(sums.blue, scalings[2]));
+  const __m512i first = _mm512_permutex2var_epi16(both, _mm512_load_si512(kOrder.at), blue);
+  const __m512i last = _mm512_permutex2var_epi16(both, _mm512_load_si512(kOrder.at + 32), blue);
+  const uint64_t values = (uint64_t{1} << (3 * count)) - 1;
+  if (count < kGroup) {
+    _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(values), first);
+    _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(values >> 32), last);
+    return;
+  }
+  _mm512_storeu_si512(out, first);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 32), _mm512_castsi512_si256(last));
+}
+
+// Two of the planes at a time.
+inline void put_pixels(float* out, const Sums& sums, const Scaling* scalings, size_t count) {
+  static constexpr Order<uint32_t, 48> kOrder;
+  const __m512 red = scalings[0](sums.red);
+  const __m512 green = scalings[1](sums.green);
+  const __m512 blue = scalings[2](sums.blue);
+  const uint64_t values = (uint64_t{1} << (3 * count)) - 1;
+  for (size_t v = 0; v < 3; ++v) {
+    const __m512i order = _mm512_load_si512(kOrder.at + v * kGroup);
+    const __mmask16 is_blue = _mm512_cmpge_epu32_mask(order, _mm512_set1_epi32(2 * kGroup));
+    const __m512 both = _mm512_permutex2var_ps(red, order, green);
+    _mm512_mask_storeu_ps(out + v * kGroup, static_cast<__mmask16>(values >> (v * kGroup)),
+                          _mm512_mask_permutexvar_ps(both, is_blue, order, blue));
+  }
+}
+
+template <typename T>
 struct Pixels {
-  uint8_t* row;
+  explicit Pixels(const ValueRow& values) : row(static_cast<T*>(values.planes[0])) {
+    for (size_t c = 0; c < 3; ++c) {
+      scalings[c] = {_mm512_set1_ps(values.scale[c]), _mm512_set1_ps(values.bias[c])};
+    }
+  }
 
   void store(size_t at, const Sums& sums, size_t count) const {
-    alignas(64) static constexpr uint8_t kOrder[64] = {
-        0,  16, 32, 1,  17, 33, 2,  18, 34, 3,  19, 35, 4,  20, 36, 5,
-        21, 37, 6,  22, 38, 7,  23, 39, 8,  24, 40, 9,  25, 41, 10, 26,
-        42, 11, 27, 43, 12, 28, 44, 13, 29, 45, 14, 30, 46, 15, 31, 47};
-    __m512i planes = _mm512_castsi128_si512(_mm512_cvtepi32_epi8(levels_of(sums.red)));
-    planes = _mm512_inserti32x4(planes, _mm512_cvtepi32_epi8(levels_of(sums.green)), 1);
-    planes = _mm512_inserti32x4(planes, _mm512_cvtepi32_epi8(levels_of(sums.blue)), 2);
-    const __m512i pixels = _mm512_permutexvar_epi8(_mm512_load_si512(kOrder), planes);
-    uint8_t* out = row + 3 * at;
-    if (count == kGroup) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(pixels));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 32), _mm512_extracti32x4_epi32(pixels, 2));
-      return;
-    }
-    _mm512_mask_storeu_epi8(out, (uint64_t{1} << (3 * count)) - 1, pixels);
+    put_pixels(row + 3 * at, sums, scalings, count);
   }
+
+  T* row;
+  Scaling scalings[3];
 };
 
 inline size_t count_groups(const FixedColumns& columns) {
@@ -147,7 +198,7 @@ inline bool plan(const FixedColumns& columns, uint8_t* table) {
 
 inline __m512i add_taps(__m512i sum, __m512i low, __m512i high, __m512i indices, __m512i weights) {
   const __m512i values = _mm512_permutex2var_epi16(low, indices, high);
-  return _mm512_add_epi32(sum, _mm512_madd_epi16(values, weights));
+  return _mm512_dpwssd_epi32(sum, values, weights);
 }
 
 inline Sums sum_group(const int16_t* source, const uint8_t* table, size_t pairs) {
@@ -200,27 +251,27 @@ inline void reduce(const int16_t* work, const FixedColumns& columns, const Outpu
   }
 }
 
-inline void reduce_to_planes(const int16_t* work, const FixedColumns& columns,
-                             const PlaneRow& out) {
-  switch (out.value_size) {
-    case 1:
-      return reduce(work, columns, Planes<uint8_t>(out));
-    case 2:
-      return reduce(work, columns, Planes<uint16_t>(out));
-    default:
-      return reduce(work, columns, Planes<float>(out));
-  }
+template <typename T>
+inline void reduce_to(const int16_t* work, const FixedColumns& columns, const ValueRow& out) {
+  if (out.is_interleaved) return reduce(work, columns, Pixels<T>(out));
+  reduce(work, columns, Planes<T>(out));
 }
 
-inline void reduce_to_pixels(const int16_t* work, const FixedColumns& columns, uint8_t* out) {
-  reduce(work, columns, Pixels{out});
+inline void reduce_all(const int16_t* work, const FixedColumns& columns, const ValueRow& out) {
+  switch (out.value_size) {
+    case 1:
+      return reduce_to<uint8_t>(work, columns, out);
+    case 2:
+      return reduce_to<uint16_t>(work, columns, out);
+    default:
+      return reduce_to<float>(work, columns, out);
+  }
 }
 
 #else
 
 inline bool plan(const FixedColumns&, uint8_t*) { return false; }
-inline void reduce_to_planes(const int16_t*, const FixedColumns&, const PlaneRow&) {}
-inline void reduce_to_pixels(const int16_t*, const FixedColumns&, uint8_t*) {}
+inline void reduce_all(const int16_t*, const FixedColumns&, const ValueRow&) {}
 
 #endif
 
@@ -230,13 +281,9 @@ bool plan_sixteens(const FixedColumns* columns, uint8_t* table) noexcept {
   return plan(*columns, table);
 }
 
-void reduce_sixteens(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept {
-  reduce_to_pixels(work, *columns, out);
-}
-
-void reduce_sixteens_to_planes(const int16_t* work, const FixedColumns* columns,
-                               const PlaneRow* out) noexcept {
-  reduce_to_planes(work, *columns, *out);
+void reduce_sixteens(const int16_t* work, const FixedColumns* columns,
+                     const ValueRow* out) noexcept {
+  reduce_all(work, *columns, *out);
 }
 
 }  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL

@@ -113,8 +113,8 @@ std::vector<T> split(const Level& level, const std::vector<std::uint8_t>& row) {
   const std::size_t pixels = row.size() / 3;
   std::vector<T> planes(row.size());
   T* first = planes.data();
-  const kernels::PlaneRow out{
-      {first, first + pixels, first + 2 * pixels}, sizeof(T), kScale, kBias};
+  const kernels::ValueRow out{
+      {first, first + pixels, first + 2 * pixels}, sizeof(T), false, kScale, kBias};
   level.split_row(row.data(), pixels, &out);
   return planes;
 }
@@ -143,8 +143,8 @@ TEST(Pixels, SplitsChannels) {
       const auto row = random_row(3 * pixels);
       std::vector<std::uint8_t> planes[3];
       for (auto& plane : planes) plane.resize(pixels);
-      const kernels::PlaneRow out{
-          {planes[0].data(), planes[1].data(), planes[2].data()}, 1, kScale, kBias};
+      const kernels::ValueRow out{
+          {planes[0].data(), planes[1].data(), planes[2].data()}, 1, false, kScale, kBias};
       level.split_row(row.data(), pixels, &out);
       for (std::size_t i = 0; i < row.size(); ++i) {
         ASSERT_EQ(planes[i % 3][i / 3], row[i]) << level.name << " " << pixels;

@@ -13,7 +13,7 @@ namespace penstock {
 
 namespace kernels {
 struct FixedColumns;
-struct PlaneRow;
+struct ValueRow;
 }  // namespace kernels
 
 enum class ResampleFilter : std::uint8_t {
@@ -105,9 +105,9 @@ class Resampler {
   // for the same view until the next plan; rows in rising order are the cheapest.
   void write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept;
 
-  // True when this plan may write rows by write_planes too: their planes, in the type of a batch.
-  [[nodiscard]] bool has_planes() const noexcept { return has_sixteens_; }
-  void write_planes(const PixelView& view, std::size_t y, const kernels::PlaneRow& out) noexcept;
+  // True when this plan may write rows by write_values too: in the type and layout of a batch.
+  [[nodiscard]] bool has_values() const noexcept { return has_sixteens_; }
+  void write_values(const PixelView& view, std::size_t y, const kernels::ValueRow& out) noexcept;
 
  private:
   void quantize_rows();
