@@ -18,7 +18,8 @@ SimdLevel detect() noexcept {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return SimdLevel::sse42;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
-      !__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("vpclmulqdq")) {
+      !__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vnni") ||
+      !__builtin_cpu_supports("vpclmulqdq")) {
     return SimdLevel::avx2;
   }
   return SimdLevel::avx512;

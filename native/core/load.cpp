@@ -17,7 +17,7 @@ namespace {
 struct LoadScratch : WorkerMemory {
   DecodedWindow decoded;
   Resampler resampler;
-  std::vector<std::uint8_t> rows;     // one interleaved row, and what the writer needs
+  std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
 };
 
@@ -182,24 +182,18 @@ void grow(std::vector<T>& memory, std::size_t size) {
 // Throws std::bad_alloc.
 void prepare(const Job& job, LoadScratch& scratch) {
   const ImageShape shape = job.options.shape;
-  grow(scratch.rows, shape.width * kRgbChannels + job.writer.scratch_size());
+  grow(scratch.row, shape.width * kRgbChannels);
   if (job.batch.steps.empty() || job.writer.is_direct()) return;
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
 
-void write_rows(const Job& job, const PixelView& view, LoadScratch& scratch,
-                std::byte* slot) noexcept {
-  const RowWriter& writer = job.writer;
-  const ImageShape shape = job.options.shape;
-  std::uint8_t* row = scratch.rows.data();
-  for (std::size_t y = 0; y < shape.height; ++y) {
-    if (writer.is_direct()) {
-      scratch.resampler.write_row(view, y, writer.row_at(slot, y));
-      continue;
-    }
-    scratch.resampler.write_row(view, y, row);
-    writer.write(row, y, row + shape.width * kRgbChannels, slot);
-  }
+void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
+               std::byte* slot) noexcept {
+  Resampler& resampler = scratch.resampler;
+  if (resampler.has_values()) return resampler.write_values(view, y, writer.values_at(slot, y));
+  if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
+  resampler.write_row(view, y, scratch.row.data());
+  writer.write(scratch.row.data(), y, slot);
 }
 
 // Some steps need the whole picture at once.
@@ -215,7 +209,7 @@ void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScr
   apply_steps(job.batch.steps, i, shape, pixels);
   if (writer.is_direct()) return;
   for (std::size_t y = 0; y < shape.height; ++y) {
-    writer.write(pixels + y * row_size, y, scratch.rows.data(), slot);
+    writer.write(pixels + y * row_size, y, slot);
   }
 }
 
@@ -238,10 +232,12 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for a picture");
   }
-  if (job.batch.steps.empty()) {
-    write_rows(job, view, scratch, slot);
-  } else {
+  if (!job.batch.steps.empty()) {
     write_picture(job, i, view, scratch, slot);
+    return {};
+  }
+  for (std::size_t y = 0; y < job.options.shape.height; ++y) {
+    write_row(job.writer, view, y, scratch, slot);
   }
   return {};
 }

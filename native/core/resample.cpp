@@ -1,7 +1,6 @@
 #include "penstock/resample.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -18,6 +17,8 @@ constexpr std::size_t kMaxFixedTaps = 32;
 constexpr int kWeightOne = 1 << 14;
 // Values a kernel may read behind a row.
 constexpr std::size_t kReach = 64;
+// Bytes are not scaled.
+constexpr float kNoScaling[kRgbChannels] = {};
 
 struct Kernels {
   decltype(&kernels::scalar::blend_rows) blend_rows = kernels::scalar::blend_rows;
@@ -25,30 +26,45 @@ struct Kernels {
   decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed = kernels::scalar::blend_rows_fixed;
   decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed =
       kernels::scalar::plan_columns_fixed;
+  decltype(&kernels::scalar::plan_sixteens) plan_sixteens = kernels::scalar::plan_sixteens;
+  decltype(&kernels::scalar::reduce_sixteens) reduce_sixteens = kernels::scalar::reduce_sixteens;
   decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed = kernels::scalar::reduce_row_fixed;
   decltype(&kernels::scalar::reduce_row_sharp) reduce_row_sharp = kernels::scalar::reduce_row_sharp;
   decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp = kernels::scalar::blend_rows_sharp;
 };
 
-Kernels resample_kernels() noexcept {
+#ifdef PENSTOCK_X86_KERNELS
+#define PENSTOCK_RESAMPLE_KERNELS(level)                                 \
+  {kernels::level::blend_rows,       kernels::level::reduce_row,         \
+   kernels::level::blend_rows_fixed, kernels::level::plan_columns_fixed, \
+   kernels::level::plan_sixteens,    kernels::level::reduce_sixteens,    \
+   kernels::level::reduce_row_fixed, kernels::level::reduce_row_sharp,   \
+   kernels::level::blend_rows_sharp}
+constexpr Kernels kAvx2Kernels = PENSTOCK_RESAMPLE_KERNELS(avx2);
+constexpr Kernels kAvx512Kernels = PENSTOCK_RESAMPLE_KERNELS(avx512);
+#undef PENSTOCK_RESAMPLE_KERNELS
+#endif
+constexpr Kernels kScalarKernels;
+
+const Kernels& resample_kernels() noexcept {
 #ifdef PENSTOCK_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return {kernels::avx512::blend_rows,       kernels::avx512::reduce_row,
-              kernels::avx512::blend_rows_fixed, kernels::avx512::plan_columns_fixed,
-              kernels::avx512::reduce_row_fixed, kernels::avx512::reduce_row_sharp,
-              kernels::avx512::blend_rows_sharp};
+      return kAvx512Kernels;
     case SimdLevel::avx2:
-      return {kernels::avx2::blend_rows,       kernels::avx2::reduce_row,
-              kernels::avx2::blend_rows_fixed, kernels::avx2::plan_columns_fixed,
-              kernels::avx2::reduce_row_fixed, kernels::avx2::reduce_row_sharp,
-              kernels::avx2::blend_rows_sharp};
+      return kAvx2Kernels;
     case SimdLevel::sse42:
     case SimdLevel::scalar:
       break;
   }
 #endif
-  return {};
+  return kScalarKernels;
+}
+
+// std::floor is a call where the compiler may not count on SSE4.
+int round_down(float value) noexcept {
+  const int cut = static_cast<int>(value);
+  return cut - (value < static_cast<float>(cut) ? 1 : 0);
 }
 
 // Weights in 16384ths that sum to one: each is the step of the rounded running sum, so that errors
@@ -58,7 +74,7 @@ void quantize(const float* weights, std::size_t count, bool is_signed, std::int1
   int before = 0;
   for (std::size_t k = 0; k + 1 < count; ++k) {
     sum += weights[k];
-    int now = static_cast<int>(std::floor(sum * kWeightOne + 0.5F));
+    int now = round_down(sum * kWeightOne + 0.5F);
     if (!is_signed) now = std::clamp(now, before, kWeightOne);
     out[k] = static_cast<std::int16_t>(now - before);
     before = now;
@@ -108,6 +124,10 @@ AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out
   const bool is_shrinking = region.width >= static_cast<double>(out.width) &&
                             region.height >= static_cast<double>(out.height);
   return is_shrinking ? AxisKind::area : AxisKind::area_linear;
+}
+
+const std::uint8_t* first_pixel(const PixelView& view, std::size_t column) noexcept {
+  return reinterpret_cast<const std::uint8_t*>(view.pixels) + column * kRgbChannels;
 }
 
 }  // namespace
@@ -168,7 +188,9 @@ void Resampler::quantize_weights() {
       table_memory_.data() + (round_up(address, kernels::kColumnTableAlignment) - address);
   table_ = nullptr;
   const kernels::FixedColumns columns = fixed_columns();
-  table_ = resample_kernels().plan_columns_fixed(&columns, table) ? table : nullptr;
+  const Kernels& kernels = resample_kernels();
+  has_sixteens_ = !is_sharp_ && kernels.plan_sixteens(&columns, table);
+  table_ = has_sixteens_ || kernels.plan_columns_fixed(&columns, table) ? table : nullptr;
 }
 
 void Resampler::prepare_work() {
@@ -194,6 +216,7 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   const AxisKind kind = choose_kind(region, filter, out_shape);
   out_shape_ = out_shape;
   is_sharp_ = is_sharp(kind);
+  has_sixteens_ = false;
   try {
     plan_axis({kind, region.left, region.width, view_shape.width, out_shape.width, is_flipped},
               columns_);
@@ -213,21 +236,29 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   return {};
 }
 
+void Resampler::blend_row(const std::uint8_t* source, std::size_t stride, std::size_t y) noexcept {
+  resample_kernels().blend_rows_fixed(source + rows_.starts[y] * stride, stride,
+                                      row_weights_.data() + y * rows_.taps, rows_.counts[y],
+                                      used_columns_ * kRgbChannels, fixed_work_.data());
+}
+
 void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                  std::uint8_t* out) noexcept {
-  const Kernels kernels = resample_kernels();
-  const std::size_t row_size = used_columns_ * kRgbChannels;
-  source += rows_.starts[y] * stride;
+  const Kernels& kernels = resample_kernels();
   if (!is_fixed_) {
-    kernels.blend_rows(source, stride, rows_.weights.data() + y * rows_.stride, rows_.counts[y],
-                       row_size, float_work_.data());
+    kernels.blend_rows(source + rows_.starts[y] * stride, stride,
+                       rows_.weights.data() + y * rows_.stride, rows_.counts[y],
+                       used_columns_ * kRgbChannels, float_work_.data());
     kernels.reduce_row(float_work_.data(), columns_.starts.data(), columns_.weights.data(),
                        columns_.stride, out_shape_.width, 1.0F, 0.0F, out);
     return;
   }
-  kernels.blend_rows_fixed(source, stride, row_weights_.data() + y * rows_.taps, rows_.counts[y],
-                           row_size, fixed_work_.data());
+  blend_row(source, stride, y);
   const kernels::FixedColumns columns = fixed_columns();
+  if (has_sixteens_) {
+    const kernels::ValueRow bytes{{out, nullptr, nullptr}, 1, true, kNoScaling, kNoScaling};
+    return kernels.reduce_sixteens(fixed_work_.data(), &columns, &bytes);
+  }
   kernels.reduce_row_fixed(fixed_work_.data(), &columns, out);
 }
 
@@ -235,7 +266,7 @@ void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride,
 // its passes, which makes their order show.
 void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                 std::uint8_t* out) noexcept {
-  const Kernels kernels = resample_kernels();
+  const Kernels& kernels = resample_kernels();
   const kernels::FixedColumns columns = fixed_columns();
   const auto reduce = [&](std::size_t row, std::int16_t* to) noexcept {
     constexpr std::int16_t kWholeLevels = kWeightOne >> 7;
@@ -251,7 +282,7 @@ void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, 
 
 void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride,
                                         std::size_t y, std::uint8_t* out) noexcept {
-  const Kernels kernels = resample_kernels();
+  const Kernels& kernels = resample_kernels();
   const auto reduce = [&](std::size_t row, std::uint8_t* to) noexcept {
     constexpr float kOne = 1;
     kernels.blend_rows(source + row * stride, stride, &kOne, 1, used_columns_ * kRgbChannels,
@@ -268,11 +299,17 @@ void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t 
 }
 
 void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
-  const auto* source =
-      reinterpret_cast<const std::uint8_t*>(view.pixels) + first_column_ * kRgbChannels;
+  const std::uint8_t* source = first_pixel(view, first_column_);
   if (!is_sharp_) return write_smooth_row(source, view.row_stride, y, out);
   if (is_fixed_) return write_sharp_row(source, view.row_stride, y, out);
   write_sharp_row_of_many(source, view.row_stride, y, out);
+}
+
+void Resampler::write_values(const PixelView& view, std::size_t y,
+                             const kernels::ValueRow& out) noexcept {
+  blend_row(first_pixel(view, first_column_), view.row_stride, y);
+  const kernels::FixedColumns columns = fixed_columns();
+  resample_kernels().reduce_sixteens(fixed_work_.data(), &columns, &out);
 }
 
 }  // namespace penstock

@@ -21,42 +21,71 @@ struct Taps {
 // Positions are not negative: cutting is rounding down.
 std::size_t cut(double position) noexcept { return static_cast<std::size_t>(position); }
 
+// The functors that follow give the taps of one output; what is the same for all of them is made
+// once.
+
 // Every source by how much of it lies under the output.
-Taps area_taps(const AxisRequest& request, double scale, std::size_t index,
-               float* weights) noexcept {
-  const double a = request.begin + static_cast<double>(index) * scale;
-  const double b =
-      std::min({a + scale, request.begin + request.length, static_cast<double>(request.limit)});
-  std::size_t first = std::min(cut(a), request.limit - 1);
-  std::size_t last = cut(b);  // not included, unless a part of it counts
-  if (b - static_cast<double>(last) > kNegligible) ++last;
-  if (static_cast<double>(first + 1) - a <= kNegligible && first + 1 < last) ++first;
-  last = std::max(last, first + 1);
-  for (std::size_t k = first; k < last; ++k) {
-    const double begin = std::max(a, static_cast<double>(k));
-    const double end = std::min(b, static_cast<double>(k + 1));
-    weights[k - first] = static_cast<float>(end - begin);
+class AreaTaps {
+ public:
+  AreaTaps(const AxisRequest& request, double scale) noexcept
+      : begin_(request.begin),
+        end_(std::min(request.begin + request.length, static_cast<double>(request.limit))),
+        scale_(scale),
+        limit_(request.limit) {}
+
+  Taps operator()(std::size_t index, float* weights) const noexcept {
+    const double a = begin_ + static_cast<double>(index) * scale_;
+    const double b = std::min(a + scale_, end_);
+    std::size_t first = std::min(cut(a), limit_ - 1);
+    std::size_t last = cut(b);  // not included, unless a part of it counts
+    if (b - static_cast<double>(last) > kNegligible) ++last;
+    if (static_cast<double>(first + 1) - a <= kNegligible && first + 1 < last) ++first;
+    last = std::max(last, first + 1);
+    for (std::size_t k = first; k < last; ++k) {
+      const double from = std::max(a, static_cast<double>(k));
+      const double to = std::min(b, static_cast<double>(k + 1));
+      weights[k - first] = static_cast<float>(to - from);
+    }
+    return {first, last - first};
   }
-  return {first, last - first};
-}
+
+ private:
+  double begin_;
+  double end_;
+  double scale_;
+  std::size_t limit_;
+};
 
 // OpenCV's coefficients for INTER_AREA where a side grows; the region has whole pixels.
-Taps linear_taps(const AxisRequest& request, std::size_t index, float* weights) noexcept {
-  const auto size = cut(request.length);
-  const double inverse = static_cast<double>(request.out_size) / request.length;
-  // Its arithmetic too: another rounding would name the neighbour where a product is whole.
-  std::size_t source = cut(static_cast<double>(index) * (1.0 / inverse));
-  auto share = static_cast<float>(static_cast<double>(index + 1) -
-                                  static_cast<double>(source + 1) * inverse);
-  share = share <= 0 ? 0 : share - static_cast<float>(static_cast<int>(share));
-  if (source + 1 >= size) {
-    source = size - 1;
-    share = 0;
+class LinearTaps {
+ public:
+  explicit LinearTaps(const AxisRequest& request) noexcept
+      : begin_(cut(request.begin)),
+        size_(cut(request.length)),
+        inverse_(static_cast<double>(request.out_size) / request.length),
+        // Its arithmetic too: another rounding would name the neighbour where a product is whole.
+        step_(1.0 / inverse_) {}
+
+  Taps operator()(std::size_t index, float* weights) const noexcept {
+    std::size_t source = cut(static_cast<double>(index) * step_);
+    auto share = static_cast<float>(static_cast<double>(index + 1) -
+                                    static_cast<double>(source + 1) * inverse_);
+    share = share <= 0 ? 0 : share - static_cast<float>(static_cast<int>(share));
+    if (source + 1 >= size_) {
+      source = size_ - 1;
+      share = 0;
+    }
+    weights[0] = 1 - share;
+    weights[1] = share;
+    return {begin_ + source, share > 0 ? std::size_t{2} : std::size_t{1}};
   }
-  weights[0] = 1 - share;
-  weights[1] = share;
-  return {cut(request.begin) + source, share > 0 ? std::size_t{2} : std::size_t{1}};
-}
+
+ private:
+  std::size_t begin_;
+  std::size_t size_;
+  double inverse_;
+  double step_;
+};
 
 double triangle(double distance) noexcept { return std::max(0.0, 1.0 - distance); }
 
@@ -106,20 +135,35 @@ const LanczosTable& lanczos_table() noexcept {
 // Pillow's arithmetic. The weight of a source falls with its distance from the centre, in sources
 // where the side does not shrink, in outputs where it does.
 template <typename Weight>
-Taps kernel_taps(const AxisRequest& request, double scale, std::size_t index, double support,
-                 const Weight& weight, float* weights) noexcept {
-  const double unit = std::max(scale, 1.0);
-  const double reach = support * unit;
-  const double center = request.begin + (static_cast<double>(index) + 0.5) * scale;
-  const std::size_t last = std::min(cut(center + reach + 0.5), request.limit);
-  const std::size_t first = std::min(cut(std::max(center - reach + 0.5, 0.0)), last - 1);
-  const double slope = 1.0 / unit;
-  for (std::size_t k = first; k < last; ++k) {
-    const double distance = std::abs(static_cast<double>(k) - center + 0.5) * slope;
-    weights[k - first] = static_cast<float>(weight(distance));
+class KernelTaps {
+ public:
+  KernelTaps(const AxisRequest& request, double scale, double support, Weight weight) noexcept
+      : begin_(request.begin),
+        scale_(scale),
+        reach_(support * std::max(scale, 1.0)),
+        slope_(1.0 / std::max(scale, 1.0)),
+        limit_(request.limit),
+        weight_(weight) {}
+
+  Taps operator()(std::size_t index, float* weights) const noexcept {
+    const double center = begin_ + (static_cast<double>(index) + 0.5) * scale_;
+    const std::size_t last = std::min(cut(center + reach_ + 0.5), limit_);
+    const std::size_t first = std::min(cut(std::max(center - reach_ + 0.5, 0.0)), last - 1);
+    for (std::size_t k = first; k < last; ++k) {
+      const double distance = std::abs(static_cast<double>(k) - center + 0.5) * slope_;
+      weights[k - first] = static_cast<float>(weight_(distance));
+    }
+    return {first, last - first};
   }
-  return {first, last - first};
-}
+
+ private:
+  double begin_;
+  double scale_;
+  double reach_;
+  double slope_;
+  std::size_t limit_;
+  Weight weight_;
+};
 
 std::size_t most_taps(AxisKind kind, double scale) noexcept {
   switch (kind) {
@@ -136,22 +180,6 @@ std::size_t most_taps(AxisKind kind, double scale) noexcept {
   return 2 * cut(std::ceil(support * std::max(scale, 1.0))) + 2;
 }
 
-Taps taps_of(const AxisRequest& request, double scale, std::size_t index, float* weights) noexcept {
-  switch (request.kind) {
-    case AxisKind::area:
-      return area_taps(request, scale, index, weights);
-    case AxisKind::area_linear:
-      return linear_taps(request, index, weights);
-    case AxisKind::triangle:
-      return kernel_taps(request, scale, index, 1, triangle, weights);
-    case AxisKind::cubic:
-      return kernel_taps(request, scale, index, 2, cubic, weights);
-    case AxisKind::lanczos:
-      break;
-  }
-  return kernel_taps(request, scale, index, 3, lanczos_table(), weights);
-}
-
 // Sources at the end that weigh nothing are left out; what remains sums to one.
 Taps tidy(Taps taps, bool is_signed, std::size_t stride, float* weights) noexcept {
   const auto counts = [is_signed](float weight) { return is_signed ? weight != 0 : weight > 0; };
@@ -164,6 +192,18 @@ Taps tidy(Taps taps, bool is_signed, std::size_t stride, float* weights) noexcep
   return taps;
 }
 
+template <typename TapsOf>
+void plan_outputs(const AxisRequest& request, const TapsOf& taps_of, AxisPlan& plan) noexcept {
+  for (std::size_t i = 0; i < request.out_size; ++i) {
+    const std::size_t to = request.is_mirrored ? request.out_size - 1 - i : i;
+    float* weights = plan.weights.data() + to * plan.stride;
+    const Taps taps = tidy(taps_of(i, weights), is_sharp(request.kind), plan.stride, weights);
+    plan.starts[to] = static_cast<std::uint32_t>(taps.start);
+    plan.counts[to] = static_cast<std::uint32_t>(taps.count);
+    plan.taps = std::max(plan.taps, taps.count);
+  }
+}
+
 }  // namespace
 
 void plan_axis(const AxisRequest& request, AxisPlan& plan) {
@@ -173,14 +213,23 @@ void plan_axis(const AxisRequest& request, AxisPlan& plan) {
   plan.starts.resize(request.out_size);
   plan.counts.resize(request.out_size);
   plan.weights.resize(request.out_size * plan.stride);
-  for (std::size_t i = 0; i < request.out_size; ++i) {
-    const std::size_t to = request.is_mirrored ? request.out_size - 1 - i : i;
-    float* weights = plan.weights.data() + to * plan.stride;
-    const Taps taps =
-        tidy(taps_of(request, scale, i, weights), is_sharp(request.kind), plan.stride, weights);
-    plan.starts[to] = static_cast<std::uint32_t>(taps.start);
-    plan.counts[to] = static_cast<std::uint32_t>(taps.count);
-    plan.taps = std::max(plan.taps, taps.count);
+  // Functions as types, so that they are inlined.
+  const auto by_triangle = [](double distance) noexcept { return triangle(distance); };
+  const auto by_cubic = [](double distance) noexcept { return cubic(distance); };
+  const auto by_lanczos = [&table = lanczos_table()](double distance) noexcept {
+    return table(distance);
+  };
+  switch (request.kind) {
+    case AxisKind::area:
+      return plan_outputs(request, AreaTaps(request, scale), plan);
+    case AxisKind::area_linear:
+      return plan_outputs(request, LinearTaps(request), plan);
+    case AxisKind::triangle:
+      return plan_outputs(request, KernelTaps(request, scale, 1, by_triangle), plan);
+    case AxisKind::cubic:
+      return plan_outputs(request, KernelTaps(request, scale, 2, by_cubic), plan);
+    case AxisKind::lanczos:
+      return plan_outputs(request, KernelTaps(request, scale, 3, by_lanczos), plan);
   }
 }
 

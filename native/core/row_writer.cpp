@@ -36,12 +36,9 @@ RowWriter::RowWriter(const LoadOptions& options) noexcept
       is_direct_(options.type == OutputType::uint8 && !options.is_channels_first),
       width_(options.shape.width),
       height_(options.shape.height) {
-  for (std::size_t pattern = 0; pattern < kRgbChannels; ++pattern) {
-    for (std::size_t i = 0; i < kPeriod; ++i) {
-      const std::size_t channel = is_channels_first_ ? pattern : i % kRgbChannels;
-      scale_[pattern][i] = options.scale[channel];
-      bias_[pattern][i] = options.bias[channel];
-    }
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    scale_[i] = options.scale[i % kRgbChannels];
+    bias_[i] = options.bias[i % kRgbChannels];
   }
 }
 
@@ -49,36 +46,31 @@ std::uint8_t* RowWriter::row_at(std::byte* slot, std::size_t y) const noexcept {
   return reinterpret_cast<std::uint8_t*>(slot) + y * width_ * kRgbChannels;
 }
 
-void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::size_t pattern,
-                      std::byte* out) const noexcept {
+kernels::ValueRow RowWriter::values_at(std::byte* slot, std::size_t y) const noexcept {
+  const std::size_t value_size = size_bytes_of(type_);
+  const std::size_t row_size = width_ * value_size;
+  const std::size_t plane = row_size * height_;
+  std::byte* first = slot + y * row_size * (is_channels_first_ ? 1 : kRgbChannels);
+  return {
+      {first, first + plane, first + 2 * plane}, value_size, !is_channels_first_, scale_, bias_};
+}
+
+void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::byte* out) const noexcept {
   if (type_ == OutputType::float16) {
-    pixel_kernels().scale_row_half(values, size, scale_[pattern], bias_[pattern],
+    pixel_kernels().scale_row_half(values, size, scale_, bias_,
                                    reinterpret_cast<std::uint16_t*>(out));
   } else {
-    pixel_kernels().scale_row(values, size, scale_[pattern], bias_[pattern],
-                              reinterpret_cast<float*>(out));
+    pixel_kernels().scale_row(values, size, scale_, bias_, reinterpret_cast<float*>(out));
   }
 }
 
-void RowWriter::write_planes(const std::uint8_t* row, std::size_t y, std::uint8_t* scratch,
-                             std::byte* slot) const noexcept {
-  const std::size_t plane = width_ * height_;
-  if (type_ == OutputType::uint8) {
-    auto* first = reinterpret_cast<std::uint8_t*>(slot) + y * width_;
-    pixel_kernels().split_row(row, width_, first, first + plane, first + 2 * plane);
-    return;
+void RowWriter::write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept {
+  if (is_channels_first_) {
+    const kernels::ValueRow planes = values_at(slot, y);
+    return pixel_kernels().split_row(row, width_, &planes);
   }
-  pixel_kernels().split_row(row, width_, scratch, scratch + width_, scratch + 2 * width_);
-  for (std::size_t c = 0; c < kRgbChannels; ++c) {
-    scale(scratch + c * width_, width_, c, slot + (c * plane + y * width_) * size_bytes_of(type_));
-  }
-}
-
-void RowWriter::write(const std::uint8_t* row, std::size_t y, std::uint8_t* scratch,
-                      std::byte* slot) const noexcept {
-  if (is_channels_first_) return write_planes(row, y, scratch, slot);
   const std::size_t size = width_ * kRgbChannels;
-  scale(row, size, 0, slot + y * size * size_bytes_of(type_));
+  scale(row, size, slot + y * size * size_bytes_of(type_));
 }
 
 }  // namespace penstock

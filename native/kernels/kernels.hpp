@@ -8,6 +8,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
+namespace penstock::kernels {
+
+// How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
+// the second one in the upper half of the word: pairs[p * padded + j] has taps 2p and 2p + 1 of
+// pixel j. Starts and pairs are filled with zeros up to `padded`.
+struct FixedColumns {
+  const uint32_t* starts;
+  const uint32_t* pairs;
+  size_t pair_count;
+  size_t pixels;
+  size_t padded;         // pixels, up to a multiple of 4
+  const uint8_t* table;  // of plan_columns_fixed, or null
+};
+
+// A row of a batch: bytes, or halves or floats that are grey level * scale + bias. Either a row of
+// each of three planes, or interleaved at the first of these addresses.
+struct ValueRow {
+  void* planes[3];
+  size_t value_size;  // bytes: 1, 2 or 4
+  bool is_interleaved;
+  const float* scale;
+  const float* bias;
+};
+
+// A table has so many bytes for each group of pixels and pair of taps, 4 for each group, and 1.
+inline constexpr size_t kColumnTableBytes = 128;
+inline constexpr size_t kColumnGroup = 5;
+inline constexpr size_t kColumnTableAlignment = 64;
+
+}  // namespace penstock::kernels
+
 #define PENSTOCK_DECLARE_CRC32C(level)                                                  \
   namespace penstock::kernels::level {                                                  \
   /* CRC-32C register after `size` more bytes, without the inversions at either end. */ \
@@ -50,11 +81,20 @@
                         size_t taps, size_t size, uint8_t* out) noexcept;                         \
   }
 
+#define PENSTOCK_DECLARE_SIXTEENS(level)                                                      \
+  namespace penstock::kernels::level {                                                        \
+  /* Fills `table` for reduce_sixteens, which may only be called with it; false where that is \
+     no use: at most levels, and where much is reduced. */                                    \
+  bool plan_sixteens(const FixedColumns* columns, uint8_t* table) noexcept;                   \
+  /* The levels of reduce_row_fixed, in the type and layout of the batch. */                  \
+  void reduce_sixteens(const int16_t* work, const FixedColumns* columns,                      \
+                       const ValueRow* out) noexcept;                                         \
+  }
+
 #define PENSTOCK_DECLARE_PIXELS(level)                                                         \
   namespace penstock::kernels::level {                                                         \
-  /* Interleaved RGB to three planes. */                                                       \
-  void split_row(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,              \
-                 uint8_t* blue) noexcept;                                                      \
+  /* Interleaved bytes to three planes. */                                                     \
+  void split_row(const uint8_t* row, size_t pixels, const ValueRow* out) noexcept;             \
   /* out[i] = row[i] * scale[i % 48] + bias[i % 48], as float or rounded to half precision. */ \
   void scale_row(const uint8_t* row, size_t size, const float* scale, const float* bias,       \
                  float* out) noexcept;                                                         \
@@ -85,31 +125,11 @@
   void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
   }
 
-namespace penstock::kernels {
-
-// How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
-// the second one in the upper half of the word: pairs[p * padded + j] has taps 2p and 2p + 1 of
-// pixel j. Starts and pairs are filled with zeros up to `padded`.
-struct FixedColumns {
-  const uint32_t* starts;
-  const uint32_t* pairs;
-  size_t pair_count;
-  size_t pixels;
-  size_t padded;         // pixels, up to a multiple of 4
-  const uint8_t* table;  // of plan_columns_fixed, or null
-};
-
-// A table has so many bytes for each group of pixels and pair of taps, 4 for each group, and 1.
-inline constexpr size_t kColumnTableBytes = 128;
-inline constexpr size_t kColumnGroup = 5;
-inline constexpr size_t kColumnTableAlignment = 64;
-
-}  // namespace penstock::kernels
-
 PENSTOCK_DECLARE_CRC32(scalar)
 PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
+PENSTOCK_DECLARE_SIXTEENS(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
 PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_COLOUR(scalar)
@@ -117,6 +137,7 @@ PENSTOCK_DECLARE_MIX(scalar)
 PENSTOCK_DECLARE_CRC32C(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
+PENSTOCK_DECLARE_SIXTEENS(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
 PENSTOCK_DECLARE_CRC32(avx512)
 PENSTOCK_DECLARE_COLOUR(avx2)
@@ -124,6 +145,7 @@ PENSTOCK_DECLARE_MIX(avx2)
 PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
+PENSTOCK_DECLARE_SIXTEENS(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
 PENSTOCK_DECLARE_MIX(avx512)
@@ -132,6 +154,7 @@ PENSTOCK_DECLARE_MIX(avx512)
 #undef PENSTOCK_DECLARE_CRC32C
 #undef PENSTOCK_DECLARE_RESIZE
 #undef PENSTOCK_DECLARE_RESAMPLE
+#undef PENSTOCK_DECLARE_SIXTEENS
 #undef PENSTOCK_DECLARE_PIXELS
 #undef PENSTOCK_DECLARE_COLOUR
 #undef PENSTOCK_DECLARE_MIX

@@ -19,13 +19,15 @@ inline float scaled(const uint8_t* row, size_t i, const float* scale, const floa
 #if defined(__AVX512F__)
 constexpr size_t kLanes = 16;
 using Floats = __m512;
+inline Floats broadcast(float value) { return _mm512_set1_ps(value); }
 inline Floats load(const float* from) { return _mm512_loadu_ps(from); }
+inline Floats widen(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)); }
 inline Floats load_bytes(const uint8_t* from) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+  return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
+// Rounded twice. Multiplied by one, the sum runs on the units that the conversions leave idle.
 inline Floats multiply_add(Floats a, Floats b, Floats c) {
-  return _mm512_add_ps(_mm512_mul_ps(a, b), c);
+  return _mm512_fmadd_ps(_mm512_mul_ps(a, b), _mm512_set1_ps(1), c);
 }
 inline void store(float* to, Floats value) { _mm512_storeu_ps(to, value); }
 inline void store(uint16_t* to, Floats value) {
@@ -35,10 +37,11 @@ inline void store(uint16_t* to, Floats value) {
 #else
 constexpr size_t kLanes = 8;
 using Floats = __m256;
+inline Floats broadcast(float value) { return _mm256_set1_ps(value); }
 inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
+inline Floats widen(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
 inline Floats load_bytes(const uint8_t* from) {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+  return widen(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
 }
 inline Floats multiply_add(Floats a, Floats b, Floats c) {
   return _mm256_add_ps(_mm256_mul_ps(a, b), c);
@@ -81,14 +84,27 @@ inline size_t half_vectors(const float* values, size_t size, uint16_t* out) {
   return i;
 }
 
-inline size_t split_vectors(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,
-                            uint8_t* blue) {
+inline void put(uint8_t* to, __m128i bytes, float, float) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+}
+
+template <typename T>
+inline void put(T* to, __m128i bytes, float scale, float bias) {
+  const Floats scales = broadcast(scale);
+  const Floats biases = broadcast(bias);
+  store(to, multiply_add(widen(bytes), scales, biases));
+  if (kLanes == 16) return;
+  store(to + 8, multiply_add(widen(_mm_srli_si128(bytes, 8)), scales, biases));
+}
+
+template <typename T>
+inline size_t split_vectors(const uint8_t* row, size_t pixels, const ValueRow& out) {
   size_t j = 0;
   for (; j + 16 <= pixels; j += 16) {
     const ThreeVectors planes = to_planes(load_three(row + 3 * j));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(red + j), planes.a);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(green + j), planes.b);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(blue + j), planes.c);
+    put(static_cast<T*>(out.planes[0]) + j, planes.a, out.scale[0], out.bias[0]);
+    put(static_cast<T*>(out.planes[1]) + j, planes.b, out.scale[1], out.bias[1]);
+    put(static_cast<T*>(out.planes[2]) + j, planes.c, out.scale[2], out.bias[2]);
   }
   return j;
 }
@@ -102,18 +118,40 @@ inline size_t scale_vectors(const uint8_t*, size_t, const float*, const float*, 
 
 inline size_t half_vectors(const float*, size_t, uint16_t*) { return 0; }
 
-inline size_t split_vectors(const uint8_t*, size_t, uint8_t*, uint8_t*, uint8_t*) { return 0; }
+template <typename T>
+inline size_t split_vectors(const uint8_t*, size_t, const ValueRow&) {
+  return 0;
+}
 
 #endif
 
+inline void put_one(uint8_t* out, uint8_t level, float, float) { *out = level; }
+inline void put_one(float* out, uint8_t level, float scale, float bias) {
+  *out = static_cast<float>(level) * scale + bias;
+}
+inline void put_one(uint16_t* out, uint8_t level, float scale, float bias) {
+  *out = half_of(static_cast<float>(level) * scale + bias);
+}
+
+template <typename T>
+inline void split(const uint8_t* row, size_t pixels, const ValueRow& out) {
+  for (size_t j = split_vectors<T>(row, pixels, out); j < pixels; ++j) {
+    for (size_t c = 0; c < 3; ++c) {
+      put_one(static_cast<T*>(out.planes[c]) + j, row[3 * j + c], out.scale[c], out.bias[c]);
+    }
+  }
+}
+
 }  // namespace
 
-void split_row(const uint8_t* row, size_t pixels, uint8_t* red, uint8_t* green,
-               uint8_t* blue) noexcept {
-  for (size_t j = split_vectors(row, pixels, red, green, blue); j < pixels; ++j) {
-    red[j] = row[3 * j];
-    green[j] = row[3 * j + 1];
-    blue[j] = row[3 * j + 2];
+void split_row(const uint8_t* row, size_t pixels, const ValueRow* out) noexcept {
+  switch (out->value_size) {
+    case 1:
+      return split<uint8_t>(row, pixels, *out);
+    case 2:
+      return split<uint16_t>(row, pixels, *out);
+    default:
+      return split<float>(row, pixels, *out);
   }
 }
 

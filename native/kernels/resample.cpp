@@ -75,8 +75,7 @@ inline Words load_bytes(const uint8_t* from) {
 inline Words load_words(const int16_t* from) { return _mm512_loadu_si512(from); }
 inline Words zip_low(Words a, Words b) { return _mm512_unpacklo_epi16(a, b); }
 inline Words zip_high(Words a, Words b) { return _mm512_unpackhi_epi16(a, b); }
-inline Words add(Words a, Words b) { return _mm512_add_epi32(a, b); }
-inline Words multiply_pairs(Words a, Words b) { return _mm512_madd_epi16(a, b); }
+inline Words add_products(Words sum, Words a, Words b) { return _mm512_dpwssd_epi32(sum, a, b); }
 inline void store_shifted(int16_t* to, Words low, Words high) {
   _mm512_storeu_si512(to, _mm512_packs_epi32(_mm512_srai_epi32(low, kBlendShift),
                                              _mm512_srai_epi32(high, kBlendShift)));
@@ -99,8 +98,9 @@ inline Words load_words(const int16_t* from) {
 }
 inline Words zip_low(Words a, Words b) { return _mm256_unpacklo_epi16(a, b); }
 inline Words zip_high(Words a, Words b) { return _mm256_unpackhi_epi16(a, b); }
-inline Words add(Words a, Words b) { return _mm256_add_epi32(a, b); }
-inline Words multiply_pairs(Words a, Words b) { return _mm256_madd_epi16(a, b); }
+inline Words add_products(Words sum, Words a, Words b) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
 inline void store_shifted(int16_t* to, Words low, Words high) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                       _mm256_packs_epi32(_mm256_srai_epi32(low, kBlendShift),
@@ -126,14 +126,14 @@ inline void add_taps(const Source* column, size_t stride, const int16_t* weights
     const Words weight = broadcast(pair_of(weights + k));
     const Words a = load_source(column);
     const Words b = load_source(column + stride);
-    low = add(low, multiply_pairs(zip_low(a, b), weight));
-    high = add(high, multiply_pairs(zip_high(a, b), weight));
+    low = add_products(low, zip_low(a, b), weight);
+    high = add_products(high, zip_high(a, b), weight);
   }
   if (k == taps) return;
   const Words weight = broadcast(static_cast<uint16_t>(weights[k]));
   const Words a = load_source(column);
-  low = add(low, multiply_pairs(zip_low(a, a), weight));
-  high = add(high, multiply_pairs(zip_high(a, a), weight));
+  low = add_products(low, zip_low(a, a), weight);
+  high = add_products(high, zip_high(a, a), weight);
 }
 
 inline void blend_block(const uint8_t* column, size_t stride, const int16_t* weights, size_t taps,
@@ -393,7 +393,7 @@ inline void reduce_groups(const int16_t* work, const FixedColumns& columns,
       const __m512i indices = _mm512_load_si512(table);
       const __m512i values = kIsNarrow ? _mm512_permutexvar_epi16(indices, low)
                                        : _mm512_permutex2var_epi16(low, indices, high);
-      sum = _mm512_add_epi32(sum, _mm512_madd_epi16(values, _mm512_load_si512(table + 64)));
+      sum = add_products(sum, values, _mm512_load_si512(table + 64));
     }
     const size_t left = columns.pixels - g * kColumnGroup;
     // The sixteenth value is the next group's, who overwrites it.

@@ -175,6 +175,32 @@ TEST(Load, LayoutsAndTypes) {
   }
 }
 
+TEST(Load, AllLevelsAgree) {
+  const auto [jpegs, raws] = twins(12);
+  for (const ImageShape shape :
+       {ImageShape{1, 2}, {15, 9}, {16, 16}, {64, 7}, {90, 61}, {150, 33}}) {
+    for (const OutputType type : {OutputType::uint8, OutputType::float16, OutputType::float32}) {
+      for (const bool is_channels_first : {false, true}) {
+        for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::lanczos}) {
+          const LoadOptions options{.shape = shape,
+                                    .type = type,
+                                    .is_channels_first = is_channels_first,
+                                    .filter = filter,
+                                    .scale = {0.0171F, 0.0175F, -0.3F},
+                                    .bias = {-2.118F, 0.1F, 7.0F}};
+          Bytes expected;
+          for (const SimdLevel level : testing::available_levels()) {
+            const testing::LevelGuard guard(level);
+            const Bytes out = load(raws, options);
+            if (level == SimdLevel::scalar) expected = out;
+            ASSERT_EQ(out, expected) << shape.width << " " << simd_level_name(level);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Load, HalvesAreRoundedFloats) {
   const auto [jpegs, raws] = twins(2);
   for (const bool is_channels_first : {false, true}) {

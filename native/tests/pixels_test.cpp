@@ -105,13 +105,47 @@ std::vector<std::uint8_t> random_row(std::size_t size) {
   return row;
 }
 
+constexpr float kScale[3] = {0.017F, 0.5F, 1.0F};
+constexpr float kBias[3] = {-2.1F, 0.0F, 7.0F};
+
+template <typename T>
+std::vector<T> split(const Level& level, const std::vector<std::uint8_t>& row) {
+  const std::size_t pixels = row.size() / 3;
+  std::vector<T> planes(row.size());
+  T* first = planes.data();
+  const kernels::ValueRow out{
+      {first, first + pixels, first + 2 * pixels}, sizeof(T), false, kScale, kBias};
+  level.split_row(row.data(), pixels, &out);
+  return planes;
+}
+
+TEST(Pixels, SplitsAndScales) {
+  for (std::size_t pixels = 0; pixels < 70; ++pixels) {
+    const auto row = random_row(3 * pixels);
+    std::vector<float> expected;
+    for (std::size_t c = 0; c < 3; ++c) {
+      for (std::size_t j = 0; j < pixels; ++j) {
+        const float product = static_cast<float>(row[3 * j + c]) * kScale[c];
+        expected.push_back(product + kBias[c]);
+      }
+    }
+    for (const Level& level : levels()) {
+      ASSERT_EQ(split<float>(level, row), expected) << level.name << " " << pixels;
+      ASSERT_EQ(split<std::uint16_t>(level, row), convert(levels().front(), expected))
+          << level.name << " " << pixels;
+    }
+  }
+}
+
 TEST(Pixels, SplitsChannels) {
   for (const Level& level : levels()) {
     for (std::size_t pixels = 0; pixels < 70; ++pixels) {
       const auto row = random_row(3 * pixels);
       std::vector<std::uint8_t> planes[3];
       for (auto& plane : planes) plane.resize(pixels);
-      level.split_row(row.data(), pixels, planes[0].data(), planes[1].data(), planes[2].data());
+      const kernels::ValueRow out{
+          {planes[0].data(), planes[1].data(), planes[2].data()}, 1, false, kScale, kBias};
+      level.split_row(row.data(), pixels, &out);
       for (std::size_t i = 0; i < row.size(); ++i) {
         ASSERT_EQ(planes[i % 3][i / 3], row[i]) << level.name << " " << pixels;
       }

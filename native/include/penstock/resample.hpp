@@ -13,7 +13,8 @@ namespace penstock {
 
 namespace kernels {
 struct FixedColumns;
-}
+struct ValueRow;
+}  // namespace kernels
 
 enum class ResampleFilter : std::uint8_t {
   area,      // OpenCV's INTER_AREA; its bilinear relative where a side grows
@@ -104,12 +105,17 @@ class Resampler {
   // for the same view until the next plan; rows in rising order are the cheapest.
   void write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept;
 
+  // True when this plan may write rows by write_values too: in the type and layout of a batch.
+  [[nodiscard]] bool has_values() const noexcept { return has_sixteens_; }
+  void write_values(const PixelView& view, std::size_t y, const kernels::ValueRow& out) noexcept;
+
  private:
   void quantize_rows();
   void quantize_columns();
   void quantize_weights();
   [[nodiscard]] kernels::FixedColumns fixed_columns() const noexcept;
   void prepare_work();
+  void blend_row(const std::uint8_t* source, std::size_t stride, std::size_t y) noexcept;
   void write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                         std::uint8_t* out) noexcept;
   void write_sharp_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
@@ -129,6 +135,7 @@ class Resampler {
   std::vector<std::uint32_t> pairs_;
   std::vector<std::uint8_t> table_memory_;
   const std::uint8_t* table_ = nullptr;  // inside table_memory_, or none
+  bool has_sixteens_ = false;            // the table is one of plan_sixteens
   std::vector<std::int16_t> fixed_work_;
   std::vector<float> float_work_;
   RowWindow<std::int16_t> fixed_rows_;

@@ -22,13 +22,19 @@ def check_collate(kind: str) -> None:
         raise ValueError(f"collate must be one of {', '.join(get_args(Collate))}, got {kind!r}")
 
 
-def collate(values: Any, kind: Collate) -> Any:
-    """Put values together: a list of bytes, text, JSON values or arrays, or what is Ragged already."""
+def collate(values: Any, kind: Collate, *, is_json: bool = False) -> Any:
+    """Put values together: a list of bytes, text, JSON values or arrays, or what is Ragged already.
+
+    Args:
+        values: the values.
+        kind: how to put them together.
+        is_json: the values are JSON; a text among them gets its quotes, so that "null" is not null.
+    """
     if kind == "list":
         return values
     if isinstance(values, Ragged):
         return values if kind == "offsets" else _pad_ragged(values)
-    arrays = [_as_array(value) for value in values]
+    arrays = [_json_array(value) if is_json else _as_array(value) for value in values]
     return _join(arrays) if kind == "offsets" else _pad(arrays)
 
 
@@ -38,8 +44,12 @@ def _as_array(value: Any) -> npt.NDArray[Any]:
     if isinstance(value, str):
         value = value.encode()
     elif not isinstance(value, bytes | bytearray | memoryview):
-        value = json.dumps(value, ensure_ascii=False).encode()
+        return _json_array(value)
     return np.frombuffer(value, np.uint8)
+
+
+def _json_array(value: Any) -> npt.NDArray[Any]:
+    return np.frombuffer(json.dumps(value, ensure_ascii=False).encode(), np.uint8)
 
 
 def _pad_ragged(ragged: Ragged) -> Padded:

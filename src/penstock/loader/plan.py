@@ -46,6 +46,7 @@ class _Chain:
     output: str
     branches: tuple[_Chain, ...]
     collate: Collate | None
+    is_json: bool
 
     def begin(self, value: Any, job: Job) -> Any:
         """Do what may be done for several batches at a time: the native calls up to the first Python."""
@@ -77,7 +78,9 @@ class _Chain:
             value = stage.run(value, job) if isinstance(stage, FusedRun) else self._apply(stage, value, job)
         if self.branches:
             return self.finish(self._begin_branches(value, job), job)
-        return {self.output: value if self.collate is None else collate(value, self.collate)}
+        if self.collate is not None:
+            value = collate(value, self.collate, is_json=self.is_json)
+        return {self.output: value}
 
     def _apply(self, keyed: KeyedOp, value: Any, job: Job) -> Any:
         try:
@@ -180,7 +183,8 @@ class _Compiler:
         )
         is_ragged = form.dtype == "list" and not modules and not inner
         kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
-        return _Chain(tuple(stages), modules, output, inner, kind)
+        is_json = self._kind == "json" and form.dtype == "list"  # no op has changed the values
+        return _Chain(tuple(stages), modules, output, inner, kind, is_json)
 
     def _form(self, op: Any, form: Form) -> Form:
         if not hasattr(op, "form"):

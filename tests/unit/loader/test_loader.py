@@ -406,7 +406,10 @@ def test_a_folder_loads_as_well(tmp_path: Path) -> None:
             r"pipelines\['image'\]: Resize .* gets float32 of shape \(3, 3, 3\); put it before Normalize",
         ),
         ({"pipelines": {"image": [ops.Resize(8), ops.Cutout(9)]}}, r"Cutout\(9\) does not fit into .* \(8, 8, 3\)"),
-        ({"pipelines": {"text": [ops.ToDtype("int8")]}}, r"pipelines\['text'\]: ToDtype works on arrays, and gets a list"),
+        (
+            {"pipelines": {"text": [ops.ToDtype("int8")]}},
+            r"pipelines\['text'\]: ToDtype works on arrays, and gets a list",
+        ),
         ({"pipelines": {"array": [ops.Squeeze(0)]}}, r"Squeeze\(0,\) needs axes of length 1.*shape \(2, 3\)"),
         ({"order": "shuffled"}, "order must be one of sequential, random, quasi_random or a function, got 'shuffled'"),
         ({"order": lambda n, s, e: np.arange(3)}, "gave 3 indices, expected 37"),
@@ -515,4 +518,6 @@ def test_leaving_a_loop_early_begins_the_next_epoch(path: Path) -> None:
 
 
 def test_the_loader_says_what_it_is(path: Path) -> None:
-    assert repr(Loader(path, 4)).endswith("37 samples (image: image, label: int, array: ndarray, text: text)>: 9 batches of 4>")
+    assert repr(Loader(path, 4)).endswith(
+        "37 samples (image: image, label: int, array: ndarray, text: text)>: 9 batches of 4>"
+    )

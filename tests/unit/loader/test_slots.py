@@ -65,7 +65,7 @@ def test_slots_of_equal_size_serve_all_shapes_and_dtypes() -> None:
         assert array.flags.writeable
         assert array.flags.c_contiguous
         del array
-    assert pool.allocated == 2  # 64 KiB are the smallest that are kept
+    assert pool.allocated == 1
 
 
 def test_no_more_than_some_are_kept() -> None:

@@ -36,7 +36,9 @@ def test_words_to_share_tell_pairs_apart(path: Path) -> None:
     assert (first.label[:, 2] != second.label[:, 2]).all()
 
 
-@pytest.mark.parametrize("last", [[], [ToLayout("NCHW")], [ToDtype("float32")], [Normalize([9] * 3, [5] * 3, "float16")]])
+@pytest.mark.parametrize(
+    "last", [[], [ToLayout("NCHW")], [ToDtype("float32")], [Normalize([9] * 3, [5] * 3, "float16")]]
+)
 def test_mixup_takes_every_dtype_and_layout(path: Path, last: list[Any]) -> None:
     plain = load(path, *last).astype(np.float64)
     share = ImageMixup(1).shares(draws(share="mixup")).astype(float)[:, None, None, None]
