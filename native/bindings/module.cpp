@@ -40,6 +40,7 @@ NB_MODULE(_core, module) {
   bind_beton(module);
   bind_store(module);
   bind_load(module);
+  bind_mapping_guard(module);
   bind_range_reader(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
