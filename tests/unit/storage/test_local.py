@@ -58,7 +58,7 @@ def test_a_file_cut_short_reads_as_zeros_and_is_reported(tmp_path: Path) -> None
     assert not mapped[12_288:].any()
     assert mapping_faults(mapped) == mapping_faults(view) == (100_000 - 12_288 + 4095) // 4096
     for array in (mapped, view, view[:1].reshape(1, 1)):
-        with pytest.raises(FormatError, match="became shorter while it was in use.*Replace files by renaming") as e:
+        with pytest.raises(FormatError, match=r"became shorter while it was in use.*Replace files by renaming") as e:
             check_mapping(array, path)
         assert e.value.path == str(path)
     assert mapping_faults(map_file(path)) == 0
