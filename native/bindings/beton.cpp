@@ -11,16 +11,18 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "buffer.hpp"
 
 namespace penstock::bindings {
 namespace {
 
 using Problem = std::tuple<std::uint64_t, std::string_view, std::int64_t>;
 
-// The table together with the array it looks at.
+// The table together with the array it looks at. Held as a buffer, not by DLPack: an array that is
+// still held so when the interpreter ends is never let go, and the guard of its mapping neither.
 class Table {
  public:
-  explicit Table(ByteArray data) : data_(std::move(data)), table_(bytes_of(data_)) {}
+  explicit Table(Buffer data) : data_(std::move(data)), table_(data_.bytes()) {}
 
   [[nodiscard]] std::size_t rows() const noexcept { return table_.rows(); }
 
@@ -53,7 +55,7 @@ class Table {
   }
 
  private:
-  ByteArray data_;
+  Buffer data_;
   AllocationTable table_;
 };
 
@@ -74,7 +76,7 @@ std::pair<NewArray<std::uint64_t, 2>, std::uint64_t> place_samples(
 
 void bind_beton(nb::module_& module) {
   nb::class_<Table>(module, "AllocationTable", "The allocation table of a .beton file.")
-      .def(nb::init<ByteArray>(), nb::arg("data").noconvert(), "View the raw bytes of a table.")
+      .def(nb::init<Buffer>(), nb::arg("data"), "View the raw bytes of a table.")
       .def("__len__", &Table::rows, "Number of rows.")
       .def("sizes", &Table::sizes, nb::arg("pointers").noconvert(), nb::arg("guesses").noconvert(),
            "Size of the allocation at each pointer, 2**64 - 1 where none is; guesses are rows to "

@@ -40,6 +40,7 @@ NB_MODULE(_core, module) {
   bind_beton(module);
   bind_store(module);
   bind_load(module);
+  bind_mapping_guard(module);
   bind_range_reader(module);
   bind_mix(module);
   module.def(

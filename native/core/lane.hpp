@@ -31,6 +31,7 @@ struct Slot {
   bool is_bounced = false;   // all of it is read into `bounce`, then copied
   bool is_straight = false;  // only what is not whole blocks is: at 0 and at kBlockSize
   unsigned retries = 0;
+  std::byte gap[kMaxGap];          // takes the bytes between segments, which nobody wants
   AlignedMemory bounce;            // made when it is needed first, kept for the next call
   iovec pieces[2 * kMaxSegments];  // segments and gaps
 };
@@ -42,7 +43,6 @@ class Lane {
   [[nodiscard]] IoQueue& queue() noexcept { return *queue_; }
   [[nodiscard]] std::vector<Slot>& slots() noexcept { return slots_; }
   [[nodiscard]] std::vector<std::uint32_t>& free_slots() noexcept { return free_slots_; }
-  [[nodiscard]] std::byte* gap() noexcept { return gap_; }
   [[nodiscard]] ReadEngine engine() const noexcept { return engine_; }
   // False in a child of the process that made the lane.
   [[nodiscard]] bool is_ours() const noexcept;
@@ -55,7 +55,6 @@ class Lane {
   std::vector<std::uint32_t> free_slots_;
   ReadEngine engine_ = ReadEngine::threads;
   pid_t process_ = 0;
-  std::byte gap_[kMaxGap];  // bytes that nobody wants
 };
 
 // Lanes that wait for their next call.

@@ -43,10 +43,10 @@ class PieceList {
   unsigned count_ = 0;
 };
 
-void add_segments(PieceList& pieces, const Slot& slot, std::byte* gap) noexcept {
+void add_segments(PieceList& pieces, Slot& slot) noexcept {
   std::uint64_t at = slot.begin;
   for (const Segment& segment : std::span(slot.operation.segments, slot.operation.count)) {
-    pieces.add(gap, segment.offset - at);
+    pieces.add(slot.gap, segment.offset - at);
     pieces.add(segment.to, segment.size);
     at = segment.offset + segment.size;
   }
@@ -181,7 +181,7 @@ void ReadCall::Work::push(Lane& lane, std::uint32_t tag) noexcept {
   } else if (slot.is_bounced) {
     pieces.add(slot.bounce.get(), block_ceil(slot.size));
   } else {
-    add_segments(pieces, slot, lane.gap());
+    add_segments(pieces, slot);
   }
   const int fd = slot.is_direct ? direct_fd_ : fd_;
   lane.queue().push({fd, slot.pieces, pieces.count(), slot.begin + slot.done, tag});

@@ -98,7 +98,7 @@ def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 
 class AllocationTable:
     """The allocation table of a .beton file."""
 
-    def __init__(self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    def __init__(self, data: Buffer) -> None:
         """View the raw bytes of a table."""
 
     def __len__(self) -> int:
@@ -141,6 +141,20 @@ class ImageLoader:
         """
         Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
         """
+
+class MappingGuard:
+    """
+    Makes missing pages of a mapped file read as zeros, instead of ending the process.
+
+    Holds the mapping it is given and is a read-only buffer of the same bytes: use arrays on
+    the guard, and it lives as long as they do.
+    """
+
+    def __init__(self, mapping: Buffer) -> None: ...
+
+    @property
+    def faults(self) -> int:
+        """Pages that could not be read in this process, so far."""
 
 class RangeReader:
     """Reads many ranges of one file at once, past the page cache if wanted."""

@@ -145,6 +145,9 @@ class BaseDataset(ABC):
         """Every value can be checked against a checksum."""
         return False
 
+    def check_file(self) -> None:
+        """Raise FormatError when the file was cut short while it was read, so that what came out means nothing."""
+
     def with_checksums(self, is_checked: bool) -> BaseDataset:
         """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
         return self

@@ -101,6 +101,8 @@ class Epoch:
             errors = found.errors
         except CorruptSampleError as error:
             errors = [error]
+        finally:
+            job.dataset.check_file()
         for damaged in errors:
             self.problems.note(damaged)
         return None

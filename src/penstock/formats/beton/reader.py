@@ -2,6 +2,7 @@
 
 A dataset is immutable after opening, so any number of threads may use it; it holds a mapping and no file
 descriptor, so it survives fork; pickling stores the path and the options, and unpickling opens the file again.
+If somebody cuts the file short meanwhile, what is missing reads as zeros, and every read that follows says so.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from penstock.fields import JPG, NDArray, Text, from_spec
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
 from penstock.formats.beton.spans import Spans, image_spans
-from penstock.storage import map_file
+from penstock.storage import check_mapping, map_file
 from penstock.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class BetonDataset(BaseDataset):
         self._schema = self._read_schema()
         columns = 1 + len(layout.payload_columns)
         self._checksums = read_checksums(self.annex, columns) if self.annex and checksums else None
+        self.check_file()
 
     def _find_annex(self) -> Annex | None:
         assert self._mapped is not None
@@ -196,6 +198,15 @@ class BetonDataset(BaseDataset):
             raise ClosedError(f"{self._path}: the dataset is closed; open it again")
         return self._mapped
 
+    def check_file(self) -> None:
+        """Raise FormatError if a part of the file could not be read, because somebody has cut it short.
+
+        Every method that reads does this by itself. Who uses ``view`` or ``column`` uses the file's own bytes and
+        asks when done.
+        """
+        if self._mapped is not None:
+            check_mapping(self._mapped, self._path)
+
     def column(self, name: str) -> npt.NDArray[Any]:
         """All values of an Int or Float field as one read-only array, without a copy."""
         column = self._column(name)
@@ -214,15 +225,18 @@ class BetonDataset(BaseDataset):
         where = normalize_indices(indices, len(self))
         if column.slot is None:
             raise ValueError(f"field {field!r} is a number in the metadata; read it with column({field!r})")
-        spans = self.locate(where, column)
-        if self._checksums is None:
+        try:
+            spans = self.locate(where, column)
+            if self._checksums is None:
+                self.raise_first(spans, where, column)
+                return _native.gather(self.mapped, spans.pointers, spans.sizes)
+            found = np.empty(len(where), np.uint32)
+            values = _native.gather(self.mapped, spans.pointers, spans.sizes, found)
+            self.compare_checksums(spans, where, column, found)
             self.raise_first(spans, where, column)
-            return _native.gather(self.mapped, spans.pointers, spans.sizes)
-        found = np.empty(len(where), np.uint32)
-        values = _native.gather(self.mapped, spans.pointers, spans.sizes, found)
-        self.compare_checksums(spans, where, column, found)
-        self.raise_first(spans, where, column)
-        return values
+            return values
+        finally:
+            self.check_file()
 
     def view(self, index: int, field: str) -> npt.NDArray[Any]:
         """A read-only array straight on the file's bytes: raw images, NDArray, Tensor and Bytes fields.
@@ -247,12 +261,15 @@ class BetonDataset(BaseDataset):
         """One sample with JPEG pictures as their bytes."""
         where = normalize_indices([index], len(self))
         values = []
-        for column in self.layout.columns:
-            is_jpg = column.field.kind == "image" and self.members(column, where)[0][0] == JPG
-            values.append((self.read_bytes(where, column.name) if is_jpg else self._values(where, column))[0])
-        if self._checksums is not None:
-            self._check_records(where)
-        return Sample(self._names, tuple(values))
+        try:
+            for column in self.layout.columns:
+                is_jpg = column.field.kind == "image" and self.members(column, where)[0][0] == JPG
+                values.append((self.read_bytes(where, column.name) if is_jpg else self._values(where, column))[0])
+            if self._checksums is not None:
+                self._check_records(where)
+            return Sample(self._names, tuple(values))
+        finally:
+            self.check_file()
 
     @property
     def fingerprint(self) -> int:
@@ -264,11 +281,18 @@ class BetonDataset(BaseDataset):
         self, indices: IndexArray, field: str, source: Source | None = None
     ) -> list[Any] | npt.NDArray[Any]:
         """Decoded values of one field; an array where they have one dtype and shape."""
-        column = self._column(field)
+        try:
+            return self._read_values(indices, self._column(field), source)
+        finally:
+            self.check_file()
+
+    def _read_values(
+        self, indices: IndexArray, column: Column, source: Source | None
+    ) -> list[Any] | npt.NDArray[Any]:
         if self._checksums is not None:
             self._check_records(indices)
         if column.slot is None:
-            return self.column(field)[indices]
+            return self.column(column.name)[indices]
         if not isinstance(column.field, NDArray):
             return self._values(indices, column, source)
         out = np.empty((len(indices), *column.field.shape), column.field.dtype)
@@ -289,16 +313,19 @@ class BetonDataset(BaseDataset):
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, where they are; with their checksums where there are any."""
         column = self._column(field)
-        spans = self.locate(indices, column)
-        self.raise_first(spans, indices, column)
-        base, pointers = self._place(spans, source)
-        facts = self._metadata[column.member][indices]
-        sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
-        checksums = None
-        if self._checksums is not None and column.slot is not None:
-            self._check_records(indices)
-            checksums = np.ascontiguousarray(self._checksums[indices, 1 + column.slot])
-        return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums)
+        try:
+            spans = self.locate(indices, column)
+            self.raise_first(spans, indices, column)
+            base, pointers = self._place(spans, source)
+            facts = self._metadata[column.member][indices]
+            sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
+            checksums = None
+            if self._checksums is not None and column.slot is not None:
+                self._check_records(indices)
+                checksums = np.ascontiguousarray(self._checksums[indices, 1 + column.slot])
+            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums)
+        finally:
+            self.check_file()
 
     def page_numbers(self) -> IndexArray | None:
         """Number of the page each sample lies on, or None when no field has a payload."""
@@ -337,10 +364,13 @@ class BetonDataset(BaseDataset):
             raise KeyError(f"no field {name!r} in {self._path}; the fields are {', '.join(self._names)}") from None
 
     def _samples(self, indices: IndexArray) -> list[Sample]:
-        values = [self._values(indices, column) for column in self.layout.columns]
-        if self._checksums is not None:
-            self._check_records(indices)
-        return [Sample(self._names, row) for row in zip(*values, strict=True)]
+        try:
+            values = [self._values(indices, column) for column in self.layout.columns]
+            if self._checksums is not None:
+                self._check_records(indices)
+            return [Sample(self._names, row) for row in zip(*values, strict=True)]
+        finally:
+            self.check_file()
 
     def _values(self, indices: IndexArray, column: Column, source: Source | None = None) -> list[Any]:
         members = self.members(column, indices)
@@ -452,7 +482,10 @@ class BetonDataset(BaseDataset):
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
         from penstock.formats.beton.verify import verify_beton
 
-        return verify_beton(self, decode=decode, workers=workers, progress=progress)
+        try:
+            return verify_beton(self, decode=decode, workers=workers, progress=progress)
+        finally:
+            self.check_file()
 
     def check_table(self, limit: int) -> list[tuple[int, str, int]]:
         """Rows of the allocation table that are wrong: (row, what, the other row of an overlap)."""
