@@ -4,8 +4,9 @@ Contract. A ``PageCache`` knows the file and keeps memory; a ``PageWalk`` is one
 thread reads the pages of coming steps in the order in which they are needed, as far ahead as there is room. Whoever
 works on a step enters ``walk.step(k)``, which waits until all its pages are there, and leaves it when it is done with
 them; steps are entered and left in about ascending order. A page is evicted when all steps that were read for are left
-and it has not been used for the longest time. A failed read is raised by the step that needs it. ``close`` ends the
-thread, at most after the read it is at; it is called at the latest when the interpreter exits.
+and it has not been used for the longest time. A failed read is raised by the step that needs it, or by one before it
+whose pages were read together with it. ``close`` ends the thread, at most after the read it is at; it is called at the
+latest when the interpreter exits.
 """
 
 from __future__ import annotations

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.helpers import write_all_fields
+from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, values_of, write_rows
+
+from penstock import Loader, ops
+from penstock.errors import MissingExtraError
+from penstock.types import Padded, Ragged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+torch: Any = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_rows(tmp_path_factory.mktemp("torch") / "x.beton")
+
+
+def as_arrays(batch: Any) -> list[Any]:
+    """The batch as it would be without torch."""
+
+    def array_of(value: Any) -> Any:
+        if isinstance(value, Padded | Ragged):
+            return type(value)(*map(array_of, value))
+        return value.numpy() if isinstance(value, torch.Tensor) else value
+
+    return values_of([array_of(value) for value in batch])
+
+
+# -- tensors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collate", ["list", "pad", "offsets"])
+def test_tensors_have_the_values_of_the_arrays(path: Path, collate: Any) -> None:
+    options: dict[str, Any] = {"order": "random", "pipelines": {"image": CROP}, "collate": collate}
+    batches = list(Loader(path, 5, device="cpu", **options))
+    assert [as_arrays(batch) for batch in batches] == contents(Loader(path, 5, **options))
+    batch = batches[0]
+    assert batch.keys() == ("image", "label", "array", "text")
+    assert all(isinstance(value, torch.Tensor) for value in (batch.image, batch.label, batch.array))
+    assert type(batch.text) is {"list": list, "pad": Padded, "offsets": Ragged}[collate]
+    if collate != "list":
+        assert all(isinstance(part, torch.Tensor) for part in batch.text)
+
+
+@pytest.mark.parametrize(
+    ("last", "dtype"),
+    [
+        ([], "uint8"),
+        ([ops.Normalize([1] * 3, [2] * 3)], "float32"),
+        ([ops.Normalize([1] * 3, [2] * 3, "float16")], "float16"),
+        ([ops.ToDtype("int32")], "int32"),
+        ([ops.ToDtype("float64")], "float64"),
+    ],
+)
+def test_dtypes_are_kept(path: Path, last: list[Any], dtype: str) -> None:
+    batch = next(iter(Loader(path, 5, device="cpu", pipelines={"image": [*CROP, *last]})))
+    assert batch.image.dtype == getattr(torch, dtype)
+    assert (batch.label.dtype, batch.array.dtype) == (torch.int64, torch.float32)
+
+
+def test_every_field_becomes_a_tensor_or_a_list(tmp_path: Path) -> None:
+    write_all_fields(tmp_path / "all.beton")
+    pipelines = {"raw": [ops.Resize(4)], "jpg": [ops.Resize(4)]}
+    batch = Loader(tmp_path / "all.beton", 4, device="cpu", pipelines=pipelines)[0]
+    lists = {name for name in batch.keys() if isinstance(batch[name], list)}  # noqa: SIM118  # a batch is a sequence
+    assert lists == {"blob", "doc", "text"}
+    assert batch.score.dtype == torch.float64
+
+
+def test_layouts_are_torchs(path: Path) -> None:
+    for layout, memory_format in (("NCHW", torch.contiguous_format), ("channels_last", torch.channels_last)):
+        batch = next(iter(Loader(path, 5, device="cpu", pipelines={"image": [*CROP, ops.ToLayout(layout)]})))
+        assert batch.image.shape == (5, 3, 16, 16)
+        assert batch.image.is_contiguous(memory_format=memory_format)
+
+
+def test_tensors_lie_on_the_memory_of_the_arrays(path: Path) -> None:
+    seen: list[int] = []
+
+    def note(images: np.ndarray) -> np.ndarray:
+        seen.append(images.ctypes.data)
+        return images
+
+    loader = Loader(path, 5, device=torch.device("cpu"), pipelines={"image": [*CROP, ops.Apply(note)]})
+    assert [batch.image.data_ptr() for batch in list(loader)] == seen
+
+
+def test_arrays_that_torch_cannot_take_as_they_are(path: Path) -> None:
+    odd = [
+        (lambda labels: labels[::-1], torch.int64),  # backwards in memory
+        (lambda labels: labels.astype(">i4"), torch.int32),  # another byte order
+        (lambda labels: np.broadcast_to(labels[:1], labels.shape), torch.int64),  # read-only
+        (lambda labels: labels.astype(np.complex64), torch.complex64),
+        (lambda labels: labels > 3, torch.bool),
+    ]
+    for function, dtype in odd:
+        pipelines: dict[str, Any] = LABELS_ONLY | {"label": [ops.Apply(function, "odd")]}
+        found = next(iter(Loader(path, 5, device="cpu", pipelines=pipelines))).label
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.numpy(), function(np.arange(5)))
+    words: dict[str, Any] = LABELS_ONLY | {"label": [ops.Apply(lambda labels: labels.astype(str), "words")]}
+    assert next(iter(Loader(path, 5, device="cpu", pipelines=words))).label.tolist() == ["0", "1", "2", "3", "4"]
+
+
+# -- modules ------------------------------------------------------------------------------------------------------
+
+
+class Half(torch.nn.Module):  # type: ignore[misc]
+    """Half of everything, as float."""
+
+    def forward(self, value: Any) -> Any:
+        return value / 2
+
+
+class Explode(torch.nn.Module):  # type: ignore[misc]
+    """Never works."""
+
+    def forward(self, value: Any) -> Any:
+        raise ZeroDivisionError("bang")
+
+
+def test_modules_run_on_the_tensor(path: Path) -> None:
+    flip = torch.nn.Identity()
+    pipelines: dict[str, Any] = {"image": [*CROP, ops.ToLayout("NCHW"), Half(), flip, Half()], "label": [Half()]}
+    loader = Loader(path, 5, device="cpu", pipelines=pipelines)
+    plain = Loader(path, 5, pipelines={"image": [*CROP, ops.ToLayout("NCHW")]})
+    for batch, expected in zip(loader, plain, strict=True):
+        np.testing.assert_array_equal(batch.image.numpy(), expected.image.astype(np.float32) / 4)
+        np.testing.assert_array_equal(batch.label.numpy(), expected.label / 2)
+        assert not batch.image.requires_grad
+    assert "torch: Half; then torch: Identity; then torch: Half" in loader.plan()
+    assert as_arrays(loader[2])[1:2] == values_of([plain[2].label.astype(np.float32) / 2])
+
+
+def test_modules_compute_no_gradients(path: Path) -> None:
+    linear = torch.nn.Linear(3, 4)
+    pipelines: dict[str, Any] = {"image": None, "text": None, "array": [linear]}
+    batch = next(iter(Loader(path, 5, device="cpu", pipelines=pipelines)))
+    assert batch.array.shape == (5, 2, 4)
+    assert not batch.array.requires_grad
+
+
+def test_modules_in_branches(path: Path) -> None:
+    pipelines: dict[str, Any] = {"image": [*CROP, {"plain": [], "half": [Half()]}]}
+    batch = next(iter(Loader(path, 5, device="cpu", pipelines=pipelines)))
+    np.testing.assert_array_equal(batch.half.numpy(), batch.plain.numpy().astype(np.float32) / 2)
+    with pytest.raises(ValueError, match=r"pipelines\['image'\]: modules of torch must stand in the branches"):
+        Loader(path, 5, device="cpu", pipelines={"image": [*CROP, Half(), {"a": []}]})
+
+
+def test_a_module_that_raises_is_named(path: Path) -> None:
+    for loader in (
+        Loader(path, 5, device="cpu", pipelines={"image": [*CROP, Explode()]}),
+        Loader(path, 5, device="cpu", pipelines={"image": [*CROP, {"small": [Half(), Explode()]}]}),
+    ):
+        with pytest.raises(ZeroDivisionError, match="bang") as caught:
+            list(loader)
+        name = "small" if "small" in loader.plan() else "image"
+        assert caught.value.__notes__ == [f"in the loader's module Explode of the output {name!r}"]
+
+
+def test_modules_come_last_and_need_a_device(path: Path) -> None:
+    with pytest.raises(ValueError, match="ToLayout comes after a module of torch; modules come last"):
+        Loader(path, 5, device="cpu", pipelines={"image": [*CROP, Half(), ops.ToLayout("NCHW")]})
+    with pytest.raises(ValueError, match="modules of torch need a device; use device='cpu' or device='cuda'"):
+        Loader(path, 5, pipelines={"image": [*CROP, Half()]})
+
+
+# -- devices ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", torch.device("cuda")])
+def test_a_gpu_that_is_not_there_is_told_at_once(path: Path, device: Any) -> None:
+    with pytest.raises(ValueError, match=f"device='{device}', but torch finds no GPU here; use device='cpu'"):
+        Loader(path, 5, device=device)
+
+
+def test_a_device_that_does_not_exist(path: Path) -> None:
+    with pytest.raises(RuntimeError, match="abacus"):
+        Loader(path, 5, device="abacus")
+
+
+def test_torch_that_is_not_installed_is_told_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"needs the 'torch' package. Install it with: pip install 'penstock\[torch"):
+        Loader(path, 5, device="cpu")
+    assert len(list(Loader(path, 5, pipelines={"image": CROP}))) == 7
+
+
+# -- torch's own loader ---------------------------------------------------------------------------------------------
+
+PIPELINES: dict[str, Any] = {"image": CROP}
+
+
+@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+def test_a_dataloader_in_this_process_gives_the_same_batches(path: Path, order: Any) -> None:
+    loader = Loader(path, 5, order=order, pipelines=PIPELINES, drop_last=False)
+    wrapped = torch.utils.data.DataLoader(loader, batch_size=None)
+    assert len(wrapped) == len(loader)
+    found = [as_arrays(batch) for batch in wrapped]
+    assert found == contents(loader)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("cache", ["os", "4MB"])
+def test_a_dataloader_of_processes_gives_the_same_batches(path: Path, context: str, cache: str) -> None:
+    loader = Loader(path, 5, order="random", pipelines=PIPELINES, cache=cache, workers=1)
+    assert contents(loader)[0] != contents(loader)[0]  # threads have run, and the epoch is 2
+    wrapped = torch.utils.data.DataLoader(
+        loader, batch_size=None, num_workers=2, multiprocessing_context=multiprocessing.get_context(context)
+    )
+    found = [as_arrays(batch) for batch in wrapped]
+    assert found == contents(loader)
+
+
+def test_a_loader_of_tensors_pickles(path: Path) -> None:
+    loader = Loader(path, 5, device="cpu", pipelines={"image": [*CROP, Half()]})
+    copy = pickle.loads(pickle.dumps(loader))
+    assert [as_arrays(batch) for batch in copy] == [as_arrays(batch) for batch in loader]
+
+
+def test_a_state_can_be_saved_by_torch(path: Path, tmp_path: Path) -> None:
+    loader = Loader(path, 5, order="random", pipelines=LABELS_ONLY, device="cpu")
+    batches = iter(loader)
+    next(batches)
+    torch.save({"loader": loader.state_dict()}, tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt", weights_only=True)["loader"]
+    assert json.loads(json.dumps(state)) == state
+    resumed = Loader(path, 5, order="random", pipelines=LABELS_ONLY)
+    resumed.load_state_dict(state)
+    assert labels(resumed) == [batch.label.tolist() for batch in batches]
+
+
+# -- ranks --------------------------------------------------------------------------------------------------------
+
+
+def test_rank_and_world_come_from_torch_distributed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "5")  # the process group knows better
+    monkeypatch.setenv("WORLD_SIZE", "9")
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{tmp_path / 'group'}")
+    try:
+        loader = Loader(path, 5, distributed=True, pipelines=LABELS_ONLY)
+        assert (loader.options.rank, loader.options.world) == (0, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+    loader = Loader(path, 2, distributed=True, pipelines=LABELS_ONLY)
+    assert (loader.options.rank, loader.options.world) == (5, 9)
+
+
+def test_ranks_as_torchrun_starts_them_partition_an_epoch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for rank in range(2):
+        for name, value in {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "localhost"}.items():
+            monkeypatch.setenv(name, str(value))
+        loader = Loader(path, 5, order="quasi_random", distributed=True, device="cpu", drop_last=False, pipelines=LABELS_ONLY)
+        assert len(loader) == 4
+        seen += [i for batch in loader for i in batch.label.tolist()]
+    assert sorted(seen) == list(range(COUNT))
