@@ -91,7 +91,10 @@ class FusedRun:
         """Load a batch of stored pictures (ImageSpans), or one that is in memory."""
         spans = pictures if isinstance(pictures, ImageSpans) else self._spans_of(pictures)
         heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
-        size = self._output_size(job, heights, widths)
+        if self.crop is None and spans is not pictures:
+            size = tuple(pictures.shape[1:3])  # also when there are none
+        else:
+            size = self._output_size(job, heights, widths)
         crops, shift = self._choose_crops(job, heights, widths, size)
         flips = np.zeros(len(heights), np.uint8)
         if self.flip is not None:

@@ -292,6 +292,7 @@ class Loader:
         kept: list[bool] = []
         for start in range(0, len(indices), 1024):
             values = self.dataset.read_values(indices[start : start + 1024], field)
+            values = values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
             kept += [bool(condition(value)) for value in values]
         loader = Loader.__new__(Loader)
         loader._prepare(self.dataset, self.options, indices[np.array(kept, bool)])
@@ -362,8 +363,9 @@ class Loader:
         used, step_size = int(state["samples_used"]), self._batches.global_batch
         if used % step_size or not 0 <= used // step_size <= len(self):
             raise ValueError(f"samples_used={used} is not a whole number of steps of {step_size} within an epoch")
-        self.set_epoch(int(state["epoch"]))
-        self._step = used // step_size
+        is_over = used // step_size == len(self)
+        self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
+        self._step = 0 if is_over else used // step_size
 
 
 def _checked_dataset(dataset: BaseDataset, verify: bool | None) -> BaseDataset:

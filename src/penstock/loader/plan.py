@@ -149,12 +149,14 @@ class FieldPlan:
 
     def describe(self) -> str:
         """Say in words what is done, and how."""
-        first, *rest = self.chain.describe()
-        if self.kind == "image" and self.chain.stages:
-            first = first.replace("one native call (", "one native call (decode, ", 1)
+        lines = self.chain.describe()
+        if self.kind == "image":
+            decoding = range(1) if self.chain.stages else range(len(lines))  # without a shared part every branch decodes
+            for i in decoding:
+                lines[i] = lines[i].replace("one native call (", "one native call (decode, ", 1)
         else:
-            first = "; then ".join(word for word in ("one read for a batch", first) if word)
-        return "\n".join([f"{self.field}: {first}", *rest])
+            lines[0] = "; then ".join(word for word in ("one read for a batch", lines[0]) if word)
+        return "\n".join([f"{self.field}: {lines[0]}", *lines[1:]])
 
 
 class _Compiler:

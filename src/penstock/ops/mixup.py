@@ -65,7 +65,10 @@ class ImageMixup(_Mixup):
 
     def apply(self, values: Any, draws: Draws) -> npt.NDArray[Any]:
         """Blend a batch."""
-        array = np.ascontiguousarray(values)
+        array = np.asarray(values)
+        if array.ndim == 4 and not array.flags.c_contiguous and array.transpose(0, 2, 3, 1).flags.c_contiguous:
+            return self.apply(array.transpose(0, 2, 3, 1), draws).transpose(0, 3, 1, 2)  # channels last stay last
+        array = np.ascontiguousarray(array)
         if array.dtype.name not in _MIXABLE:
             raise ValueError(f"ImageMixup takes arrays of {', '.join(_MIXABLE)}, and gets {array.dtype}")
         out = np.empty_like(array)

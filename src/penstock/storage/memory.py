@@ -15,7 +15,7 @@ def allocate_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
     """Zeroed memory of its own, aligned to pages; large pages where the system has them.
 
     Example:
-        >>> allocate_pages(10_000).sum()
+        >>> int(allocate_pages(10_000).sum())
         0
     """
     memory = mmap.mmap(-1, max(size_bytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
