@@ -40,7 +40,7 @@ def run() -> list[dict[str, Any]]:
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        rows = _cold_batches(path, "cold, 256 x 10 kB", 256, 10_000, batches=4)
+        rows = _cold_batches(path, "cold, 256 x 10 kB", 256, 10_000, batches=12)
         rows += _cold_batches(path, "cold, 64 x 1 MB", 64, 1_000_000, batches=4)
         rows += _pages(path)
         with one_core():
@@ -110,7 +110,7 @@ def preads(path: str, pool: ThreadPoolExecutor | None = None) -> Any:
 def _take_turns(contenders: dict[str, Any], n: int, size: int, batches: int, rounds: int, cold: bool) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
+    for turn in range(1 + rounds):  # the first does not count
         order = rng.integers(0, FILE_SIZE - size, (batches, n)).astype(np.uint64)
         for name, read in contenders.items():
             if cold:
@@ -118,7 +118,8 @@ def _take_turns(contenders: dict[str, Any], n: int, size: int, batches: int, rou
             start_s = time.perf_counter()
             for offsets in order:
                 read(offsets, size)
-            seconds[name].append(time.perf_counter() - start_s)
+            if turn:
+                seconds[name].append(time.perf_counter() - start_s)
     return seconds
 
 
@@ -129,7 +130,7 @@ def _rows(what: str, seconds: dict[str, Any], samples: int, size: int) -> list[d
         # Of paired rounds: the machine's mood is the same for both.
         value = statistics.median(a / b for a, b in zip(seconds[base], seconds[name], strict=True))
         rows.append(ratio(f"{what}: {name}", value, f"the speed of {base}"))
-    return rows
+    return [{**r, "cache": what.partition(",")[0]} for r in rows]
 
 
 def _cold_batches(path: str, what: str, n: int, size: int, batches: int) -> list[dict[str, Any]]:
@@ -140,14 +141,13 @@ def _cold_batches(path: str, what: str, n: int, size: int, batches: int) -> list
             "an os.pread loop": preads(path),
             f"os.pread on {THREADS} threads": preads(path, pool),
             "RangeReader": reading(path),
+            "RangeReader, queue_depth 256": reading(path, queue_depth=256),
             "RangeReader, engine threads": reading(path, engine="threads"),
             "RangeReader, direct": reading(path, direct=True),
             "RangeReader, direct, in place": reading_in_place(path, direct=True),
         }
-        seconds = _take_turns(contenders, n, size, batches, rounds=7, cold=True)
-    rows = _rows(what, seconds, n * batches, size)
-    rows[-1]["headline"] = True
-    return rows
+        seconds = _take_turns(contenders, n, size, batches, rounds=9, cold=True)
+    return _rows(what, seconds, n * batches, size)
 
 
 def _pages(path: str) -> list[dict[str, Any]]:
@@ -182,9 +182,7 @@ def _pages(path: str) -> list[dict[str, Any]]:
             start_s = time.perf_counter()
             work()
             seconds[name].append(time.perf_counter() - start_s)
-    rows = _rows("cold, 8 MiB pages in random order", seconds, len(order), PAGE)
-    rows[-1]["headline"] = True
-    return rows
+    return _rows("cold, 8 MiB pages in random order", seconds, len(order), PAGE)
 
 
 def _warm_batches(path: str, n: int, size: int) -> list[dict[str, Any]]:

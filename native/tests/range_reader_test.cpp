@@ -1,5 +1,6 @@
 #include "penstock/range_reader.hpp"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -206,6 +207,29 @@ TEST_P(RangeReaderAs, Checksums) {
     EXPECT_EQ(failures[0].found, right);
     EXPECT_TRUE(failures[0].detail().view().starts_with("checksum 0x0000000f expected, found 0x"));
   }
+}
+
+TEST_P(RangeReaderAs, AFailureLeavesItsNeighboursAlone) {
+  // Memory that cannot be written stands for a disk that cannot be read: both fail in the kernel.
+  const auto page = static_cast<std::size_t>(getpagesize());
+  void* memory =
+      mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* out = static_cast<std::byte*>(memory);
+  ASSERT_EQ(mprotect(out + page, page, PROT_READ), 0);
+  if (!std::get<1>(GetParam())) {  // what a direct read copies by itself may not go there
+    const std::vector<std::uint64_t> offsets = {0, page, 2 * page};
+    const std::vector<std::uint64_t> sizes(3, page);
+    std::vector<ReadFailure> failures;
+    expect_ok(open()->read({{offsets, sizes}, {out, 3 * page}, offsets, {}}, failures));
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].position, 1U);
+    EXPECT_EQ(failures[0].code, Code::io_error);
+    EXPECT_EQ(failures[0].detail().view(), "Bad address");
+    EXPECT_EQ(std::memcmp(out, bytes_.data(), page), 0);
+    EXPECT_EQ(std::memcmp(out + 2 * page, bytes_.data() + 2 * page, page), 0);
+  }
+  munmap(memory, 3 * page);
 }
 
 TEST_P(RangeReaderAs, ManyThreadsAtOnce) {

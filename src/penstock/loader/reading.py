@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock import _native
 from penstock.read import PageCache, RangeSource
@@ -20,6 +20,8 @@ from penstock.storage import available_bytes
 from penstock.types import Source
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from penstock.formats.base import BaseDataset
     from penstock.loader.options import LoaderOptions
     from penstock.loader.slots import SlotPool
@@ -73,7 +75,12 @@ class Reading:
 
     @cached_property
     def _ranges(self) -> RangeSource:
-        return RangeSource(self._dataset.path, self._reader, self._slots.take)
+        return RangeSource(self._dataset.path, self._reader, self._take)
+
+    def _take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        # Spans of every batch have another size; powers of two are few, and their slots can be used again.
+        (size,) = shape
+        return self._slots.take((1 << (size - 1).bit_length(),), dtype)[:size]
 
     @cached_property
     def _cache(self) -> PageCache:

@@ -2,13 +2,15 @@
 
 Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is
 gone, it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never
-overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. A pool
-that is let go frees its free slots at once and the lent ones as they return.
+overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. Free
+slots are kept for the sizes that were asked for last, so that sizes which never come again take no memory. A pool that
+is let go frees its free slots at once and the lent ones as they return.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SlotPool"]
 
 _SMALL_BYTES = 1 << 16
+_MOST_SIZES = 16  # as many outputs as a batch usually has, and more
 
 
 class SlotPool:
@@ -44,7 +47,8 @@ class SlotPool:
     def __init__(self, keep: int, allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages) -> None:
         self._keep = keep
         self._allocate = allocate
-        self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}
+        self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}  # the size that was asked for last comes last
+        self._lock = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An array of this shape; its contents are whatever the memory held before."""
@@ -52,12 +56,20 @@ class SlotPool:
         size = math.prod(shape) * wanted.itemsize
         if size < _SMALL_BYTES:
             return np.empty(shape, wanted)
-        free = self._free.setdefault(size, deque(maxlen=self._keep))
+        free = self._free_of(size)
         try:
             memory = free.pop()
         except IndexError:
             memory = self._allocate(size)
         return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
+
+    def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
+        with self._lock:
+            free = self._free.pop(size, None) or deque(maxlen=self._keep)
+            self._free[size] = free
+            while len(self._free) > _MOST_SIZES:
+                del self._free[next(iter(self._free))]
+        return free
 
 
 class _Slot:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RangeSource", "read_ranges"]
 
+_BLOCK_BYTES = np.uint64(4096)
+_LARGE_BYTES = 100_000
+
 
 class RangeSource:
     """A Source that reads the spans it is asked for, many at a time.
@@ -37,11 +40,25 @@ class RangeSource:
         self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Read spans; the result is theirs alone."""
-        places = np.zeros(len(sizes), np.uint64)
-        np.cumsum(sizes[:-1], out=places[1:])
-        out = self._take((int(sizes.sum()),), np.uint8)
+        places, total = _arrange(pointers, sizes)
+        out = self._take((total,), np.uint8)
         read_ranges(self._path, self._reader, pointers, sizes, out, places)
         return out, places
+
+
+def _arrange(pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], int]:
+    """Where each span goes, and the size of it all.
+
+    Large spans lie in the array as they lie in the file, relative to blocks of the disk: then they are read in place.
+    """
+    places = np.zeros(len(sizes), np.uint64)
+    if len(sizes) == 0 or int(sizes.sum()) < _LARGE_BYTES * len(sizes):
+        np.cumsum(sizes[:-1], out=places[1:])
+        return places, int(sizes.sum())
+    shifts = pointers % _BLOCK_BYTES
+    rooms = (shifts + sizes + _BLOCK_BYTES - np.uint64(1)) // _BLOCK_BYTES * _BLOCK_BYTES
+    np.cumsum(rooms[:-1], out=places[1:])
+    return places + shifts, int(rooms.sum())
 
 
 def read_ranges(
