@@ -27,6 +27,7 @@ struct Kernels {
   decltype(&kernels::scalar::blend_with_level) blend_with_level = kernels::scalar::blend_with_level;
   decltype(&kernels::scalar::blend_with_grey) blend_with_grey = kernels::scalar::blend_with_grey;
   decltype(&kernels::scalar::sum_grey) sum_grey = kernels::scalar::sum_grey;
+  decltype(&kernels::scalar::mirror_row) mirror_row = kernels::scalar::mirror_row;
 };
 
 Kernels colour_kernels() noexcept {
@@ -34,10 +35,10 @@ Kernels colour_kernels() noexcept {
   switch (simd_level()) {
     case SimdLevel::avx512:
       return {kernels::avx512::blend_with_level, kernels::avx512::blend_with_grey,
-              kernels::avx512::sum_grey};
+              kernels::avx512::sum_grey, kernels::avx512::mirror_row};
     case SimdLevel::avx2:
       return {kernels::avx2::blend_with_level, kernels::avx2::blend_with_grey,
-              kernels::avx2::sum_grey};
+              kernels::avx2::sum_grey, kernels::avx2::mirror_row};
     case SimdLevel::sse42:
     case SimdLevel::scalar:
       break;
@@ -105,12 +106,9 @@ void fill(std::uint8_t* pixels, std::size_t count, const Colour& colour) noexcep
 }
 
 void flip(ImageShape shape, std::uint8_t* pixels) noexcept {
+  const Kernels kernels = colour_kernels();
   for (std::size_t y = 0; y < shape.height; ++y) {
-    std::uint8_t* left = pixels + y * shape.width * kRgbChannels;
-    std::uint8_t* right = left + (shape.width - 1) * kRgbChannels;
-    for (; left < right; left += kRgbChannels, right -= kRgbChannels) {
-      std::swap_ranges(left, left + kRgbChannels, right);
-    }
+    kernels.mirror_row(pixels + y * shape.width * kRgbChannels, shape.width);
   }
 }
 

@@ -1,6 +1,6 @@
 // Blends of a picture with black, a grey level or its own grey, in double precision as numpy has
-// them. Multiplication and addition are separate everywhere (the build forbids fusing them), so
-// that all levels give the same bits.
+// them, and its mirror image. Multiplication and addition are separate everywhere (the build
+// forbids fusing them), so that all levels give the same bits.
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
@@ -122,6 +122,19 @@ inline size_t blend_grey_vectors(uint8_t* pixels, size_t count, double factor) {
   return i;
 }
 
+// Sixteen pixels from either end change places; returns how many at each end have.
+inline size_t mirror_vectors(uint8_t* row, size_t pixels) {
+  size_t j = 0;
+  for (; 2 * (j + 16) <= pixels; j += 16) {
+    uint8_t* left = row + 3 * j;
+    uint8_t* right = row + 3 * (pixels - j - 16);
+    const ThreeVectors from_left = load_three(left);
+    store_three(left, mirrored(load_three(right)));
+    store_three(right, mirrored(from_left));
+  }
+  return j;
+}
+
 #if defined(__AVX512VBMI__)
 
 // Two lookups of 128 entries; the top bit says which one counts.
@@ -176,6 +189,8 @@ inline size_t blend_grey_vectors(uint8_t*, size_t, double) { return 0; }
 
 inline size_t map_vectors(uint8_t*, size_t, const uint8_t*) { return 0; }
 
+inline size_t mirror_vectors(uint8_t*, size_t) { return 0; }
+
 #endif
 
 }  // namespace
@@ -195,6 +210,18 @@ void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept {
     uint8_t* pixel = pixels + 3 * i;
     const double rest = (1 - factor) * grey_of(pixel);
     for (size_t c = 0; c < 3; ++c) pixel[c] = blended(pixel[c], factor, rest);
+  }
+}
+
+void mirror_row(uint8_t* row, size_t pixels) noexcept {
+  for (size_t j = mirror_vectors(row, pixels); 2 * j + 1 < pixels; ++j) {
+    uint8_t* left = row + 3 * j;
+    uint8_t* right = row + 3 * (pixels - 1 - j);
+    for (size_t c = 0; c < 3; ++c) {
+      const uint8_t value = left[c];
+      left[c] = right[c];
+      right[c] = value;
+    }
   }
 }
 

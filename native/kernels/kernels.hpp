@@ -112,6 +112,8 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                \
   /* Of the grey of all pixels, each cut to a whole number. */                                \
   uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
+  /* Left and right change places. */                                                         \
+  void mirror_row(uint8_t* row, size_t pixels) noexcept;                                      \
   }
 
 #define PENSTOCK_DECLARE_MIX(level)                                                                \

@@ -124,8 +124,11 @@ class PixelStepsMoving : public ::testing::TestWithParam<ImageShape> {
 
 TEST_P(PixelStepsMoving, Flip) {
   EXPECT_EQ(apply(pixels_, shape_, StepKind::flip, {0}), pixels_);
-  EXPECT_EQ(apply(pixels_, shape_, StepKind::flip, {1}),
-            painted(shape_, [&](auto y, auto x) { return at(y, width() - 1 - x); }));
+  for (const SimdLevel level : available_levels()) {
+    const LevelGuard guard(level);
+    EXPECT_EQ(apply(pixels_, shape_, StepKind::flip, {1}),
+              painted(shape_, [&](auto y, auto x) { return at(y, width() - 1 - x); }));
+  }
 }
 
 TEST_P(PixelStepsMoving, Cutout) {
@@ -173,7 +176,8 @@ TEST_P(PixelStepsMoving, Translate) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PixelStepsMoving,
                          ::testing::Values(ImageShape{1, 1}, ImageShape{2, 7}, ImageShape{9, 6},
-                                           ImageShape{8, 1}));
+                                           ImageShape{8, 1}, ImageShape{31, 2}, ImageShape{32, 3},
+                                           ImageShape{77, 2}));
 
 TEST(PixelSteps, InTheirOrderAndForTheirPicture) {
   const ImageShape shape{6, 4};
