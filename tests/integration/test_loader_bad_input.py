@@ -85,7 +85,7 @@ def test_a_replaced_file_is_another_dataset(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "x.beton")
     loader = Loader(path, 4, pipelines={"image": None})
     state, expected = loader.state_dict(), contents(loader)
-    write_pages(tmp_path / "y.beton", count=5, size=1000).rename(path)  # the old one stays mapped
+    write_pages(tmp_path / "y.beton", count=5, size=10_000).rename(path)  # the old one stays mapped
     loader.set_epoch(0)
     assert contents(loader) == expected
     with pytest.raises(ValueError, match="the state was taken with"):

@@ -145,6 +145,28 @@ def test_peak_memory_is_that_of_the_batches_ahead(path: Path) -> None:
     assert used < allowed
 
 
+@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+def test_memory_does_not_grow_with_the_number_of_batches(pages: Path, order: Any) -> None:
+    loader = Loader(pages, 4, order=order, cache="4MB", pipelines={"blob": [ops.Apply(len)]})
+    for _ in range(2):
+        list(loader)
+    before = resident_bytes()
+    for _ in range(8):
+        for _ in loader:
+            pass
+    assert resident_bytes() - before < 12 << 20
+
+
+def test_pictures_of_many_sizes_do_not_fill_the_memory(tmp_path: Path, allocated: list[int]) -> None:
+    sizes = [(150 + i, 160) for i in range(50)]
+    file = write_pictures(tmp_path / "sizes.beton", [np.zeros((*size, 3), np.uint8) for size in sizes])
+    loader = Loader(file, 1)
+    kept = [batch.image.shape[1:3] for batch in loader]
+    assert kept == sizes
+    assert len(allocated) == 50
+    assert len(loader._slots._free) <= 16
+
+
 # -- threads ------------------------------------------------------------------------------------------------------
 
 

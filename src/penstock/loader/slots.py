@@ -10,7 +10,6 @@ is let go frees its free slots at once and the lent ones as they return.
 from __future__ import annotations
 
 import math
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,6 @@ class SlotPool:
         self._keep = keep
         self._allocate = allocate
         self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}  # the size that was asked for last comes last
-        self._lock = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An array of this shape; its contents are whatever the memory held before."""
@@ -64,11 +62,13 @@ class SlotPool:
         return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
 
     def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
-        with self._lock:
-            free = self._free.pop(size, None) or deque(maxlen=self._keep)
-            self._free[size] = free
-            while len(self._free) > _MOST_SIZES:
-                del self._free[next(iter(self._free))]
+        # No lock, for a forked process could find it held. When threads meet here, a free slot or two are lost.
+        free = self._free.pop(size, None)
+        if free is None:
+            free = deque(maxlen=self._keep)
+        self._free[size] = free
+        for other in list(self._free)[:-_MOST_SIZES]:
+            self._free.pop(other, None)
         return free
 
 

@@ -339,7 +339,7 @@ def test_a_state_of_the_last_batch_goes_on_with_the_next_epoch(path: Path) -> No
         state = loader.state_dict()
     resumed = Loader(path, 9, order="random", pipelines=LABELS_ONLY)
     resumed.load_state_dict(state)
-    assert labels(resumed) == []
+    assert resumed.epoch == loader.epoch == 1
     assert labels(resumed) == labels(loader)
 
 

@@ -77,6 +77,17 @@ def test_no_more_than_some_are_kept() -> None:
     assert len({address(array) for array in again}) == 6
 
 
+def test_sizes_that_do_not_come_again_take_no_memory() -> None:
+    pool = CountingPool(keep=2)
+    for size in range(100_000, 100_200):
+        usual = pool.take(SHAPE, "uint8")
+        other = pool.take((size,), "uint8")
+        assert other.nbytes == size
+        del usual, other
+    assert pool.allocated == 201  # the usual size is remembered
+    assert len(pool._free) <= 16
+
+
 def test_small_arrays_are_ordinary() -> None:
     pool = CountingPool(keep=2)
     assert pool.take((3, 0, 2), "float32").shape == (3, 0, 2)
