@@ -140,7 +140,7 @@ def test_a_damaged_record_is_skipped(path: Path, tmp_path: Path) -> None:
     (found,) = labels(loader)
     assert 99 not in found
     assert [(error.sample, error.field) for error in loader.errors] == [(5, None)]
-    with pytest.raises(CorruptSampleError, match="sample 5.*metadata record"):
+    with pytest.raises(CorruptSampleError, match=r"sample 5.*metadata record"):
         list(Loader(broken, COUNT, **(OPTIONS | {"on_error": "raise"})))
 
 
@@ -206,7 +206,7 @@ def test_checksums_are_checked_when_wanted(broken_blobs: Path) -> None:
 
 def test_checksums_that_do_not_exist_cannot_be_checked(golden_dir: Path) -> None:
     path = golden_dir / "img_raw_var.beton"
-    with pytest.raises(ValueError, match="verify=True, but .* has no checksums; make them with: penstock index"):
+    with pytest.raises(ValueError, match=r"verify=True, but .* has no checksums; make them with: penstock index"):
         Loader(path, 1, verify=True)
     Loader(path, 1, verify=None)
     Loader(path, 1, verify=False)

@@ -109,9 +109,12 @@ def native_threads() -> int:
 def wait_until(is_true: Any, timeout_s: float = 5) -> bool:
     """Give threads some time to end."""
     deadline_s = time.monotonic() + timeout_s
-    while not is_true() and time.monotonic() < deadline_s:
-        gc.collect()
-        time.sleep(0.01)
+    for attempt in range(1_000_000):
+        if is_true() or time.monotonic() > deadline_s:
+            break
+        if attempt % 100 == 20:
+            gc.collect()
+        time.sleep(0.002)
     return bool(is_true())
 
 
