@@ -55,8 +55,9 @@ ResampleFilter filter_of(std::string_view name) {
   if (name == "bilinear") return ResampleFilter::bilinear;
   if (name == "bicubic") return ResampleFilter::bicubic;
   if (name == "lanczos") return ResampleFilter::lanczos;
+  if (name == "nearest") return ResampleFilter::nearest;
   throw_invalid(Detail("unknown interpolation '")
-                << name << "'; known are area, bilinear, bicubic and lanczos");
+                << name << "'; known are area, bilinear, bicubic, lanczos and nearest");
 }
 
 void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {

@@ -123,7 +123,7 @@ Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexce
 // Pixels that the filter uses around the crop.
 std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
                       unsigned denominator) noexcept {
-  if (filter == ResampleFilter::area) return 0;
+  if (support_of(filter) == 0) return 0;
   const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
   return (support_of(filter) * shrinking + 1) * denominator;
 }
@@ -137,8 +137,8 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
 Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch, PixelView& view,
               Region& region) noexcept {
   const LoadOptions& options = job.options;
-  const unsigned denominator =
-      options.is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
+  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest;
+  const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
@@ -153,9 +153,14 @@ Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch
   if (!status.is_ok()) return status;
   view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
-  region = {static_cast<double>(crop.left) * part - static_cast<double>(decoded.window.left),
-            static_cast<double>(crop.top) * part - static_cast<double>(decoded.window.top),
-            static_cast<double>(crop.width) * part, static_cast<double>(crop.height) * part};
+  const auto left = static_cast<double>(decoded.window.left);
+  const auto top = static_cast<double>(decoded.window.top);
+  region = {static_cast<double>(crop.left) * part - left,
+            static_cast<double>(crop.top) * part - top,
+            static_cast<double>(crop.width) * part,
+            static_cast<double>(crop.height) * part,
+            left,
+            top};
   return {};
 }
 

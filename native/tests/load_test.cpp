@@ -98,8 +98,9 @@ std::pair<Stored, Stored> twins(int count) {
 
 TEST(Load, JpegEqualsItsPixels) {
   const auto [jpegs, raws] = twins(60);
-  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear,
-                                      ResampleFilter::bicubic, ResampleFilter::lanczos}) {
+  for (const ResampleFilter filter :
+       {ResampleFilter::area, ResampleFilter::bilinear, ResampleFilter::bicubic,
+        ResampleFilter::lanczos, ResampleFilter::nearest}) {
     const LoadOptions options{.shape = {32, 24}, .filter = filter};
     EXPECT_EQ(load(jpegs, options), load(raws, options));
   }
@@ -258,6 +259,16 @@ TEST(Load, ReducedSizeIsClose) {
       EXPECT_LE(largest, 3) << out_shape.width;  // a step of the smallest output is 6
     }
   }
+}
+
+TEST(Load, NearestIsNeverReduced) {
+  const ImageShape shape{400, 300};
+  Stored stored;
+  stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {13, 37, 250, 330});
+  LoadOptions options{.shape = {40, 30}, .filter = ResampleFilter::nearest};
+  const Bytes expected = load(stored, options);
+  options.is_reduced = true;
+  EXPECT_EQ(load(stored, options), expected);
 }
 
 TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {

@@ -46,7 +46,9 @@ struct LoadOptions {
   std::array<float, kRgbChannels> scale{1, 1, 1};
   std::array<float, kRgbChannels> bias{0, 0, 0};
   bool fast_dct = false;
-  bool is_reduced = false;  // decode at 1/2, 1/4 or 1/8 where the crop stays above the output
+  // Decode at 1/2, 1/4 or 1/8 where the crop stays above the output; not with `nearest`, which
+  // promises values of the picture.
+  bool is_reduced = false;
 };
 
 struct LoadFailure {

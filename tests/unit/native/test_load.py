@@ -1,0 +1,59 @@
+"""The native call that makes batches, where another tool says what the values must be."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from tests.helpers import image_file, picture
+
+from penstock._native import ImageLoader
+
+JPEG, RAW = 0, 1
+
+
+def load(pixels: np.ndarray, crop: list[int], out: np.ndarray, interpolation: str, **options: Any) -> np.ndarray:
+    """A crop (top, left, height, width) of a picture, or of a JPEG file of it, into ``out`` (height, width, 3)."""
+    options = {"channels_first": False, "flip": 0, "file": b"", **options}
+    file, flip, channels_first = (options.pop(name) for name in ("file", "flip", "channels_first"))
+    base = np.frombuffer(file, np.uint8) if file else pixels.reshape(-1)
+    height, width, _ = pixels.shape
+    failures = ImageLoader(1).load(
+        base,
+        np.zeros(1, np.uint64),
+        np.array([len(base)], np.uint64),
+        np.array([JPEG if file else RAW], np.uint8),
+        np.array([width], np.uint32),
+        np.array([height], np.uint32),
+        np.array([crop], np.int32),
+        np.array([flip], np.uint8),
+        out[None],
+        channels_first,
+        interpolation,
+        **options,
+    )
+    assert failures == []
+    return out
+
+
+def random_crop(rng: np.random.Generator, height: int, width: int) -> list[int]:
+    h, w = rng.integers(1, height + 1), rng.integers(1, width + 1)
+    return [int(x) for x in (rng.integers(0, height - h + 1), rng.integers(0, width - w + 1), h, w)]
+
+
+@pytest.mark.parametrize("is_jpeg", [False, True])
+def test_nearest_is_pillows(is_jpeg: bool) -> None:
+    rng = np.random.default_rng(1)
+    for i in range(150):
+        pixels = picture(i, *rng.integers(1, 120, 2).tolist())
+        file = image_file(pixels, "JPEG", quality=95) if is_jpeg else b""
+        source = Pillow.open(io.BytesIO(file)) if is_jpeg else Pillow.fromarray(pixels)
+        top, left, height, width = crop = random_crop(rng, *pixels.shape[:2])
+        size = rng.integers(1, 150, 2).tolist()
+        box = (left, top, left + width, top + height)
+        expected = np.asarray(source.convert("RGB").resize(size[::-1], Pillow.Resampling.NEAREST, box=box))
+        found = load(pixels, crop, np.empty((*size, 3), np.uint8), "nearest", file=file, flip=i % 2)
+        np.testing.assert_array_equal(found[:, ::-1] if i % 2 else found, expected)
