@@ -195,7 +195,9 @@ void prepare(const Job& job, LoadScratch& scratch) {
 void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
   Resampler& resampler = scratch.resampler;
-  if (resampler.has_values()) return resampler.write_values(view, y, writer.values_at(slot, y));
+  if (resampler.has_values() && !writer.has_table()) {
+    return resampler.write_values(view, y, writer.values_at(slot, y));
+  }
   if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
   resampler.write_row(view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
@@ -278,6 +280,20 @@ Result<std::size_t> slot_size_of(const LoadOptions& options) noexcept {
   return static_cast<std::size_t>(bytes);
 }
 
+Status check_table(const LoadOptions& options) noexcept {
+  if (options.table.empty()) return {};
+  const std::size_t value_size = size_bytes_of(options.type);
+  if (options.type == OutputType::uint8 ||
+      options.table.size() != kRgbChannels * 256 * value_size) {
+    return Status(Code::invalid_argument,
+                  "a table has 256 values of the output's type, a float, for each channel");
+  }
+  if (reinterpret_cast<std::uintptr_t>(options.table.data()) % value_size != 0) {
+    return Status(Code::invalid_argument, "the table is not aligned to its values");
+  }
+  return {};
+}
+
 Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::size_t slot_size,
                  std::size_t alignment) noexcept {
   std::uint64_t total = 0;
@@ -314,6 +330,10 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   if (Status status = check_out(base, out, count, slot_size.value(), size_bytes_of(options.type));
       !status.is_ok()) {
     return status;
+  }
+  if (Status status = check_table(options); !status.is_ok()) return status;
+  if (is_overlapping(options.table, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the table");
   }
   if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);

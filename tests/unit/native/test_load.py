@@ -10,7 +10,7 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import image_file, picture
 
-from penstock._native import ImageLoader
+from penstock._native import ImageLoader, NativeError
 
 JPEG, RAW = 0, 1
 
@@ -57,3 +57,31 @@ def test_nearest_is_pillows(is_jpeg: bool) -> None:
         expected = np.asarray(source.convert("RGB").resize(size[::-1], Pillow.Resampling.NEAREST, box=box))
         found = load(pixels, crop, np.empty((*size, 3), np.uint8), "nearest", file=file, flip=i % 2)
         np.testing.assert_array_equal(found[:, ::-1] if i % 2 else found, expected)
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_table_has_the_outputs(dtype: Any, channels_first: bool) -> None:
+    pixels, crop = picture(3, 90, 110), [5, 6, 70, 80]
+    table = np.random.default_rng(2).normal(size=(3, 256)).astype(dtype)
+    levels = load(pixels, crop, np.empty((64, 72, 3), np.uint8), "area")
+    expected = np.stack([table[c][levels[:, :, c]] for c in range(3)], axis=0 if channels_first else 2)
+    found = load(pixels, crop, np.empty_like(expected), "area", channels_first=channels_first, table=table)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "table", "options"),
+    [
+        (np.uint8, np.float32, {}),
+        (np.uint8, np.uint8, {}),
+        (np.float16, np.float32, {}),
+        (np.float32, np.float32, {"scale": np.ones(3, np.float32)}),
+        (np.float32, np.float32, {"bias": np.ones(3, np.float32)}),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(out: Any, table: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(NativeError, match="table"):
+        load(
+            picture(1, 9, 9), [0, 0, 9, 9], np.empty((4, 4, 3), out), "area", table=np.zeros((3, 256), table), **options
+        )
