@@ -25,6 +25,7 @@ using U8Array = Array<const std::uint8_t, nb::ndim<1>>;
 using U32Array = Array<const std::uint32_t, nb::ndim<1>>;
 using Crops = Array<const std::int32_t, nb::shape<-1, 4>>;
 using Factors = std::optional<Array<const float, nb::shape<3>>>;
+using Table = std::optional<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, nb::shape<3, 256>>>;
 using StepValues = Array<const float, nb::ndim<2>>;
 using Steps = std::optional<std::vector<std::pair<std::string, StepValues>>>;
 using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
@@ -55,12 +56,22 @@ ResampleFilter filter_of(std::string_view name) {
   if (name == "bilinear") return ResampleFilter::bilinear;
   if (name == "bicubic") return ResampleFilter::bicubic;
   if (name == "lanczos") return ResampleFilter::lanczos;
+  if (name == "nearest") return ResampleFilter::nearest;
   throw_invalid(Detail("unknown interpolation '")
-                << name << "'; known are area, bilinear, bicubic and lanczos");
+                << name << "'; known are area, bilinear, bicubic, lanczos and nearest");
 }
 
 void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {
   if (factors) std::copy_n(factors->data(), kRgbChannels, out.begin());
+}
+
+ByteSpan table_of(const Table& table, OutputType type, const Factors& scale, const Factors& bias) {
+  if (!table) return {};
+  if (scale || bias) throw_invalid(Detail("a table takes the place of scale and bias: give one"));
+  if (type == OutputType::uint8 || output_type_of(*table, "table") != type) {
+    throw_invalid(Detail("table must be float16 or float32, and out of the same type"));
+  }
+  return bytes_of(*table);
 }
 
 // Checked here: to the core, an empty array says that there are no checksums.
@@ -114,7 +125,7 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               const Crops& crops, const U8Array& flips, const BatchArray& out, bool channels_first,
               std::string_view interpolation, const Factors& scale, const Factors& bias,
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
-              const Steps& steps) {
+              const Steps& steps, const Table& table) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
@@ -124,6 +135,7 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
   if (options.type == OutputType::uint8 && (scale || bias)) {
     throw_invalid(Detail("scale and bias need a float16 or float32 output"));
   }
+  options.table = table_of(table, options.type, scale, bias);
   set_factors(scale, options.scale);
   set_factors(bias, options.bias);
   if (out.shape(0) != offsets.size()) {
@@ -164,9 +176,12 @@ void bind_load(nb::module_& module) {
            nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
            nb::arg("fast_dct") = false, nb::arg("reduced") = false,
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
+           nb::arg("table").noconvert() = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
-           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. "
+           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "
+           "of "
+           "the type of out, has the output of every channel and value, instead of scale and bias. "
            "Steps are done in order before scaling: (kind, values of shape (images, k)) with kind "
            "and values brightness, contrast or saturation (factor; NaN does nothing), flip (not "
            "0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).");

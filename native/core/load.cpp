@@ -123,7 +123,7 @@ Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexce
 // Pixels that the filter uses around the crop.
 std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
                       unsigned denominator) noexcept {
-  if (filter == ResampleFilter::area) return 0;
+  if (support_of(filter) == 0) return 0;
   const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
   return (support_of(filter) * shrinking + 1) * denominator;
 }
@@ -137,8 +137,8 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
 Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch, PixelView& view,
               Region& region) noexcept {
   const LoadOptions& options = job.options;
-  const unsigned denominator =
-      options.is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
+  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest;
+  const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
@@ -153,9 +153,14 @@ Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch
   if (!status.is_ok()) return status;
   view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
-  region = {static_cast<double>(crop.left) * part - static_cast<double>(decoded.window.left),
-            static_cast<double>(crop.top) * part - static_cast<double>(decoded.window.top),
-            static_cast<double>(crop.width) * part, static_cast<double>(crop.height) * part};
+  const auto left = static_cast<double>(decoded.window.left);
+  const auto top = static_cast<double>(decoded.window.top);
+  region = {static_cast<double>(crop.left) * part - left,
+            static_cast<double>(crop.top) * part - top,
+            static_cast<double>(crop.width) * part,
+            static_cast<double>(crop.height) * part,
+            left,
+            top};
   return {};
 }
 
@@ -190,7 +195,9 @@ void prepare(const Job& job, LoadScratch& scratch) {
 void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
   Resampler& resampler = scratch.resampler;
-  if (resampler.has_values()) return resampler.write_values(view, y, writer.values_at(slot, y));
+  if (resampler.has_values() && !writer.has_table()) {
+    return resampler.write_values(view, y, writer.values_at(slot, y));
+  }
   if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
   resampler.write_row(view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
@@ -273,6 +280,20 @@ Result<std::size_t> slot_size_of(const LoadOptions& options) noexcept {
   return static_cast<std::size_t>(bytes);
 }
 
+Status check_table(const LoadOptions& options) noexcept {
+  if (options.table.empty()) return {};
+  const std::size_t value_size = size_bytes_of(options.type);
+  if (options.type == OutputType::uint8 ||
+      options.table.size() != kRgbChannels * 256 * value_size) {
+    return Status(Code::invalid_argument,
+                  "a table has 256 values of the output's type, a float, for each channel");
+  }
+  if (reinterpret_cast<std::uintptr_t>(options.table.data()) % value_size != 0) {
+    return Status(Code::invalid_argument, "the table is not aligned to its values");
+  }
+  return {};
+}
+
 Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::size_t slot_size,
                  std::size_t alignment) noexcept {
   std::uint64_t total = 0;
@@ -309,6 +330,10 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   if (Status status = check_out(base, out, count, slot_size.value(), size_bytes_of(options.type));
       !status.is_ok()) {
     return status;
+  }
+  if (Status status = check_table(options); !status.is_ok()) return status;
+  if (is_overlapping(options.table, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the table");
   }
   if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);

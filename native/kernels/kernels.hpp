@@ -32,6 +32,14 @@ struct ValueRow {
   const float* bias;
 };
 
+// What grey levels become, for each channel. `entries` is [3][256] of the row's type; `bytes` has
+// their bytes apart, [3][value_size][256], and is aligned to 64 bytes.
+inline constexpr size_t kLevels = 256;
+struct LevelTable {
+  const void* entries;
+  const uint8_t* bytes;
+};
+
 // A table has so many bytes for each group of pixels and pair of taps, 4 for each group, and 1.
 inline constexpr size_t kColumnTableBytes = 128;
 inline constexpr size_t kColumnGroup = 5;
@@ -104,6 +112,13 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void to_half(const float* values, size_t size, uint16_t* out) noexcept;                      \
   }
 
+#define PENSTOCK_DECLARE_LOOKUP(level)                                                   \
+  namespace penstock::kernels::level {                                                   \
+  /* Every level's entry, for halves and floats; the row's scale and bias do nothing. */ \
+  void look_up_row(const uint8_t* row, size_t pixels, const LevelTable* table,           \
+                   const ValueRow* out) noexcept;                                        \
+  }
+
 #define PENSTOCK_DECLARE_COLOUR(level)                                                        \
   namespace penstock::kernels::level {                                                        \
   /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
@@ -133,6 +148,7 @@ PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_SIXTEENS(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
+PENSTOCK_DECLARE_LOOKUP(scalar)
 PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_COLOUR(scalar)
 PENSTOCK_DECLARE_MIX(scalar)
@@ -149,6 +165,7 @@ PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_SIXTEENS(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
+PENSTOCK_DECLARE_LOOKUP(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
 PENSTOCK_DECLARE_MIX(avx512)
 
@@ -158,5 +175,6 @@ PENSTOCK_DECLARE_MIX(avx512)
 #undef PENSTOCK_DECLARE_RESAMPLE
 #undef PENSTOCK_DECLARE_SIXTEENS
 #undef PENSTOCK_DECLARE_PIXELS
+#undef PENSTOCK_DECLARE_LOOKUP
 #undef PENSTOCK_DECLARE_COLOUR
 #undef PENSTOCK_DECLARE_MIX

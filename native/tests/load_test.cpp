@@ -98,8 +98,9 @@ std::pair<Stored, Stored> twins(int count) {
 
 TEST(Load, JpegEqualsItsPixels) {
   const auto [jpegs, raws] = twins(60);
-  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear,
-                                      ResampleFilter::bicubic, ResampleFilter::lanczos}) {
+  for (const ResampleFilter filter :
+       {ResampleFilter::area, ResampleFilter::bilinear, ResampleFilter::bicubic,
+        ResampleFilter::lanczos, ResampleFilter::nearest}) {
     const LoadOptions options{.shape = {32, 24}, .filter = filter};
     EXPECT_EQ(load(jpegs, options), load(raws, options));
   }
@@ -201,6 +202,34 @@ TEST(Load, AllLevelsAgree) {
   }
 }
 
+TEST(Load, TablesReplaceScaleAndBias) {
+  const auto [jpegs, raws] = twins(3);
+  for (const ImageShape shape : {ImageShape{1, 2}, {63, 3}, {64, 9}, {65, 2}, {150, 33}}) {
+    const Bytes levels = load(raws, {.shape = shape});
+    for (const OutputType type : {OutputType::float16, OutputType::float32}) {
+      const std::size_t size = size_bytes_of(type);
+      const Bytes table = random_bytes(3 * 256 * size, 5);
+      for (const bool is_channels_first : {false, true}) {
+        const LoadOptions options{
+            .shape = shape, .type = type, .is_channels_first = is_channels_first, .table = table};
+        Bytes expected(levels.size() * size);
+        const std::size_t plane = shape.width * shape.height;
+        for (std::size_t i = 0; i < levels.size(); ++i) {
+          const std::size_t channel = i % 3;
+          const std::size_t in_planes = (i / (3 * plane) * 3 + channel) * plane + i / 3 % plane;
+          const std::size_t entry = channel * 256 + static_cast<std::size_t>(levels[i]);
+          std::memcpy(expected.data() + (is_channels_first ? in_planes : i) * size,
+                      table.data() + entry * size, size);
+        }
+        for (const SimdLevel level : testing::available_levels()) {
+          const testing::LevelGuard guard(level);
+          ASSERT_EQ(load(raws, options), expected) << shape.width << " " << simd_level_name(level);
+        }
+      }
+    }
+  }
+}
+
 TEST(Load, HalvesAreRoundedFloats) {
   const auto [jpegs, raws] = twins(2);
   for (const bool is_channels_first : {false, true}) {
@@ -258,6 +287,16 @@ TEST(Load, ReducedSizeIsClose) {
       EXPECT_LE(largest, 3) << out_shape.width;  // a step of the smallest output is 6
     }
   }
+}
+
+TEST(Load, NearestIsNeverReduced) {
+  const ImageShape shape{400, 300};
+  Stored stored;
+  stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {13, 37, 250, 330});
+  LoadOptions options{.shape = {40, 30}, .filter = ResampleFilter::nearest};
+  const Bytes expected = load(stored, options);
+  options.is_reduced = true;
+  EXPECT_EQ(load(stored, options), expected);
 }
 
 TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {
@@ -354,6 +393,19 @@ TEST(Load, WrongArgumentsAreErrors) {
   LoadOptions floats = options;
   floats.type = OutputType::float32;
   expect_code(load_with(raws.batch(), floats, std::span(out).subspan(1)), Code::invalid_argument);
+  const Bytes table(3 * 256 * 4 + 1);
+  const MutableByteSpan all = std::span(out).first(2 * 16 * 16 * 3 * 4);
+  floats.table = std::span(table).first(3 * 256 * 4);
+  expect_ok(load_with(raws.batch(), floats, all));
+  floats.table = std::span(table).subspan(1);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  floats.table = std::span(table).first(3 * 256 * 2);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  floats.table = std::span(out).first(3 * 256 * 4);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  LoadOptions with_table = options;
+  with_table.table = std::span(table).first(3 * 256);
+  expect_code(load_with(raws.batch(), with_table, bytes), Code::invalid_argument);
   for (int i = 0; i < 6; ++i) {
     LoadBatch batch = raws.batch();
     if (i == 0) batch.sizes = batch.sizes.first(1);

@@ -45,8 +45,12 @@ struct LoadOptions {
   // Float outputs are value * scale + bias, by channel.
   std::array<float, kRgbChannels> scale{1, 1, 1};
   std::array<float, kRgbChannels> bias{0, 0, 0};
+  // Or, where there is one, the entries of a table [3][256] of their type, by channel and value.
+  ByteSpan table{};
   bool fast_dct = false;
-  bool is_reduced = false;  // decode at 1/2, 1/4 or 1/8 where the crop stays above the output
+  // Decode at 1/2, 1/4 or 1/8 where the crop stays above the output; not with `nearest`, which
+  // promises values of the picture.
+  bool is_reduced = false;
 };
 
 struct LoadFailure {

@@ -21,6 +21,7 @@ enum class ResampleFilter : std::uint8_t {
   bilinear,  // Pillow's BILINEAR: a triangle as wide as the shrinking asks for
   bicubic,   // Pillow's BICUBIC
   lanczos,   // Pillow's LANCZOS, three lobes to each side
+  nearest,   // Pillow's NEAREST: the pixel under an output's centre
 };
 
 // Sources to each side of an output's centre that count where a side does not shrink.
@@ -33,13 +34,17 @@ struct PixelView {
   ImageShape shape{};
 };
 
-// Part of a view, in its pixels; with fractions only where both sides shrink. `area` takes pixels
-// of the region alone; the others also its neighbours in the view, as Pillow does with a box.
+// Part of a view, in its pixels; with fractions only where both sides shrink. `area` and `nearest`
+// take pixels of the region alone; the others also its neighbours in the view, as Pillow does with
+// a box.
 struct Region {
   double left;
   double top;
   double width;
   double height;
+  // Of the view in the picture: `nearest` rounds positions in the picture.
+  double view_left = 0;
+  double view_top = 0;
 };
 
 // Which sources, with which weights, make each output along one axis.
@@ -83,6 +88,8 @@ class Resampler {
                        std::uint8_t* out) noexcept;
   void write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                std::uint8_t* out) noexcept;
+  void write_nearest_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                         std::uint8_t* out) const noexcept;
 
   AxisPlan columns_;
   AxisPlan rows_;
@@ -91,6 +98,7 @@ class Resampler {
   std::size_t used_columns_ = 0;
   bool is_fixed_ = false;  // few taps: whole numbers
   bool is_sharp_ = false;  // some weights are negative
+  bool is_nearest_ = false;
   std::vector<std::int16_t> row_weights_;
   std::vector<std::uint32_t> starts_;
   std::vector<std::uint32_t> pairs_;
