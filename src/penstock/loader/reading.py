@@ -49,6 +49,8 @@ class Reading:
         self._dataset = dataset
         self._slots = slots
         self.budget_bytes = self._choose_budget(options)
+        if self.budget_bytes is not None:
+            _ = self._reader  # opened now: later another file may have the name
 
     def _choose_budget(self, options: LoaderOptions) -> int | None:
         page_size, named = self._dataset.page_size, options.cache_bytes

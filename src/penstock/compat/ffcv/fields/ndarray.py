@@ -97,10 +97,21 @@ class NDArrayField(Field):
         result[0][: len(data)] = data
         return result
 
+    def as_stored(self, value: Any) -> Any:
+        """The bytes of an array, whatever its dtype and shape, with those of the field."""
+        array = np.ascontiguousarray(value)
+        if array.nbytes != self.element_size:
+            raise ValueError(
+                f"an array of {self.dtype} and shape {tuple(self.shape)} has {self.element_size} bytes, "
+                f"got {array.nbytes} ({array.dtype} of shape {array.shape})"
+            )
+        return array.reshape(-1).view(self.dtype).reshape(self.shape)
+
     def encode(self, destination: Any, field: Any, malloc: Any) -> None:
         """Store an array."""
+        stored = self.as_stored(field).reshape(-1).view("<u1")
         destination[0], data = malloc(self.element_size)
-        data[:] = np.ascontiguousarray(field).reshape(-1).view("<u1")
+        data[:] = stored
 
     def get_decoder_class(self) -> Any:
         """NDArrayDecoder."""

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 IMAGE_MODES = {"jpg": 0, "raw": 1}
+_LONGEST_SIDE = 65_535
 _PIXEL = np.dtype("<u1")
 
 
@@ -205,10 +206,10 @@ class RGBImageField(Field):
         mode: Any = self.write_mode
         return Image(
             mode=mode,
-            max_side=self.max_resolution,
-            quality=self.jpeg_quality,
+            max_side=None if self.max_resolution is None else min(int(self.max_resolution), _LONGEST_SIDE),
+            quality=min(max(self.jpeg_quality, 1), 100),
             smart_threshold=self.smart_threshold,
-            compress_probability=self.proportion,
+            compress_probability=min(max(self.proportion, 0.0), 1.0),
         )
 
     def encode(self, destination: Any, image: Any, malloc: Any) -> None:
@@ -230,6 +231,8 @@ def checked_pixels(image: Any) -> npt.NDArray[np.uint8]:
         raise TypeError(f"Unsupported image type {type(image)}")
     if image.dtype != np.uint8:
         raise ValueError("Image type has to be uint8")
+    if image.ndim < 3:
+        raise IndexError(f"Invalid shape for rgb image: {image.shape}; a grey picture needs three equal channels")
     if image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(f"Invalid shape for rgb image: {image.shape}")
     return image
