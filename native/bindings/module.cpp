@@ -31,6 +31,8 @@ NB_MODULE(_core, module) {
   using namespace penstock;
   using namespace penstock::bindings;
   module.doc() = "Native core of penstock.";
+  // Objects that live to the end of a worker process are no leak; a debug build still tells.
+  nb::set_leak_warnings(kIsDebug);
   module.attr("DEBUG") = kIsDebug;
   bind_errors(module);
   bind_checksum(module);

@@ -75,3 +75,7 @@ def imdecode(
     crops, flips = np.array([part], np.int32), np.array([do_flip], np.uint8)
     load_images(ImageLoader(1), _one(source, 0, height, width), crops, out, [0], flips=flips)
     return 0
+
+
+for _function in (read, memcpy, resize_crop, imdecode):
+    _function.is_native = True  # type: ignore[attr-defined]  # Compiler.compile() gives them back as they are

@@ -155,12 +155,10 @@ class Loader:
 
     def generate_code(self) -> None:
         """Plan the pipelines anew."""
-        specs = {n: PipelineSpec(s.source, s.decoder, s.transforms) for n, s in self.pipeline_specs.items()}
-        for name, spec in specs.items():
-            spec.default_pipeline = self.pipeline_specs[name].default_pipeline
+        reader = self.reader
         memory_read = self.memory_manager.compile_reader()
         self.graph = Graph(
-            specs, self.reader.handlers, self.field_name_to_f_ix, self.reader.metadata, memory_read
+            self.pipeline_specs, reader.handlers, self.field_name_to_f_ix, reader.metadata, memory_read, reader.file_name
         )
         self.code = self.graph
 
@@ -173,6 +171,8 @@ class Loader:
         order = self.next_traversal_order()[: len(self) * self.batch_size]
         if self.code is None or self.recompile:
             self.generate_code()
+        else:
+            self.graph.collect_requirements()
         epoch, self.next_epoch = self.next_epoch, self.next_epoch + 1
         return EpochIterator(self, np.asarray(order), epoch)
 
@@ -182,13 +182,11 @@ class Loader:
 
     def filter(self, field_name: str, condition: Callable[[Any], bool]) -> Loader:
         """A loader over those samples whose value, as the field's pipeline gives it, fulfils a condition."""
-        if field_name not in self.reader.handlers:
+        given = self._args["pipelines"].get(field_name)
+        if given is None and field_name not in self.reader.handlers:
             raise KeyError(f"no field {field_name!r}; the fields are {', '.join(self.reader.handlers)}")
         pipelines: dict[str, Any] = dict.fromkeys(self.reader.handlers)
-        if self._args["pipelines"].get(field_name) is not None:
-            pipelines[field_name] = self._args["pipelines"][field_name]
-        else:
-            del pipelines[field_name]
+        pipelines[field_name] = PipelineSpec(field_name) if given is None else given
         arguments = self._args | {
             "pipelines": pipelines,
             "order": OrderOption.SEQUENTIAL,

@@ -44,4 +44,5 @@ class PipelineSpec:
                     ) from error
         if self.default_pipeline:
             self.transforms.append(ToTensor())
+            self.default_pipeline = False
         self.transforms = [ModuleWrapper(op) if isinstance(op, torch.nn.Module) else op for op in self.transforms]
