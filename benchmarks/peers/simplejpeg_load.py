@@ -35,7 +35,7 @@ def main() -> None:
         order = rng.permutation(len(pointers))
         for first in range(0, len(order), BATCH):
             batch = np.empty((len(order[first : first + BATCH]), SIZE, SIZE, 3), np.uint8)
-            for slot, i in zip(batch, order[first : first + BATCH]):
+            for slot, i in zip(batch, order[first : first + BATCH], strict=True):
                 data = mapped[pointers[i] : pointers[i] + sizes[pointers[i]]]
                 pixels = simplejpeg.decode_jpeg(data, fastdct=True)
                 top, left, height, width = get_random_crop(pixels.shape[0], pixels.shape[1], SCALE, RATIO)

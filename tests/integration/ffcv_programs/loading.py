@@ -53,7 +53,7 @@ pipelines = {
     ],
     "label": labels,
 }
-loader = Loader(path, batch_size=16, num_workers=4, order=OrderOption.RANDOM, pipelines=pipelines, seed=3)
+loader = Loader(path, batch_size=16, num_workers=2, order=OrderOption.RANDOM, pipelines=pipelines, seed=3)
 assert len(loader) == COUNT // 16
 epochs = []
 for _ in range(2):

@@ -16,6 +16,7 @@ from penstock.compat.ffcv.pipeline.compiler import Compiler
 from penstock.compat.ffcv.pipeline.graph import Graph
 from penstock.compat.ffcv.pipeline.pipeline_spec import PipelineSpec
 from penstock.compat.ffcv.reader import Reader
+from penstock.compat.ffcv.storage import read_span
 from penstock.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential
 from penstock.compat.ffcv.traversal_order.base import TraversalOrder
 
@@ -156,11 +157,17 @@ class Loader:
     def generate_code(self) -> None:
         """Plan the pipelines anew."""
         reader = self.reader
-        memory_read = self.memory_manager.compile_reader()
+        # Compiling loads numba, and only operations of a user's own read by themselves.
+        memory_read = self.memory_manager.compile_reader() if self._has_own_operations() else read_span
         self.graph = Graph(
             self.pipeline_specs, reader.handlers, self.field_name_to_f_ix, reader.metadata, memory_read, reader.file_name
         )
         self.code = self.graph
+
+    def _has_own_operations(self) -> bool:
+        specs = self.pipeline_specs.values()
+        used = [*self.reader.handlers.values(), *(op for spec in specs for op in (spec.decoder, *spec.transforms))]
+        return any(op is not None and not type(op).__module__.startswith("penstock.compat.") for op in used)
 
     def next_traversal_order(self) -> Any:
         """The samples of the next epoch."""
