@@ -20,11 +20,13 @@ def read(fileno: int, destination: Any, offset: int) -> int:
 
 
 def memcpy(source: Any, dest: Any) -> None:
-    """Copy the bytes of one array to the beginning of another."""
+    """Copy the bytes of one array to the beginning of another; plain enough for numba."""
     data = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    if not dest.flags.c_contiguous:
+        raise ValueError("memcpy needs a contiguous array to copy to")
     target = dest.reshape(-1).view(np.uint8)
     if len(data) > len(target):
-        raise ValueError(f"{len(data)} bytes do not fit into {len(target)}")
+        raise ValueError("memcpy has more bytes to copy than there is room for")
     target[: len(data)] = data
 
 
@@ -77,5 +79,5 @@ def imdecode(
     return 0
 
 
-for _function in (read, memcpy, resize_crop, imdecode):
+for _function in (read, resize_crop, imdecode):
     _function.is_native = True  # type: ignore[attr-defined]  # Compiler.compile() gives them back as they are

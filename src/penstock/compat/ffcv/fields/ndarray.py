@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ class NDArrayField(Field):
     def __init__(self, dtype: Any, shape: Any) -> None:
         self.dtype = dtype
         self.shape = shape
-        self.element_size = int(dtype.itemsize * np.prod(shape, dtype=np.int64))
+        self.element_size = int(dtype.itemsize) * math.prod(int(side) for side in shape)
         if dtype == np.uint16:
             warnings.warn(
                 "torch has few operations for uint16; store int16 and reinterpret it later in your pipeline",
