@@ -57,8 +57,10 @@ ResampleFilter filter_of(std::string_view name) {
   if (name == "bicubic") return ResampleFilter::bicubic;
   if (name == "lanczos") return ResampleFilter::lanczos;
   if (name == "nearest") return ResampleFilter::nearest;
+  if (name == "opencv_area") return ResampleFilter::opencv_area;
   throw_invalid(Detail("unknown interpolation '")
-                << name << "'; known are area, bilinear, bicubic, lanczos and nearest");
+                << name
+                << "'; known are area, bilinear, bicubic, lanczos, nearest and opencv_area");
 }
 
 void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {

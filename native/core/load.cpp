@@ -137,7 +137,8 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
 Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch, PixelView& view,
               Region& region) noexcept {
   const LoadOptions& options = job.options;
-  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest;
+  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
+                          options.filter != ResampleFilter::opencv_area;
   const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
   const Window& crop = image.crop;
   Window window = crop;

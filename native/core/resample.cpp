@@ -121,6 +121,7 @@ AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out
       return AxisKind::lanczos;
     case ResampleFilter::nearest:
       return AxisKind::nearest;
+    case ResampleFilter::opencv_area:
     case ResampleFilter::area:
       break;
   }
@@ -139,6 +140,7 @@ std::size_t support_of(ResampleFilter filter) noexcept {
   switch (filter) {
     case ResampleFilter::area:
     case ResampleFilter::nearest:
+    case ResampleFilter::opencv_area:
       return 0;
     case ResampleFilter::bilinear:
       return 1;
@@ -215,6 +217,21 @@ void Resampler::prepare_work() {
   std::iota(same_starts_.begin(), same_starts_.end(), 0U);
 }
 
+Status Resampler::plan_opencv(const Region& region, ImageShape out_shape,
+                              bool is_flipped) noexcept {
+  first_column_ = static_cast<std::size_t>(region.left);
+  first_row_ = static_cast<std::size_t>(region.top);
+  const ImageShape shape{static_cast<std::size_t>(region.width),
+                         static_cast<std::size_t>(region.height)};
+  if (static_cast<double>(first_column_) != region.left ||
+      static_cast<double>(first_row_) != region.top ||
+      static_cast<double>(shape.width) != region.width ||
+      static_cast<double>(shape.height) != region.height) {
+    return Status(Code::invalid_argument, "OpenCV's area filter takes regions of whole pixels");
+  }
+  return opencv_.plan(shape, out_shape, is_flipped);
+}
+
 Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
                        ImageShape out_shape, bool is_flipped) noexcept {
   if (Status status = check_plan(view_shape, region, out_shape); !status.is_ok()) return status;
@@ -223,6 +240,8 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
   is_sharp_ = is_sharp(kind);
   is_nearest_ = kind == AxisKind::nearest;
   has_sixteens_ = false;
+  is_opencv_ = filter == ResampleFilter::opencv_area;
+  if (is_opencv_) return plan_opencv(region, out_shape, is_flipped);
   try {
     plan_axis({kind, region.left, region.width, region.view_left, view_shape.width, out_shape.width,
                is_flipped},
@@ -318,6 +337,9 @@ void Resampler::write_nearest_row(const std::uint8_t* source, std::size_t stride
 
 void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
   const std::uint8_t* source = first_pixel(view, first_column_);
+  if (is_opencv_) {
+    return opencv_.write_row(source + first_row_ * view.row_stride, view.row_stride, y, out);
+  }
   if (is_nearest_) return write_nearest_row(source, view.row_stride, y, out);
   if (!is_sharp_) return write_smooth_row(source, view.row_stride, y, out);
   if (is_fixed_) return write_sharp_row(source, view.row_stride, y, out);

@@ -100,7 +100,7 @@ TEST(Load, JpegEqualsItsPixels) {
   const auto [jpegs, raws] = twins(60);
   for (const ResampleFilter filter :
        {ResampleFilter::area, ResampleFilter::bilinear, ResampleFilter::bicubic,
-        ResampleFilter::lanczos, ResampleFilter::nearest}) {
+        ResampleFilter::lanczos, ResampleFilter::nearest, ResampleFilter::opencv_area}) {
     const LoadOptions options{.shape = {32, 24}, .filter = filter};
     EXPECT_EQ(load(jpegs, options), load(raws, options));
   }
@@ -289,14 +289,16 @@ TEST(Load, ReducedSizeIsClose) {
   }
 }
 
-TEST(Load, NearestIsNeverReduced) {
+TEST(Load, ExactFiltersAreNeverReduced) {
   const ImageShape shape{400, 300};
   Stored stored;
   stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {13, 37, 250, 330});
-  LoadOptions options{.shape = {40, 30}, .filter = ResampleFilter::nearest};
-  const Bytes expected = load(stored, options);
-  options.is_reduced = true;
-  EXPECT_EQ(load(stored, options), expected);
+  for (const ResampleFilter filter : {ResampleFilter::nearest, ResampleFilter::opencv_area}) {
+    LoadOptions options{.shape = {40, 30}, .filter = filter};
+    const Bytes expected = load(stored, options);
+    options.is_reduced = true;
+    EXPECT_EQ(load(stored, options), expected);
+  }
 }
 
 TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {

@@ -322,6 +322,8 @@ TEST(Resample, WrongArgumentsAreErrors) {
                                {0, 0, NAN, 1}}) {
     expect_code(plan({5, 5}, region, {5, 5}), Code::out_of_bounds);
   }
+  expect_code(resampler.plan({5, 5}, {0.5, 0, 4, 4}, ResampleFilter::opencv_area, {2, 2}, false),
+              Code::invalid_argument);
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ struct LoadOptions {
   // Or, where there is one, the entries of a table [3][256] of their type, by channel and value.
   ByteSpan table{};
   bool fast_dct = false;
-  // Decode at 1/2, 1/4 or 1/8 where the crop stays above the output; not with `nearest`, which
-  // promises values of the picture.
+  // Decode at 1/2, 1/4 or 1/8 where the crop stays above the output; not with `nearest` and
+  // `opencv_area`, which promise what only the picture itself gives.
   bool is_reduced = false;
 };
 

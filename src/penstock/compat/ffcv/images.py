@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_images", "whole"]
 
-INTERPOLATION = "area"
+INTERPOLATION = "opencv_area"
 
 
 def whole(spans: ImageSpans) -> npt.NDArray[np.int32]:
