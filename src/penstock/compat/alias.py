@@ -9,6 +9,7 @@ folder ``_path``, whose modules have the originals' names and install the finder
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -60,7 +61,8 @@ def install(*names: str) -> None:
             where = getattr(loaded, "__file__", None)
             raise RuntimeError(f"{name} is imported already, from {where}; install the adapter before that")
         if (where := _installed_at(name)) is not None:
-            warnings.warn(f"{name} is installed ({where}), but penstock answers for it here", RuntimeWarning, stacklevel=2)
+            problem = f"{name} is installed ({where}), but penstock answers for it here"
+            warnings.warn(problem, RuntimeWarning, stacklevel=2)
         sys.meta_path.insert(0, _Finder(name))
     if _PATH not in sys.path:
         sys.path.insert(_place_on_path(), _PATH)
@@ -115,7 +117,7 @@ class _Finder:
         return importlib.machinery.ModuleSpec(fullname, _Loader(home), origin=found.origin, is_package=is_package)
 
 
-class _Loader:
+class _Loader(importlib.abc.Loader):
     """Gives the adapter itself in place of a new module."""
 
     def __init__(self, home: str) -> None:

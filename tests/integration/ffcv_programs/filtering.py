@@ -44,7 +44,7 @@ assert sorted(indices(some.filter("index", lambda value: value[0] > 4))) == [5, 
 again = some.filter("index", lambda value: value[0] > 4).filter("value", lambda value: value[0] < 0)
 assert sorted(indices(again)) == [i for i in (5, 7, 9, 11, 31, 60) if np.sin(i) < 0]
 assert indices(some.filter("index", lambda value: False)) == []
-assert len(some.filter("blob", lambda value: value[1] == 7).indices) == sum(i % 3 == 2 for i in (3, 5, 7, 9, 11, 60, 31))
+assert some.filter("blob", lambda value: value[1] == 7).indices.tolist() == [5, 11]
 extra = Loader(path, 50, pipelines={"half": PipelineSpec("value", FloatDecoder(), [ToTensor()])})
 assert extra.filter("half", condition).indices.tolist() == wanted
 print("filtered:", len(wanted), "of 200")

@@ -70,7 +70,8 @@ assert epochs[0] != epochs[1]
 print("two epochs in random order:", len(epochs[0]), "samples each")
 
 mean, std = np.array([0, 10, 20]), np.array([1, 2, 4])
-halves = [CenterCropRGBImageDecoder((16, 16), ratio=0.8), NormalizeImage(mean, std, np.float16), ToTensor(), ToTorchImage()]
+normalize = NormalizeImage(mean, std, np.float16)
+halves = [CenterCropRGBImageDecoder((16, 16), ratio=0.8), normalize, ToTensor(), ToTorchImage()]
 for order in (OrderOption.SEQUENTIAL, OrderOption.QUASI_RANDOM):
     for os_cache in (True, False):
         found = []
@@ -84,7 +85,7 @@ for order in (OrderOption.SEQUENTIAL, OrderOption.QUASI_RANDOM):
         assert (found == list(range(COUNT))) == (order is OrderOption.SEQUENTIAL)
 print("normalised to float16, in order and by pages, with both caches")
 
-viewed = [CenterCropRGBImageDecoder((8, 8), 1), NormalizeImage(mean, std, np.float16), View(np.float16), ToTensor()]
+viewed = [CenterCropRGBImageDecoder((8, 8), 1), normalize, View(np.float16), ToTensor()]
 (images,) = next(iter(Loader(path, 4, pipelines={"image": viewed, "label": None})))
 assert images.dtype == ch.float16
 assert images.shape == (4, 8, 8, 3)

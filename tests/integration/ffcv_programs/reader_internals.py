@@ -45,7 +45,8 @@ assert len(reader.alloc_table) == 3 * 40
 assert reader.alloc_table.dtype == ALLOC_TABLE_TYPE
 pages = reader.alloc_table["ptr"] >> int(np.log2(reader.page_size))
 assert len(np.unique(pages)) == 1
-names = [decode_null_terminated_string(row["name"]) for row in np.fromfile(path, FieldDescType, 4, offset=HeaderType.itemsize)]
+descriptors = np.fromfile(path, FieldDescType, 4, offset=HeaderType.itemsize)
+names = [decode_null_terminated_string(row["name"]) for row in descriptors]
 assert names == ["index", "image", "blob", "array"]
 assert list(chunks(list(range(5)), 2)) == [[0, 1], [2, 3], [4]]
 assert is_power_of_2(64)

@@ -93,7 +93,8 @@ def seeded_bytes(index, size):
 
 def write_sines(name, length, **options):
     dataset = Dataset(length, lambda i: (i, np.sin(i)))
-    writer = DatasetWriter(name, {"index": IntField(), "value": FloatField()}, num_workers=options.pop("num_workers", 2))
+    workers = options.pop("num_workers", 2)
+    writer = DatasetWriter(name, {"index": IntField(), "value": FloatField()}, num_workers=workers)
     writer.from_indexed_dataset(dataset, **options)
 
 
@@ -114,7 +115,8 @@ def test_scalars_are_written(name, options):
 
 def test_bytes_of_another_dtype_are_cast(name):
     dataset = Dataset(600, lambda i: (i, np.zeros(2)))
-    DatasetWriter(name, {"index": IntField(), "value": BytesField()}, num_workers=3).from_indexed_dataset(dataset, chunksize=1)
+    writer = DatasetWriter(name, {"index": IntField(), "value": BytesField()}, num_workers=3)
+    writer.from_indexed_dataset(dataset, chunksize=1)
     assert (Reader(name).alloc_table["size"] == 2).all()
 
 
@@ -185,7 +187,9 @@ SIZE = (32, 48)
 
 
 @pytest.mark.parametrize("mode", ["raw", "jpg"])
-@pytest.mark.parametrize("make", [lambda: RandomResizedCropRGBImageDecoder(SIZE), lambda: CenterCropRGBImageDecoder(SIZE, 224 / 256)])
+@pytest.mark.parametrize(
+    "make", [lambda: RandomResizedCropRGBImageDecoder(SIZE), lambda: CenterCropRGBImageDecoder(SIZE, 224 / 256)]
+)
 def test_crops_of_flat_pictures(name, mode, make):
     rng = np.random.default_rng(0)
     dataset = Dataset(60, lambda i: (i, np.full((*rng.integers(30, 90, 2), 3), 4 * i, np.uint8)))
@@ -254,7 +258,7 @@ def test_normalization(name):
     fields = {"index": IntField(), "value": RGBImageField(write_mode="raw", jpeg_quality=95)}
     DatasetWriter(name, fields, num_workers=2).from_indexed_dataset(dataset, chunksize=5)
     mean, std = np.array([0, 1, 2]), np.array([1, 10, 20])
-    pipeline = [SimpleRGBImageDecoder(), NormalizeImage(mean, std, np.float16), View(np.float16), ToTensor(), ToTorchImage()]
+    pipeline = [SimpleRGBImageDecoder(), NormalizeImage(mean, std, np.float16), View(np.float16), *LAST]
     on_tensors = [SimpleRGBImageDecoder(), ToTensor(), ToDevice(ch.device("cpu")), ToTorchImage()]
     on_tensors += [NormalizeImage(mean, std, np.float16), View(ch.float16)]
     for ops in (pipeline, on_tensors):
@@ -289,7 +293,9 @@ def test_code_is_made_once_or_always(name, recompile):
     assert len(list(first)) == len(list(second)) == 7
 
 
-@pytest.mark.parametrize(("size", "count", "drop_last"), [(7, 85, True), (7, 86, False), (60, 10, False), (60, 10, True)])
+@pytest.mark.parametrize(
+    ("size", "count", "drop_last"), [(7, 85, True), (7, 86, False), (60, 10, False), (60, 10, True)]
+)
 def test_partial_batches(name, size, count, drop_last):
     write_sines(name, 600)
     pipelines = {"value": [FloatDecoder(), Doubler(), ToTensor()]}
@@ -371,7 +377,12 @@ class StringDecoder(NDArrayDecoder):
 def test_custom_fields(name):
     captions = [f"caption {i}" for i in range(100)]
     DatasetWriter(name, {"label": StringField(100)}).from_indexed_dataset(Dataset(100, lambda i: (captions[i],)))
-    arguments = {"batch_size": 10, "num_workers": 2, "order": OrderOption.RANDOM, "pipelines": {"label": [StringDecoder()]}}
+    arguments = {
+        "batch_size": 10,
+        "num_workers": 2,
+        "order": OrderOption.RANDOM,
+        "pipelines": {"label": [StringDecoder()]},
+    }
     loader = Loader(name, custom_fields={"label": StringField}, **arguments)
     assert {row.tobytes().decode().strip() for (batch,) in loader for row in batch} == set(captions)
     with pytest.raises(ValueError, match="custom_field"):

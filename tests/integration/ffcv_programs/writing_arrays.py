@@ -19,7 +19,8 @@ class Measurements(ch.utils.data.Dataset):
         np.random.seed(index)  # what a dataset does to the global generator is its own affair
         array = np.random.randn(*SHAPE).astype("<f4")
         blob = np.random.randint(0, 255, size=index % 7, dtype="u1")
-        return index, index / 3, array, ch.full((4,), index), blob, {"index": int(index), "words": ["ä", "b"] * (index % 4)}
+        document = {"index": int(index), "words": ["ä", "b"] * (index % 4)}
+        return index, index / 3, array, ch.full((4,), index), blob, document
 
 
 dataset = Measurements()

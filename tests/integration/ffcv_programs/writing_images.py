@@ -25,7 +25,8 @@ class Photos:
 
 def write(mode, **options):
     path = f"{folder}/{mode}.beton"
-    writer = DatasetWriter(path, {"image": RGBImageField(write_mode=mode, **options), "label": IntField()}, num_workers=2)
+    fields = {"image": RGBImageField(write_mode=mode, **options), "label": IntField()}
+    writer = DatasetWriter(path, fields, num_workers=2)
     writer.from_indexed_dataset(Photos(), chunksize=4)
     reader = Reader(path)
     assert reader.num_samples == 30

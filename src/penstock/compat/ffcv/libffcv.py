@@ -42,9 +42,7 @@ def _one(data: Any, mode: int, height: int, width: int) -> ImageSpans:
     )
 
 
-def resize_crop(
-    source: Any, start_row: int, end_row: int, start_col: int, end_col: int, destination: Any
-) -> None:
+def resize_crop(source: Any, start_row: int, end_row: int, start_col: int, end_col: int, destination: Any) -> None:
     """Resize a part of a picture into another picture, area-averaged."""
     crops = np.array([[start_row, start_col, end_row - start_row, end_col - start_col]], np.int32)
     spans = _one(source, 1, source.shape[0], source.shape[1])
@@ -79,5 +77,6 @@ def imdecode(
     return 0
 
 
-for _function in (read, resize_crop, imdecode):
-    _function.is_native = True  # type: ignore[attr-defined]  # Compiler.compile() gives them back as they are
+_NATIVE: tuple[Any, ...] = (read, resize_crop, imdecode)
+for _function in _NATIVE:
+    _function.is_native = True  # Compiler.compile() gives them back as they are

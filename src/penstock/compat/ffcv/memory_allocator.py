@@ -115,7 +115,8 @@ class MemoryAllocator:
             return
         if self.file is None:
             raise RuntimeError("the allocator has no file yet; use it in a with block")
-        self.file.write_at(self.offset + self.my_page * self.page_size + self._written, self.page_data[self._written : end])
+        page = self.offset + self.my_page * self.page_size
+        self.file.write_at(page + self._written, self.page_data[self._written : end])
         self._written = end
 
     @property

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.compat.ffcv.fields import BytesField, NDArrayField
 from penstock.compat.ffcv.types import (
     ALLOC_TABLE_TYPE,
@@ -30,7 +28,7 @@ class Reader:
     """Opens a file and checks that its parts are inside it; ``custom_handlers`` are field classes by name."""
 
     def __init__(self, fname: Any, custom_handlers: Mapping[str, Any] | None = None) -> None:
-        self._fname = os.fspath(fname)
+        self._fname: str = os.fspath(fname)
         self._custom_handlers = custom_handlers or {}
         self.mapped = map_file(self._fname)
         self.read_header()
@@ -64,7 +62,8 @@ class Reader:
         self.page_size = int(self.header["page_size"])
         self.num_fields = int(self.header["num_fields"])
         if not is_power_of_2(self.page_size):
-            raise FormatError(self._fname, offset=4, problem=f"page_size must be a power of two, found {self.page_size}")
+            problem = f"page_size must be a power of two, found {self.page_size}"
+            raise FormatError(self._fname, offset=4, problem=problem)
         if not self.num_fields:
             raise FormatError(self._fname, offset=2, problem="the file has no fields")
 

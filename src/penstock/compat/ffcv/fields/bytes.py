@@ -59,10 +59,10 @@ class BytesField(Field):
         """Pointer and size."""
         return np.dtype([("ptr", "<u8"), ("size", "<u8")])
 
-    @classmethod
-    def from_binary(cls, binary: Any) -> Field:
+    @staticmethod
+    def from_binary(binary: Any) -> Field:
         """There are no arguments."""
-        return cls()
+        return BytesField()
 
     def to_binary(self) -> Any:
         """There are no arguments."""

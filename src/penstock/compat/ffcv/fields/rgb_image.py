@@ -64,13 +64,13 @@ def get_random_crop(height: Any, width: Any, scale: Any, ratio: Any) -> tuple[in
     for _ in range(10):
         target = area * np.random.uniform(scale[0], scale[1])
         aspect = np.exp(np.random.uniform(log_ratio[0], log_ratio[1]))
-        w, h = int(round(np.sqrt(target * aspect))), int(round(np.sqrt(target / aspect)))
+        w, h = round(np.sqrt(target * aspect)), round(np.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:
             top = int(np.random.uniform(0, height - h + 1))
             left = int(np.random.uniform(0, width - w + 1))
             return top, left, h, w
-    h = min(height, int(round(width / min(ratio)))) if width / height < min(ratio) else height
-    w = min(width, int(round(height * max(ratio)))) if width / height > max(ratio) else width
+    h = min(height, round(width / min(ratio))) if width / height < min(ratio) else height
+    w = min(width, round(height * max(ratio))) if width / height > max(ratio) else width
     return (height - h) // 2, (width - w) // 2, h, w
 
 
@@ -255,5 +255,3 @@ def checked_pixels(image: Any) -> npt.NDArray[np.uint8]:
     if image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(f"Invalid shape for rgb image: {image.shape}")
     return image
-
-

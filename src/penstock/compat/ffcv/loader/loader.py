@@ -123,16 +123,16 @@ class Loader:
         if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
             raise ValueError(f"indices must be a list of whole numbers, got {chosen.dtype} of shape {chosen.shape}")
         if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.reader.num_samples:
-            raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {chosen.min()} to {chosen.max()}")
+            limits = f"{chosen.min()} to {chosen.max()}"
+            raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {limits}")
         return chosen.astype(np.int64) if not len(chosen) else chosen
 
     def _make_order(self, order: Any) -> TraversalOrder:
-        if isinstance(order, OrderOption):
-            made: TraversalOrder = ORDER_MAP[order](self, **self._args["order_kwargs"])
-            return made
-        if issubclass(order, TraversalOrder):
-            return order(self, **self._args["order_kwargs"])
-        raise ValueError(f"Order {order} is not a supported order type or a subclass of TraversalOrder")
+        kind: Any = ORDER_MAP[order] if isinstance(order, OrderOption) else order
+        if not issubclass(kind, TraversalOrder):
+            raise ValueError(f"Order {order} is not a supported order type or a subclass of TraversalOrder")
+        made: TraversalOrder = kind(self, **self._args["order_kwargs"])
+        return made
 
     def _make_specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
         custom: dict[str, PipelineSpec] = {}
@@ -143,9 +143,7 @@ class Loader:
                 custom[name] = PipelineSpec(name, decoder=None, transforms=spec)
                 custom[name].default_pipeline = False
             elif spec is not None:
-                raise ValueError(
-                    f"The pipeline for {name} has to be either a PipelineSpec or a sequence of operations"
-                )
+                raise ValueError(f"The pipeline for {name} has to be either a PipelineSpec or a sequence of operations")
         specs = {}
         for name in self.reader.handlers:
             if name in custom:
@@ -160,7 +158,12 @@ class Loader:
         # Compiling loads numba, and only operations of a user's own read by themselves.
         memory_read = self.memory_manager.compile_reader() if self._has_own_operations() else read_span
         self.graph = Graph(
-            self.pipeline_specs, reader.handlers, self.field_name_to_f_ix, reader.metadata, memory_read, reader.file_name
+            self.pipeline_specs,
+            reader.handlers,
+            self.field_name_to_f_ix,
+            reader.metadata,
+            memory_read,
+            reader.file_name,
         )
         self.code = self.graph
 

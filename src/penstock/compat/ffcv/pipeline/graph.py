@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.ops import Draws
     from penstock.types import Source
 
-__all__ = ["Graph", "Node"]
+__all__ = ["INITIAL_STATE", "Graph", "Node"]
 
 INITIAL_STATE = State(jit_mode=True, device=torch.device("cpu"), dtype=np.dtype("u1"), shape=None)
 
@@ -177,7 +177,13 @@ class Graph:
             self.fused[node] = run
 
     def begin(
-        self, indices: Any, draws: Callable[[int], Draws], native: Any, slots: SlotPool, state: Any, source: Source | None
+        self,
+        indices: Any,
+        draws: Callable[[int], Draws],
+        native: Any,
+        slots: SlotPool,
+        state: Any,
+        source: Source | None,
     ) -> dict[Node, Any]:
         """The native calls of a batch; may run for several batches at a time."""
         begun = {}
@@ -283,5 +289,3 @@ class _Compiled:
         )
         self._call = self._plain
         return self._call(*arguments)
-
-

@@ -26,7 +26,8 @@ __all__ = ["ImageMixup", "LabelMixup", "MixupToOneHot"]
 
 def mixup_shares(alpha: float, same_lambda: bool, indices: Any) -> npt.NDArray[np.float64]:
     """What each sample keeps of itself: the numbers that FFCV draws for this batch."""
-    key = np.random.RandomState(int(indices[-1]) & 0xFFFFFFFF).get_state(legacy=True)[1]
+    state: Any = np.random.RandomState(int(indices[-1]) & 0xFFFFFFFF).get_state(legacy=True)
+    key = state[1]
     generator = random.Random()
     generator.setstate((3, (*(int(word) for word in np.asarray(key)), 624), None))
     if same_lambda:

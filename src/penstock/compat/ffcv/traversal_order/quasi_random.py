@@ -64,9 +64,7 @@ def _draw(pages: list[list[int]], seed: int, pool: int) -> npt.NDArray[np.int64]
     return _take(pages, [number for number in numbers if pages[number]], between, pool)
 
 
-def _take(
-    pages: list[list[int]], waiting: list[int], between: Iterator[int], pool: int
-) -> npt.NDArray[np.int64]:
+def _take(pages: list[list[int]], waiting: list[int], between: Iterator[int], pool: int) -> npt.NDArray[np.int64]:
     rest = iter(waiting)
     left = {page: len(pages[page]) for page in waiting}
     sources = {page: iter(pages[page]) for page in waiting}
