@@ -185,6 +185,11 @@ def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)
     out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
     """
 
+def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 
