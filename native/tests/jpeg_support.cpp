@@ -55,7 +55,8 @@ void configure(jpeg_compress_struct& cinfo, const JpegSpec& spec) {
   cinfo.in_color_space = input_space(spec.kind);
   jpeg_set_defaults(&cinfo);
   jpeg_set_colorspace(&cinfo, file_space(spec.kind));
-  jpeg_set_quality(&cinfo, 95, TRUE);
+  jpeg_set_quality(&cinfo, spec.quality, TRUE);
+  if (spec.is_optimised) cinfo.optimize_coding = TRUE;
   if (spec.kind == JpegKind::color) {
     cinfo.comp_info[0].h_samp_factor = spec.horizontal_sampling;
     cinfo.comp_info[0].v_samp_factor = spec.vertical_sampling;

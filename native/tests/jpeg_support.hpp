@@ -16,7 +16,9 @@ struct JpegSpec {
   unsigned restart_interval = 0;
   int horizontal_sampling = 2;  // luma samples for each one of chroma, in colour images
   int vertical_sampling = 2;
-  bool is_noisy = false;         // random pixels instead of gradients
+  bool is_noisy = false;  // random pixels instead of gradients
+  int quality = 95;
+  bool is_optimised = false;     // Huffman tables made for the image
   bool has_whole_scans = false;  // progressive, one component a scan, every scan in full precision
 };
 

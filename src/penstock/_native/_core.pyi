@@ -92,6 +92,41 @@ def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(N
 def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], quality: int) -> bytes:
     """Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100."""
 
+class JpegTilesInfo:
+    """What a tile index says of itself."""
+
+    @property
+    def jpeg_size(self) -> int: ...
+
+    @property
+    def jpeg_crc32c(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def tile(self) -> int: ...
+
+    @property
+    def components(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+def jpeg_tiles(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
+    """
+    Packed entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
+    """
+
+def jpeg_tiles_info(index: Buffer) -> JpegTilesInfo:
+    """Check a packed tile index and read its header."""
+
 def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
     """Shrink RGB pixels to the size of out by area averaging."""
 
