@@ -124,6 +124,29 @@ bool can_encode(const JpegSpec& spec) {
 #endif
 }
 
+Bytes decode(const Bytes& file, ImageShape shape) {
+  Bytes out(shape.width * shape.height * 3);
+  expect_ok(decode_jpeg(file, {}, shape, out));
+  return out;
+}
+
+Bytes part_of(const Bytes& image, ImageShape shape, const Window& window) {
+  Bytes pixels;
+  for (std::size_t y = 0; y < window.height; ++y) {
+    const auto row = image.begin() + static_cast<std::ptrdiff_t>(
+                                         ((window.top + y) * shape.width + window.left) * 3);
+    pixels.insert(pixels.end(), row, row + static_cast<std::ptrdiff_t>(window.width * 3));
+  }
+  return pixels;
+}
+
+Window random_window(std::mt19937& engine, ImageShape shape) {
+  const std::size_t width = 1 + engine() % shape.width;
+  const std::size_t height = 1 + engine() % shape.height;
+  return {engine() % (shape.width - width + 1), engine() % (shape.height - height + 1), width,
+          height};
+}
+
 Bytes from_hex(std::string_view text) {
   std::string digits;
   for (const char c : text) {

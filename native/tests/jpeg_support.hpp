@@ -1,7 +1,10 @@
 // JPEG files of every kind for tests, written with libjpeg itself.
 #pragma once
 
+#include <random>
+
 #include "penstock/image.hpp"
+#include "penstock/jpeg_window.hpp"
 #include "support.hpp"
 
 namespace penstock::testing {
@@ -29,6 +32,14 @@ Bytes gradient(ImageShape shape, std::size_t channels);
 bool can_encode(const JpegSpec& spec);
 
 Bytes make_jpeg(const JpegSpec& spec);
+
+// By libjpeg-turbo, all of it.
+Bytes decode(const Bytes& file, ImageShape shape);
+
+// The window's pixels of an image without gaps.
+Bytes part_of(const Bytes& image, ImageShape shape, const Window& window);
+
+Window random_window(std::mt19937& engine, ImageShape shape);
 
 // Markers and other test data in hexadecimal, blanks ignored.
 Bytes from_hex(std::string_view text);

@@ -31,6 +31,7 @@ from penstock._native._core import (
     resize_area,
     set_simd_level,
     simd_level,
+    slice_jpeg,
     store_jpegs,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "resize_area",
     "set_simd_level",
     "simd_level",
+    "slice_jpeg",
     "store_jpegs",
 ]
 

@@ -92,6 +92,11 @@ def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(N
 def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], quality: int) -> bytes:
     """Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100."""
 
+def slice_jpeg(data: Buffer, index: Buffer, left: int, top: int, width: int, height: int) -> tuple[bytes, int, int]:
+    """
+    Cut a smaller JPEG that covers the window out of one with a tile index, without loss; returns it, and the column and row in it at which the window begins.
+    """
+
 class JpegTilesInfo:
     """What a tile index says of itself."""
 
