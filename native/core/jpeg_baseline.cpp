@@ -7,11 +7,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::uint8_t, kBlockSize> kZigzag = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
-
 // Above it, products with coefficients leave the 16 bits in which all decoders agree.
 constexpr unsigned kMaxQuantiser = 16383;
 
@@ -62,7 +57,7 @@ Status read_quantisers(ByteSpan body, std::size_t at, Header& header) noexcept {
       const std::byte* from = body.data() + 1 + k * value_size;
       const unsigned value = value_size == 1 ? std::to_integer<unsigned>(*from) : load_u16_be(from);
       if (value == 0 || value > kMaxQuantiser) return unsupported("unusual quantiser", at);
-      header.jpeg.quantisers[slot][kZigzag[k]] = static_cast<std::uint16_t>(value);
+      header.jpeg.quantisers[slot][kZigzagOrder[k]] = static_cast<std::uint16_t>(value);
     }
     header.has_quantiser[slot] = true;
     body = body.subspan(1 + kBlockSize * value_size);
@@ -174,8 +169,6 @@ Status finish(const Header& header, ByteSpan scan, std::size_t at) noexcept {
 }
 
 }  // namespace
-
-const std::array<std::uint8_t, kBlockSize>& zigzag_order() noexcept { return kZigzag; }
 
 Status read_baseline(ByteSpan data, BaselineJpeg& out) noexcept {
   const auto info = read_jpeg_info(data);  // also checks all segments

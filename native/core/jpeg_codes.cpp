@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 
 namespace penstock {
 namespace {
@@ -23,6 +24,17 @@ void fill_search(const HuffmanSpec& spec, JpegCodes& out) noexcept {
   }
   std::copy(spec.symbols.begin(), spec.symbols.end(), out.symbols);
 }
+
+// Whatever comes after the last coefficient goes to the row that belongs to none.
+constexpr std::array<std::int16_t, std::extent_v<decltype(JpegCodes::places)>> kPlaces = [] {
+  std::array<std::int16_t, std::extent_v<decltype(JpegCodes::places)>> places{};
+  places.fill(kBlockSide * kernels::kGroupWidth);
+  for (std::size_t k = 0; k < kBlockSize; ++k) {
+    places[k] = static_cast<std::int16_t>(kZigzagOrder[k] / kBlockSide * kernels::kGroupWidth +
+                                          kZigzagOrder[k] % kBlockSide);
+  }
+  return places;
+}();
 
 // Values of `size` bits: the lower half of the numbers stands for negative ones.
 std::uint32_t value_of(std::uint32_t bits, unsigned size) noexcept {
@@ -78,6 +90,7 @@ void fill_dc_codes(const HuffmanSpec& spec, JpegCodes& out) noexcept {
 
 void fill_ac_codes(const HuffmanSpec& spec, JpegCodes& out) noexcept {
   fill_search(spec, out);
+  std::copy(kPlaces.begin(), kPlaces.end(), out.places);
   fill_entries(spec, kernels::kAcBits, out, fill_ac_code);
   std::fill(out.entries + (std::size_t{1} << kernels::kAcBits), std::end(out.entries),
             kernels::kWaitingEntry);

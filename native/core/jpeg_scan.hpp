@@ -21,4 +21,7 @@ struct ScanMemory {
 Status find_tiles(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile, std::size_t rows,
                   ScanMemory& memory, JpegTiles& out) noexcept;
 
+// `corrupt` unless the tiles have the JPEG's size and sampling.
+Status check_tiles_fit(const JpegTilesInfo& info, const BaselineJpeg& jpeg) noexcept;
+
 }  // namespace penstock

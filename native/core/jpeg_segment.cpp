@@ -65,11 +65,12 @@ bool skip_ac(BitReader& reader, const JpegCodes& codes) noexcept {
 
 std::size_t destuff(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size,
                     std::vector<std::uint32_t>* removed) {
-  if (out.size() < from.size() + kMcuBytes) out.resize(from.size() + kMcuBytes);
+  const std::size_t needed = size + from.size() + kMcuBytes;
+  if (out.size() < needed) out.resize(needed);
   const auto* const begin = reinterpret_cast<const std::uint8_t*>(from.data());
   const std::uint8_t* const end = begin + from.size();
   const std::uint8_t* at = begin;
-  std::uint8_t* to = out.data();
+  std::uint8_t* to = out.data() + size;
   while (at < end) {
     const auto* found =
         static_cast<const std::uint8_t*>(std::memchr(at, 0xFF, static_cast<std::size_t>(end - at)));

@@ -11,7 +11,7 @@
 namespace penstock {
 
 // More than the bits of one MCU: codes and values of 64 coefficients in each block, and a load.
-inline constexpr std::size_t kMcuBytes = kMaxMcuBlocks * kBlockSize * 31 / 8 + 16;
+inline constexpr std::size_t kMcuBytes = kMaxMcuBlocks * kBlockSize * 31 / 8 + 32;
 
 // Bits from the top. Whoever reads checks after each MCU that the end was not passed; there are
 // kMcuBytes behind it that may be read.
@@ -56,9 +56,9 @@ bool read_dc(BitReader& reader, const kernels::JpegCodes& codes, int& value) noe
 // Passes over the other coefficients of a block. False when there is no such code, or too many.
 bool skip_ac(BitReader& reader, const kernels::JpegCodes& codes) noexcept;
 
-// Copies up to the next marker or the end, without the zeros after FF; returns where that is.
-// `removed` holds the number of bytes before each zero that was left out; it may be null. Room for
-// `from.size() + kMcuBytes` is made in `out`, of which `size` are filled.
+// Appends to the `size` bytes in `out` what is there up to the next marker or the end, without the
+// zeros after FF; returns where that is. `removed`, where it is not null, gets the number of bytes
+// in `out` before each zero that was left out. kMcuBytes behind the bytes may be read.
 std::size_t destuff(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size,
                     std::vector<std::uint32_t>* removed);
 

@@ -156,6 +156,7 @@ Status Cutter::copy_row_with_restarts(std::size_t row, std::size_t first, std::s
     if (at / 8 > end_byte) return broken();
     const std::size_t until = jpeg_.restart_interval - number % jpeg_.restart_interval;
     const std::size_t count = std::min(mcus, until);
+    size_ = 0;
     const std::size_t taken =
         destuff(data_.subspan(at / 8, end_byte - at / 8), scan_.bytes, size_, nullptr);
     Status status = copy_run_by_mcu(at, count, predictors);
@@ -178,6 +179,7 @@ Status Cutter::copy_row(std::size_t row, std::size_t first, std::size_t end, std
   const std::size_t begin_bit = tiles_.positions[entry];
   const std::size_t end_bit = tiles_.positions[last];
   const ByteSpan bytes = data_.subspan(begin_bit / 8, (end_bit + 7) / 8 - begin_bit / 8);
+  size_ = 0;
   if (destuff(bytes, scan_.bytes, size_, nullptr) != bytes.size()) return broken();
   Predictors predictors;
   std::copy_n(tiles_.predictors[entry].begin(), predictors.size(), predictors.begin());
@@ -186,13 +188,6 @@ Status Cutter::copy_row(std::size_t row, std::size_t first, std::size_t end, std
     std::copy_n(tiles_.predictors[last].begin(), written_.size(), written_.begin());
   }
   return {};
-}
-
-Status check_fits(const BaselineJpeg& jpeg, const JpegTilesInfo& info) noexcept {
-  const bool fits = info.width == jpeg.shape.width && info.height == jpeg.shape.height &&
-                    info.components == jpeg.components && info.h == jpeg.h && info.v == jpeg.v &&
-                    info.scan_begin == jpeg.scan_begin;
-  return fits ? Status() : Status(Code::corrupt, "the tile index does not fit the JPEG's header");
 }
 
 Status complete_codes(SliceMemory& memory) noexcept {
@@ -237,7 +232,7 @@ Status prepare(ByteSpan data, ByteSpan packed, const Window& window, SliceMemory
   if (!status.is_ok()) return status;
   status = check_tiles_belong(memory.tiles.info, data, crc32c(data));
   if (!status.is_ok()) return status;
-  status = check_fits(jpeg, memory.tiles.info);
+  status = check_tiles_fit(memory.tiles.info, jpeg);
   if (!status.is_ok()) return status;
   fill_code_tables(jpeg, memory.scan.tables);
   return complete_codes(memory);

@@ -66,6 +66,7 @@ Status Walk::open_segment() {
   memory_.removed.clear();
   removed_before_ = 0;
   segment_begin_ = at_;
+  segment_size_ = 0;
   at_ += destuff(data_.subspan(at_), memory_.bytes, segment_size_, &memory_.removed);
   reader_ = BitReader(memory_.bytes.data());
   predictors_ = {};
@@ -74,6 +75,9 @@ Status Walk::open_segment() {
 }
 
 Status Walk::next_segment() {
+  if ((reader_.position() + 7) / 8 != segment_size_) {
+    return failure(Code::unsupported, "bytes that belong to nothing before a restart marker");
+  }
   while (at_ + 2 < data_.size() && byte_at(data_, at_ + 1) == 0xFF) ++at_;  // fill bytes
   if (!is_inside(at_, 2, data_.size()) ||
       byte_at(data_, at_ + 1) != marker::kRst0 + restarts_ % 8) {
@@ -168,6 +172,13 @@ Status find_jpeg_tiles(ByteSpan jpeg, unsigned tile, JpegTiles& out) noexcept {
   Status status = find_tiles(jpeg, header, tile, header.mcu_rows, *memory, out);
   if (status.is_ok()) out.info.jpeg_crc32c = crc32c(jpeg);
   return status;
+}
+
+Status check_tiles_fit(const JpegTilesInfo& info, const BaselineJpeg& jpeg) noexcept {
+  const bool fits = info.width == jpeg.shape.width && info.height == jpeg.shape.height &&
+                    info.components == jpeg.components && info.h == jpeg.h && info.v == jpeg.v &&
+                    info.scan_begin == jpeg.scan_begin;
+  return fits ? Status() : Status(Code::corrupt, "the tile index does not fit the JPEG's header");
 }
 
 Status check_tiles_belong(const JpegTilesInfo& info, ByteSpan jpeg, std::uint32_t crc32c) noexcept {

@@ -94,7 +94,7 @@ void append_quantiser(const Quantiser& quantiser, std::size_t slot, Segments& ou
       std::any_of(quantiser.begin(), quantiser.end(), [](std::uint16_t q) { return q > 255; });
   out.start(marker::kDqt, 1 + kBlockSize * (is_wide ? 2 : 1));
   out.byte((is_wide ? 16U : 0U) | slot);
-  for (const std::uint8_t place : zigzag_order()) {
+  for (const std::uint8_t place : kZigzagOrder) {
     if (is_wide) {
       out.word(quantiser[place]);
     } else {
