@@ -117,6 +117,8 @@ void bind_errors(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
+void bind_jpeg_slice(nb::module_& module);
+void bind_jpeg_tiles(nb::module_& module);
 void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
 void bind_store(nb::module_& module);

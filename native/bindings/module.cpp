@@ -38,6 +38,8 @@ NB_MODULE(_core, module) {
   bind_checksum(module);
   bind_gather(module);
   bind_jpeg(module);
+  bind_jpeg_slice(module);
+  bind_jpeg_tiles(module);
   bind_resize(module);
   bind_beton(module);
   bind_store(module);

@@ -6,16 +6,16 @@
 #include <mutex>
 #include <new>
 
+#include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
 #include "penstock/checksum.hpp"
-#include "penstock/jpeg_window.hpp"
 
 namespace penstock {
 
 namespace {
 
 struct LoadScratch : WorkerMemory {
-  DecodedWindow decoded;
+  JpegScratch jpeg;
   Resampler resampler;
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
@@ -56,6 +56,7 @@ struct StoredImageView {
   ImageShape shape;
   Window crop;
   bool is_flipped;
+  ByteSpan tiles;
 };
 
 struct Job {
@@ -66,6 +67,7 @@ struct Job {
   std::byte* out;
   std::size_t slot_size;
   FailureList& failures;
+  JpegCounter& counter;
 };
 
 Status wrong_crop(const std::int32_t* crop, ImageShape shape) noexcept {
@@ -91,6 +93,17 @@ Result<Window> crop_of(const std::int32_t* crop, ImageShape shape) noexcept {
   return window;
 }
 
+Result<ByteSpan> tiles_of(const LoadBatch& batch, std::size_t i) noexcept {
+  if (batch.tile_sizes.empty()) return ByteSpan();
+  if (!is_inside(batch.tile_offsets[i], batch.tile_sizes[i], batch.tiles.size())) {
+    return Status(Code::out_of_bounds,
+                  Detail("the tile index of ")
+                      << batch.tile_sizes[i] << " bytes at byte " << batch.tile_offsets[i]
+                      << " is not inside the region of " << batch.tiles.size() << " bytes");
+  }
+  return batch.tiles.subspan(batch.tile_offsets[i], batch.tile_sizes[i]);
+}
+
 Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
   const LoadBatch& batch = job.batch;
   if (!is_inside(batch.offsets[i], batch.sizes[i], job.base.size())) {
@@ -109,7 +122,9 @@ Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
                                               << std::uint64_t{batch.modes[i]}
                                               << "; known are 0 (JPEG) and 1 (raw)");
   }
-  return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0};
+  const auto tiles = tiles_of(batch, i);
+  if (!tiles.is_ok()) return tiles.status();
+  return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0, tiles.value()};
 }
 
 Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
@@ -134,8 +149,8 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch, PixelView& view,
-              Region& region) noexcept {
+Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+              LoadScratch& scratch, PixelView& view, Region& region) noexcept {
   const LoadOptions& options = job.options;
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
                           options.filter != ResampleFilter::opencv_area;
@@ -147,11 +162,11 @@ Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch
   widen(window.top, window.height,
         margin_of(options.filter, crop.height, options.shape.height, denominator),
         image.shape.height);
-  DecodedWindow& decoded = scratch.decoded;
-  const Status status = decode_jpeg_window(
-      image.bytes, {.fast_dct = options.fast_dct, .scale_denominator = denominator}, image.shape,
-      window, decoded);
+  const Status status = decode_jpeg_part(
+      jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
+      image.shape, window, scratch.jpeg, job.counter);
   if (!status.is_ok()) return status;
+  const DecodedWindow& decoded = scratch.jpeg.decoded;
   view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
   const auto left = static_cast<double>(decoded.window.left);
@@ -229,7 +244,9 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
   if (!status.is_ok()) return status;
   PixelView view;
   Region region{};
-  status = image.mode == StoredMode::jpeg ? decode(job, image, scratch, view, region)
+  TiledJpeg jpeg{image.bytes, image.tiles, {}};
+  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  status = image.mode == StoredMode::jpeg ? decode(job, jpeg, image, scratch, view, region)
                                           : view_raw(image, view, region);
   if (!status.is_ok()) return status;
   status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
@@ -262,7 +279,9 @@ Status check_counts(const LoadBatch& batch) noexcept {
   const std::size_t n = batch.offsets.size();
   if (batch.sizes.size() != n || batch.modes.size() != n || batch.widths.size() != n ||
       batch.heights.size() != n || batch.flips.size() != n || batch.crops.size() / 4 != n ||
-      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n)) {
+      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n) ||
+      batch.tile_offsets.size() != batch.tile_sizes.size() ||
+      (!batch.tile_sizes.empty() && batch.tile_sizes.size() != n)) {
     return Status(Code::invalid_argument, "every array must have one entry for each image");
   }
   return {};
@@ -322,7 +341,8 @@ Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) no
 }
 
 Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-                         MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept {
+                         MutableByteSpan out, std::vector<LoadFailure>& failures,
+                         LoadCounts* counts) noexcept {
   failures.clear();
   if (Status status = check_counts(batch); !status.is_ok()) return status;
   const auto slot_size = slot_size_of(options);
@@ -336,13 +356,18 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   if (is_overlapping(options.table, out)) {
     return Status(Code::invalid_argument, "the output overlaps the table");
   }
+  if (is_overlapping(batch.tiles, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the tile indices");
+  }
   if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);
   FailureList list(failures);
-  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list};
+  JpegCounter counter;
+  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list, counter};
   const Status status = pool_->run(count, [&job](std::size_t i, WorkerMemory& memory) noexcept {
     load_into_slot(job, i, static_cast<LoadScratch&>(memory));
   });
+  if (counts != nullptr) counter.add_to(*counts);
   return status.is_ok() ? list.finish() : status;
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/jpeg_types.hpp"
+
 namespace penstock::kernels {
 
 // How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
@@ -191,6 +193,25 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
   }
 
+#define PENSTOCK_DECLARE_JPEG_ROWS(level)                                                   \
+  namespace penstock::kernels::level {                                                      \
+  /* False when codes are wrong, end too early, or values leave the range in which decoders \
+     agree. Then the coefficients are to be cleared. */                                     \
+  bool decode_jpeg_rows(JpegRows* rows) noexcept;                                           \
+  }
+
+#define PENSTOCK_DECLARE_JPEG_PIXELS(level)                                                     \
+  namespace penstock::kernels::level {                                                          \
+  /* Fancy upsampling as libjpeg has it, of `size` samples to 2 * size; `row` and `beside` have \
+     a readable sample before the first one. All of these functions read and write up to 64     \
+     samples, and write up to 192 bytes of pixels, more than asked for. */                      \
+  void upsample_h2v1(const uint8_t* row, size_t size, uint8_t* out) noexcept;                   \
+  void upsample_h2v2(const JpegSamples* samples, size_t size, uint8_t* out) noexcept;           \
+  void upsample_h1v2(const JpegSamples* samples, size_t size, int bias, uint8_t* out) noexcept; \
+  void ycc_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept;          \
+  void planes_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept;       \
+  }
+
 PENSTOCK_DECLARE_CRC32(scalar)
 PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
@@ -220,6 +241,12 @@ PENSTOCK_DECLARE_OPENCV_AREA(avx512)
 PENSTOCK_DECLARE_LOOKUP(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
 PENSTOCK_DECLARE_MIX(avx512)
+PENSTOCK_DECLARE_JPEG_ROWS(scalar)
+PENSTOCK_DECLARE_JPEG_PIXELS(scalar)
+PENSTOCK_DECLARE_JPEG_ROWS(avx2)
+PENSTOCK_DECLARE_JPEG_PIXELS(avx2)
+PENSTOCK_DECLARE_JPEG_ROWS(avx512)
+PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32
 #undef PENSTOCK_DECLARE_CRC32C
@@ -231,3 +258,5 @@ PENSTOCK_DECLARE_MIX(avx512)
 #undef PENSTOCK_DECLARE_LOOKUP
 #undef PENSTOCK_DECLARE_COLOUR
 #undef PENSTOCK_DECLARE_MIX
+#undef PENSTOCK_DECLARE_JPEG_ROWS
+#undef PENSTOCK_DECLARE_JPEG_PIXELS

@@ -10,6 +10,7 @@
 #include "jpeg_support.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/jpeg.hpp"
+#include "penstock/jpeg_tiles.hpp"
 
 namespace penstock {
 namespace {
@@ -375,6 +376,130 @@ TEST(Load, ChecksumsAreCompared) {
     batch.checksums = batch.checksums.first(2);
     expect_code(loader->load(stored->base, batch, options, out, failures), Code::invalid_argument);
   }
+}
+
+// Packed tile indices, one after another.
+struct StoredTiles {
+  Bytes base;
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> sizes;
+
+  void add(const Bytes& packed) {
+    offsets.push_back(base.size());
+    sizes.push_back(packed.size());
+    base.insert(base.end(), packed.begin(), packed.end());
+  }
+
+  [[nodiscard]] LoadBatch added_to(LoadBatch batch) const {
+    batch.tiles = base;
+    batch.tile_offsets = offsets;
+    batch.tile_sizes = sizes;
+    return batch;
+  }
+};
+
+Bytes tiles_of(const Bytes& file, unsigned tile) {
+  JpegTiles tiles;
+  expect_ok(find_jpeg_tiles(file, tile, tiles));
+  Bytes packed;
+  expect_ok(pack_jpeg_tiles(tiles, packed));
+  return packed;
+}
+
+struct Loaded {
+  Bytes out;
+  LoadCounts counts;
+};
+
+Loaded load_tiled(const Stored& stored, const LoadBatch& batch, const LoadOptions& options,
+                  std::size_t threads) {
+  Loaded loaded;
+  loaded.out.resize(stored.sizes.size() * options.shape.width * options.shape.height * 3);
+  std::vector<LoadFailure> failures;
+  expect_ok(make_loader(threads)->load(stored.base, batch, options, loaded.out, failures,
+                                       &loaded.counts));
+  EXPECT_TRUE(failures.empty());
+  return loaded;
+}
+
+TEST(Load, TilesChangeNothing) {
+  const auto [jpegs, raws] = twins(40);
+  LoadOptions options{.shape = {32, 24}};
+  options.jpeg = JpegDecoder::libjpeg;
+  const Loaded expected = load_tiled(jpegs, jpegs.batch(), options, 1);
+  EXPECT_EQ(expected.counts.libjpeg_chosen, 40U);
+  options.jpeg = JpegDecoder::window;
+  for (const std::size_t threads : {1U, 3U}) {
+    for (const unsigned tile : {0U, 1U, 3U, 8U}) {
+      StoredTiles tiles;
+      for (int i = 0; i < 40; ++i) tiles.add(tile == 0 ? Bytes() : tiles_of(test_jpeg(), tile));
+      const Loaded found = load_tiled(jpegs, tiles.added_to(jpegs.batch()), options, threads);
+      EXPECT_EQ(found.out, expected.out);
+      EXPECT_EQ(found.counts.window, tile == 0 ? 0U : 40U);
+      EXPECT_EQ(found.counts.window_without_tiles, tile == 0 ? 40U : 0U);
+    }
+  }
+}
+
+TEST(Load, CountsWhyLibjpegWasUsed) {
+  Stored stored;
+  StoredTiles tiles;
+  const Bytes progressive = make_jpeg({.shape = kImage, .is_progressive = true});
+  stored.add(progressive, StoredMode::jpeg, kImage, {0, 0, 61, 97});
+  stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // index of another JPEG
+  stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // cut index
+  stored.add(decoded_jpeg(), StoredMode::raw, kImage, {5, 6, 30, 40});
+  const Bytes other = tiles_of(make_jpeg({.shape = kImage}), 8);
+  tiles.add({});
+  tiles.add(other);
+  tiles.add({other.begin(), other.begin() + 20});
+  tiles.add({});
+  const Loaded found = load_tiled(stored, tiles.added_to(stored.batch()), {.shape = {32, 24}}, 2);
+  EXPECT_EQ(found.counts.libjpeg_unsupported, 1U);
+  EXPECT_EQ(found.counts.rejected_tiles, 2U);
+  EXPECT_EQ(found.counts.window_without_tiles, 2U);
+  EXPECT_EQ(found.counts.window, 0U);
+  EXPECT_EQ(found.out, load(stored, {.shape = {32, 24}, .jpeg = JpegDecoder::libjpeg}));
+  const Loaded fast = load_tiled(stored, stored.batch(), {.shape = {32, 24}, .fast_dct = true}, 1);
+  EXPECT_EQ(fast.counts.libjpeg_chosen, 3U);
+  const Loaded reduced =
+      load_tiled(stored, stored.batch(), {.shape = {10, 10}, .is_reduced = true}, 1);
+  EXPECT_EQ(reduced.counts.libjpeg_chosen, 3U);
+}
+
+TEST(Load, DamagedJpegsFailInEveryDecoder) {
+  Bytes cut = test_jpeg();
+  cut.resize(cut.size() / 2);
+  Stored stored;
+  stored.add(cut, StoredMode::jpeg, kImage, {0, 0, 61, 97});
+  StoredTiles tiles;
+  tiles.add(tiles_of(test_jpeg(), 8));
+  Bytes out(16 * 16 * 3);
+  std::vector<LoadFailure> failures;
+  LoadCounts counts;
+  expect_ok(make_loader(1)->load(stored.base, tiles.added_to(stored.batch()), {.shape = {16, 16}},
+                                 out, failures, &counts));
+  ASSERT_EQ(failures.size(), 1U);
+  expect_code(failures[0].status, Code::truncated);
+  EXPECT_EQ(counts.rejected_tiles, 1U);
+  EXPECT_EQ(counts.libjpeg_damaged, 1U);
+}
+
+TEST(Load, TilesOutsideTheirRegionFail) {
+  const auto [jpegs, raws] = twins(1);
+  StoredTiles tiles;
+  tiles.add(tiles_of(test_jpeg(), 8));
+  tiles.sizes[0] += 1;
+  Bytes out(16 * 16 * 3);
+  std::vector<LoadFailure> failures;
+  const auto loader = make_loader(1);
+  LoadBatch batch = tiles.added_to(jpegs.batch());
+  expect_ok(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures));
+  ASSERT_EQ(failures.size(), 1U);
+  expect_code(failures[0].status, Code::out_of_bounds);
+  batch.tile_sizes = {};
+  expect_code(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures),
+              Code::invalid_argument);
 }
 
 TEST(Load, WrongArgumentsAreErrors) {
