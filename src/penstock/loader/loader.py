@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -75,6 +75,8 @@ class Loader:
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order.
+        jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has indices of its JPEGs;
+            ``"libjpeg"`` leaves all decoding to libjpeg-turbo. The pixels are the same.
 
     Example:
         >>> import os, tempfile, penstock
@@ -106,6 +108,7 @@ class Loader:
         collate: Collate | Mapping[str, Collate] = "list",
         verify: bool | None = None,
         pool_pages: int = 16,
+        jpeg: Literal["window", "libjpeg"] = "window",
     ) -> None:
         this, count = find_rank(distributed=distributed, rank=rank, world=world)
         options = LoaderOptions(
@@ -124,6 +127,7 @@ class Loader:
             collate=collate,
             verify=verify,
             pool_pages=pool_pages,
+            jpeg=jpeg,
         )
         opened: Any = dataset if isinstance(dataset, BaseDataset) else open_dataset(dataset)
         self._prepare(opened, options, None if indices is None else normalize_indices(indices, len(opened)))
@@ -276,7 +280,7 @@ class Loader:
             order=self._order(number),
             batches=self._batches,
             plans=self._plans,
-            job=Job(self.dataset, none, self.seed, number, self._native, self._slots),
+            job=Job(self.dataset, none, self.seed, number, self._native, self._slots, jpeg=self.options.jpeg),
             problems=self._problems,
             stats=self.stats,
             output=self._output,

@@ -66,6 +66,8 @@ def imdecode(
     """Decode a JPEG into an array, perhaps cropped and mirrored; gives 0."""
     if scale_factor_num != scale_factor_denom:
         raise ValueError("imdecode does not scale; use resize_crop on the result")
+    if not dst.flags.c_contiguous:
+        raise ValueError("imdecode needs a contiguous array to decode into")
     height, width = int(source_height), int(source_width)
     part = [0, 0, height, width]
     if enable_crop:

@@ -30,6 +30,8 @@ class Reader:
     def __init__(self, fname: Any, custom_handlers: Mapping[str, Any] | None = None) -> None:
         self._fname: str = os.fspath(fname)
         self._custom_handlers = custom_handlers or {}
+        if os.path.isdir(self._fname):
+            raise IsADirectoryError(f"{self._fname} is a directory; name a .beton file")
         self.mapped = map_file(self._fname)
         self.read_header()
         self.read_field_descriptors()

@@ -171,7 +171,7 @@ def test_a_sample_larger_than_a_page(tmp_path: Path, workers: int) -> None:
         write(tmp_path / "x", {"a": BytesField(), "b": BytesField()}, 5, sample, num_workers=workers)
     assert isinstance(caught.value, ValueError)
     assert (caught.value.sample, caught.value.page_size) == (3, 1 << 21)
-    with pytest.raises(WriteError, match="sample 3 does not fit into a page of 2097152 bytes; .*larger page_size"):
+    with pytest.raises(WriteError, match=r"sample 3 does not fit into a page of 2097152 bytes; .*larger page_size"):
         write(tmp_path / "x", {"a": OwnBytes(), "b": BytesField()}, 5, sample, num_workers=workers)
     one = lambda i: (np.zeros((1 << 21) + 1, np.uint8),)  # noqa: E731
     with pytest.raises(WriteError, match="Tried allocating 2097153 but page size is 2097152"):
@@ -365,7 +365,7 @@ def test_names_are_cut_to_sixteen_characters(tmp_path: Path, kind: Any) -> None:
     assert Reader(path, {"sixteen_letters_": kind}).field_names == ["sixteen_letters_", "seventeen_letter"]
     with pytest.raises(ValueError, match="cut to 16 characters, and then two are the same"):
         write(tmp_path / "x", {"a" * 16: kind(), "a" * 17: IntField()}, 1, lambda i: (b"a", 5))
-    with pytest.raises(ValueError, match="[Aa][Ss][Cc][Ii][Ii]"):
+    with pytest.raises(ValueError, match=r"(?i)ascii"):
         write(tmp_path / "x", {"ü": kind()}, 1, lambda i: (b"a",))
 
 
