@@ -5,13 +5,17 @@
 namespace penstock {
 namespace {
 
-#define PENSTOCK_JPEG_KERNELS(level)                                                               \
-  {kernels::level::decode_jpeg_rows, kernels::level::upsample_h2v1, kernels::level::upsample_h2v2, \
-   kernels::level::upsample_h1v2,    kernels::level::ycc_to_rgb,    kernels::level::planes_to_rgb}
-constexpr JpegKernels kScalarKernels = PENSTOCK_JPEG_KERNELS(scalar);
+// The level of the entropy decoder, and of all else.
+#define PENSTOCK_JPEG_KERNELS(lanes, level)                              \
+  {kernels::lanes::start_jpeg_rows, kernels::lanes::read_jpeg_mcus,      \
+   kernels::lanes::jpeg_position,   kernels::level::transform_jpeg_mcus, \
+   kernels::level::upsample_h2v1,   kernels::level::upsample_h2v2,       \
+   kernels::level::upsample_h1v2,   kernels::level::ycc_to_rgb,          \
+   kernels::level::planes_to_rgb}
+constexpr JpegKernels kScalarKernels = PENSTOCK_JPEG_KERNELS(scalar, scalar);
 #ifdef PENSTOCK_X86_KERNELS
-constexpr JpegKernels kAvx2Kernels = PENSTOCK_JPEG_KERNELS(avx2);
-constexpr JpegKernels kAvx512Kernels = PENSTOCK_JPEG_KERNELS(avx512);
+constexpr JpegKernels kAvx2Kernels = PENSTOCK_JPEG_KERNELS(avx2, avx2);
+constexpr JpegKernels kAvx512Kernels = PENSTOCK_JPEG_KERNELS(avx2, avx512);
 #endif
 #undef PENSTOCK_JPEG_KERNELS
 

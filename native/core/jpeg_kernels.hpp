@@ -6,7 +6,10 @@
 namespace penstock {
 
 struct JpegKernels {
-  decltype(&kernels::scalar::decode_jpeg_rows) decode_rows;
+  decltype(&kernels::scalar::start_jpeg_rows) start_rows;
+  decltype(&kernels::scalar::read_jpeg_mcus) read_mcus;
+  decltype(&kernels::scalar::jpeg_position) position;
+  decltype(&kernels::scalar::transform_jpeg_mcus) transform_mcus;
   decltype(&kernels::scalar::upsample_h2v1) upsample_h2v1;
   decltype(&kernels::scalar::upsample_h2v2) upsample_h2v2;
   decltype(&kernels::scalar::upsample_h1v2) upsample_h1v2;

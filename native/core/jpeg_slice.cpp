@@ -214,10 +214,10 @@ Status cut(ByteSpan data, const Window& window, SliceMemory& memory, JpegSlice& 
   }
   const std::size_t left = left_mcu * jpeg.mcu_width();
   const std::size_t top = mcus.top * jpeg.mcu_height();
-  const ImageShape shape{std::min(jpeg.shape.width, right_mcu * jpeg.mcu_width()) - left,
-                         std::min(jpeg.shape.height, mcus.bottom * jpeg.mcu_height()) - top};
+  out.shape = {std::min(jpeg.shape.width, right_mcu * jpeg.mcu_width()) - left,
+               std::min(jpeg.shape.height, mcus.bottom * jpeg.mcu_height()) - top};
   out.bytes.clear();
-  append_header(jpeg, shape, out.bytes);
+  append_header(jpeg, out.shape, out.bytes);
   append_scan(cutter.finish(), out.bytes);
   out.left = window.left - left;
   out.top = window.top - top;

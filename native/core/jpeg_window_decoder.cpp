@@ -44,7 +44,9 @@ struct JpegWindowDecoder::Memory {
   Status decode_rows(ByteSpan data, kernels::JpegRows& rows, std::size_t first, std::size_t count);
   Status fill_lane(ByteSpan data, std::size_t row, std::vector<std::uint8_t>& bytes,
                    kernels::JpegLane& lane);
-  Status check_ends(const kernels::JpegRows& rows, std::size_t first) const noexcept;
+  Status decode_mcus(const kernels::JpegRows& rows, kernels::JpegRowsState& state) noexcept;
+  Status check_ends(const kernels::JpegRows& rows, const kernels::JpegRowsState& state,
+                    std::size_t first) const noexcept;
   Status write(const Window& window, DecodedWindow& out);
 
   [[nodiscard]] std::size_t first_tile() const noexcept { return mcus.left / tiles.info.tile; }
@@ -136,6 +138,7 @@ Status JpegWindowDecoder::Memory::fill_lane(ByteSpan data, std::size_t row,
 // A row that ends at an entry point ends where the index says. What fills the byte before a restart
 // marker is in between otherwise.
 Status JpegWindowDecoder::Memory::check_ends(const kernels::JpegRows& rows,
+                                             const kernels::JpegRowsState& state,
                                              std::size_t first) const noexcept {
   const bool is_at_entry = mcus.right == std::min(end_tile() * tiles.info.tile, jpeg.mcu_columns);
   for (std::size_t i = 0; i < rows.lane_count; ++i) {
@@ -143,8 +146,28 @@ Status JpegWindowDecoder::Memory::check_ends(const kernels::JpegRows& rows,
     const std::size_t end = tiles.positions[(first + i) * tiles.info.columns + end_tile()];
     const auto bits = static_cast<std::size_t>(lane.end - lane.bytes) * 8;
     const std::size_t end_bit = end % 8 == 0 ? bits : bits - 8 + end % 8;
-    if (lane.position > end_bit) return broken();
-    if (is_at_entry && jpeg.restart_interval == 0 && lane.position != end_bit) return broken();
+    const std::uint64_t position = jpeg_kernels().position(&rows, i, &state);
+    if (position > end_bit) return broken();
+    if (is_at_entry && jpeg.restart_interval == 0 && position != end_bit) return broken();
+  }
+  return {};
+}
+
+Status JpegWindowDecoder::Memory::decode_mcus(const kernels::JpegRows& rows,
+                                              kernels::JpegRowsState& state) noexcept {
+  const JpegKernels& kernels = jpeg_kernels();
+  const Status wrong(Code::corrupt, "JPEG scan: a code that does not exist, or missing data");
+  const std::size_t skipped = mcus.left - first_tile() * tiles.info.tile;
+  if (skipped > 0) {
+    if (!kernels.read_mcus(&rows, skipped, &state)) return wrong;
+    coefficients.fill(0);
+  }
+  const std::size_t count = mcus.right - mcus.left;
+  for (std::size_t x = 0; x < count; x += kernels::kGroupBlocks) {
+    if (!kernels.read_mcus(&rows, std::min(count - x, kernels::kGroupBlocks), &state)) return wrong;
+    if (!kernels.transform_mcus(&rows, x)) {
+      return Status(Code::unsupported, "JPEG scan: coefficients out of range");
+    }
   }
   return {};
 }
@@ -159,11 +182,13 @@ Status JpegWindowDecoder::Memory::decode_rows(ByteSpan data, kernels::JpegRows& 
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     rows.planes[c] = planes.row_of_mcus(c, first);
   }
-  if (!jpeg_kernels().decode_rows(&rows)) {
+  kernels::JpegRowsState state;
+  jpeg_kernels().start_rows(&rows, &state);
+  if (Status status = decode_mcus(rows, state); !status.is_ok()) {
     coefficients.fill(0);
-    return Status(Code::corrupt, "JPEG scan: wrong codes, or values out of range");
+    return status;
   }
-  return check_ends(rows, first);
+  return check_ends(rows, state, first);
 }
 
 Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
@@ -172,8 +197,6 @@ Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
   rows.components = jpeg.components;
   rows.h = jpeg.h;
   rows.v = jpeg.v;
-  rows.skipped = mcus.left - first_tile() * tiles.info.tile;
-  rows.mcus = mcus.right - mcus.left;
   rows.restart_interval = jpeg.restart_interval;
   rows.coefficients = coefficients.data();
   for (std::size_t c = 0; c < jpeg.components; ++c) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "penstock/cpu.hpp"
+
 namespace penstock {
 namespace {
 
@@ -10,17 +12,40 @@ constexpr std::array<JpegCounter::Member, 6> kMembers = {
     &LoadCounts::libjpeg_chosen,  &LoadCounts::libjpeg_unsupported,
     &LoadCounts::libjpeg_damaged, &LoadCounts::rejected_tiles};
 
+// libjpeg-turbo has vector code where we have none: it gets the part that our index cuts out.
+Status decode_slice(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+                    JpegScratch& scratch) noexcept {
+  if (Status status = check_window(window, stated); !status.is_ok()) return status;
+  JpegSlice& slice = scratch.slice;
+  Status status = slice_jpeg(jpeg.bytes, jpeg.tiles, window, slice);
+  if (!status.is_ok()) return status;
+  DecodedWindow& decoded = scratch.decoded;
+  status = decode_jpeg_window(slice.bytes, {}, slice.shape,
+                              {slice.left, slice.top, window.width, window.height}, decoded);
+  decoded.window = window;
+  return status;
+}
+
+Status decode_tiled(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+                    JpegScratch& scratch) noexcept {
+  if (simd_level() >= SimdLevel::avx2) {
+    return scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
+  }
+  if (!jpeg.tiles.empty()) return decode_slice(jpeg, stated, window, scratch);
+  return Status(Code::unsupported, "no vector code for this processor");
+}
+
 // Tries the index first; without one, or when that fails, the scan from its start.
 Status decode_by_window(TiledJpeg jpeg, ImageShape stated, const Window& window,
                         JpegScratch& scratch, JpegCounter& counter) noexcept {
   if (!jpeg.tiles.empty()) {
-    const Status status = scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
+    const Status status = decode_tiled(jpeg, stated, window, scratch);
     if (status.is_ok()) counter.add(&LoadCounts::window);
     if (status.is_ok() || status.code() == Code::unsupported) return status;
     counter.add(&LoadCounts::rejected_tiles);
     jpeg.tiles = {};
   }
-  const Status status = scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
+  const Status status = decode_tiled(jpeg, stated, window, scratch);
   if (status.is_ok()) counter.add(&LoadCounts::window_without_tiles);
   return status;
 }

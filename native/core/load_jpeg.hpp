@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "penstock/jpeg_slice.hpp"
 #include "penstock/jpeg_window.hpp"
 #include "penstock/jpeg_window_decoder.hpp"
 #include "penstock/load.hpp"
@@ -26,6 +27,7 @@ class JpegCounter {
 
 struct JpegScratch {
   JpegWindowDecoder decoder;
+  JpegSlice slice;
   DecodedWindow decoded;
 };
 

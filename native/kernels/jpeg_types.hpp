@@ -56,7 +56,6 @@ struct JpegLane {
   uint32_t first_bit;
   int32_t predictors[3];
   size_t until_restart;  // MCUs
-  uint64_t position;     // bits from the first byte, filled by the decoder
 };
 
 // Up to four rows of MCUs, decoded side by side. Blocks are transformed in groups of four
@@ -66,17 +65,28 @@ struct JpegRows {
   JpegLane lanes[kJpegLanes];
   size_t lane_count;
   size_t components;
-  size_t h, v;     // blocks of the first component in an MCU
-  size_t skipped;  // MCUs to pass over
-  size_t mcus;     // MCUs to decode after them
+  size_t h, v;  // blocks of the first component in an MCU
   size_t restart_interval;
   const JpegCodes* dc[3];
   const JpegCodes* ac[3];
   const int16_t* quantisers[3];  // eight rows, each four times, aligned to 64 bytes
   const int16_t* limits[3];      // likewise: the largest coefficient whose product is in range
   int16_t* coefficients;         // kLaneSize for each lane, zero, aligned to 64 bytes
-  uint8_t* planes[3];            // of the first row and the first MCU that is not skipped; rows are
-  size_t strides[3];             // filled up to a multiple of four MCUs
+  uint8_t* planes[3];            // of the first row and the first MCU that is not passed over; rows
+  size_t strides[3];             // have room for a multiple of four MCUs
+};
+
+struct JpegReader {
+  uint64_t bits;  // the next one at the top, a one below the last
+  const uint8_t* next;
+};
+
+// How far the rows are read.
+struct JpegRowsState {
+  JpegReader readers[kJpegLanes];
+  int32_t predictors[kJpegLanes][3];
+  size_t until_restart[kJpegLanes];
+  bool is_wrong;
 };
 
 // A row of one component at half the width or height, and the row beside it that it is mixed with.

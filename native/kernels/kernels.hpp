@@ -193,11 +193,21 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_JPEG_ROWS(level)                                                   \
-  namespace penstock::kernels::level {                                                      \
-  /* False when codes are wrong, end too early, or values leave the range in which decoders \
-     agree. Then the coefficients are to be cleared. */                                     \
-  bool decode_jpeg_rows(JpegRows* rows) noexcept;                                           \
+#define PENSTOCK_DECLARE_JPEG_LANES(level)                                                        \
+  namespace penstock::kernels::level {                                                            \
+  void start_jpeg_rows(const JpegRows* rows, JpegRowsState* state) noexcept;                      \
+  /* The next MCUs of every row, MCU i to column i % 4 of the groups. False when codes are        \
+     wrong or end too early; then the coefficients are to be cleared. */                          \
+  bool read_jpeg_mcus(const JpegRows* rows, size_t count, JpegRowsState* state) noexcept;         \
+  /* Bits read of a row. */                                                                       \
+  uint64_t jpeg_position(const JpegRows* rows, size_t lane, const JpegRowsState* state) noexcept; \
+  }
+
+#define PENSTOCK_DECLARE_JPEG_IDCT(level)                                                      \
+  namespace penstock::kernels::level {                                                         \
+  /* Four MCUs of every row to samples, from column `first` on; clears the coefficients. False \
+     when values leave the range in which decoders agree. */                                   \
+  bool transform_jpeg_mcus(const JpegRows* rows, size_t first) noexcept;                       \
   }
 
 #define PENSTOCK_DECLARE_JPEG_PIXELS(level)                                                     \
@@ -241,11 +251,13 @@ PENSTOCK_DECLARE_OPENCV_AREA(avx512)
 PENSTOCK_DECLARE_LOOKUP(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
 PENSTOCK_DECLARE_MIX(avx512)
-PENSTOCK_DECLARE_JPEG_ROWS(scalar)
+PENSTOCK_DECLARE_JPEG_LANES(scalar)
+PENSTOCK_DECLARE_JPEG_IDCT(scalar)
 PENSTOCK_DECLARE_JPEG_PIXELS(scalar)
-PENSTOCK_DECLARE_JPEG_ROWS(avx2)
+PENSTOCK_DECLARE_JPEG_LANES(avx2)
+PENSTOCK_DECLARE_JPEG_IDCT(avx2)
 PENSTOCK_DECLARE_JPEG_PIXELS(avx2)
-PENSTOCK_DECLARE_JPEG_ROWS(avx512)
+PENSTOCK_DECLARE_JPEG_IDCT(avx512)
 PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32
@@ -258,5 +270,6 @@ PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
 #undef PENSTOCK_DECLARE_LOOKUP
 #undef PENSTOCK_DECLARE_COLOUR
 #undef PENSTOCK_DECLARE_MIX
-#undef PENSTOCK_DECLARE_JPEG_ROWS
+#undef PENSTOCK_DECLARE_JPEG_LANES
+#undef PENSTOCK_DECLARE_JPEG_IDCT
 #undef PENSTOCK_DECLARE_JPEG_PIXELS

@@ -18,6 +18,7 @@ namespace {
 using testing::Bytes;
 using testing::expect_code;
 using testing::expect_ok;
+using testing::LevelGuard;
 using testing::make_jpeg;
 using testing::random_bytes;
 
@@ -429,6 +430,16 @@ TEST(Load, TilesChangeNothing) {
   const Loaded expected = load_tiled(jpegs, jpegs.batch(), options, 1);
   EXPECT_EQ(expected.counts.libjpeg_chosen, 40U);
   options.jpeg = JpegDecoder::window;
+  {
+    const LevelGuard guard(SimdLevel::scalar);
+    StoredTiles tiles;
+    for (int i = 0; i < 40; ++i) tiles.add(i % 2 == 0 ? Bytes() : tiles_of(test_jpeg(), 2));
+    const Loaded found = load_tiled(jpegs, tiles.added_to(jpegs.batch()), options, 1);
+    EXPECT_EQ(found.out, expected.out);
+    EXPECT_EQ(found.counts.window, 20U);
+    EXPECT_EQ(found.counts.libjpeg_unsupported, 20U);
+  }
+  if (hardware_simd_level() < SimdLevel::avx2) return;
   for (const std::size_t threads : {1U, 3U}) {
     for (const unsigned tile : {0U, 1U, 3U, 8U}) {
       StoredTiles tiles;
@@ -442,6 +453,7 @@ TEST(Load, TilesChangeNothing) {
 }
 
 TEST(Load, CountsWhyLibjpegWasUsed) {
+  if (hardware_simd_level() < SimdLevel::avx2) GTEST_SKIP();
   Stored stored;
   StoredTiles tiles;
   const Bytes progressive = make_jpeg({.shape = kImage, .is_progressive = true});
@@ -468,6 +480,7 @@ TEST(Load, CountsWhyLibjpegWasUsed) {
 }
 
 TEST(Load, DamagedJpegsFailInEveryDecoder) {
+  if (hardware_simd_level() < SimdLevel::avx2) GTEST_SKIP();
   Bytes cut = test_jpeg();
   cut.resize(cut.size() / 2);
   Stored stored;

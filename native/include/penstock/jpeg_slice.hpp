@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "penstock/bytes.hpp"
+#include "penstock/image.hpp"
 #include "penstock/jpeg_window.hpp"
 #include "penstock/status.hpp"
 
@@ -12,7 +13,8 @@ namespace penstock {
 
 struct JpegSlice {
   std::vector<std::byte> bytes;  // a complete baseline JPEG
-  std::size_t left = 0;          // where the window begins in it
+  ImageShape shape{};
+  std::size_t left = 0;  // where the window begins in it
   std::size_t top = 0;
 };
 

@@ -41,7 +41,8 @@ struct LoadBatch {
   std::span<const std::uint64_t> tile_sizes{};
 };
 
-// Our own window decoder wherever it gives the pixels of libjpeg-turbo, or that one always.
+// Our own window decoder wherever it gives the pixels of libjpeg-turbo and is faster, or that one
+// always. On processors without AVX2, libjpeg-turbo decodes what a tile index cuts out.
 enum class JpegDecoder : std::uint8_t { window, libjpeg };
 
 struct LoadOptions {

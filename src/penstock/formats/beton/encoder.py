@@ -30,8 +30,8 @@ class EncodedChunk:
     """Consecutive samples, encoded and not yet placed.
 
     ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
-    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tiles`` the packed indices of the
-    pictures, sample by sample, empty where there is none.
+    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tiles`` the packed indices of
+    the pictures, sample by sample, empty where there is none.
     """
 
     records: bytes
@@ -122,7 +122,7 @@ class ChunkEncoder:
 
 
 def index_picture(encoded: Encoded) -> bytes:
-    """The packed index of a stored picture; empty for raw pixels, and for JPEGs that cannot be entered in the middle."""
+    """The packed index of a stored picture; empty for raw pixels, and JPEGs that cannot be entered in the middle."""
     if encoded.payload is None or encoded.facts[0] != JPG:
         return b""
     return index_jpeg(encoded.payload)

@@ -169,7 +169,7 @@ class BetonDataset(BaseDataset):
 
     @cached_property
     def tiles(self) -> Tiles | None:
-        """Indices of the JPEGs, by which crops are decoded without the rest of their pictures; None when there are none."""
+        """Indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
         return read_tiles(self.annex, len(self._pictures)) if self.annex else None
 
     @property

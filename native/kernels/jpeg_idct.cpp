@@ -1,9 +1,5 @@
-// Entropy-coded rows of MCUs to samples: Huffman codes of up to four rows in lockstep, then the
-// accurate inverse DCT of libjpeg (jidctint), bit for bit, of four blocks at a time.
-//
-// Lanes go from block to block together. One that is done with its block takes an entry of the
-// table that changes nothing until the others are done too: one hard to predict branch for four
-// blocks. The number of bits that a lane has used up is that of the zeros below its lowest one.
+// Coefficients to samples: the accurate inverse DCT of libjpeg (jidctint), bit for bit, of four
+// blocks at a time.
 #include "kernels/kernels.hpp"
 
 #if defined(__AVX2__)
@@ -15,220 +11,8 @@ namespace {
 
 #define PENSTOCK_INLINE inline __attribute__((always_inline))
 
-constexpr int kStepsPerRefill = 5;  // of at most 11 bits each, of 56
-constexpr size_t kLastCoefficient = 63;
-
-struct Reader {
-  uint64_t bits;  // the next one at the top, a one below the last
-  const uint8_t* next;
-};
-
-PENSTOCK_INLINE uint64_t load_bits(const uint8_t* from) {
-  uint64_t value;
-  __builtin_memcpy(&value, from, sizeof value);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-  value = __builtin_bswap64(value);
-#endif
-  return value | 1;
-}
-
-PENSTOCK_INLINE void start(Reader* reader, const uint8_t* bytes, uint64_t bit) {
-  reader->next = bytes + bit / 8;
-  reader->bits = load_bits(reader->next) << bit % 8;
-}
-
-// At least 56 bits are there afterwards.
-PENSTOCK_INLINE void refill(Reader* reader) {
-  const unsigned used = static_cast<unsigned>(__builtin_ctzll(reader->bits));
-  reader->next += used / 8;
-  reader->bits = load_bits(reader->next) << used % 8;
-}
-
-PENSTOCK_INLINE uint64_t position_of(const Reader* reader, const uint8_t* bytes) {
-  return static_cast<uint64_t>(reader->next - bytes) * 8 +
-         static_cast<unsigned>(__builtin_ctzll(reader->bits));
-}
-
-// The value of `size` bits at the top: the lower half of the numbers stands for negative ones.
-PENSTOCK_INLINE int32_t value_of(uint64_t bits, uint32_t size) {
-  const int32_t number = static_cast<int32_t>(bits >> 1 >> (63 - size));
-  const int32_t is_negative = static_cast<int32_t>(~bits >> 63);
-  return number + (-is_negative & (1 - (1 << size)));
-}
-
-PENSTOCK_INLINE int32_t read_dc(Reader* reader, const JpegCodes* codes, bool* is_wrong) {
-  refill(reader);
-  const uint32_t entry = codes->entries[reader->bits >> (64 - kDcBits)];
-  uint32_t length = entry >> 8 & 255;
-  uint32_t size = entry >> 16;
-  if (__builtin_expect(entry == 0, 0)) {
-    length = search_code(codes, reader->bits, &size);
-    *is_wrong |= length == 0;
-    size &= 15;
-  }
-  const int32_t value = value_of(reader->bits << length, size);
-  reader->bits = reader->bits << length << size;
-  return value;
-}
-
-// An entry for a symbol whose value, or even code, does not fit the table. Refilled before.
-__attribute__((noinline)) uint32_t long_entry(const JpegCodes* codes, uint64_t bits, uint32_t entry,
-                                              bool* is_wrong) {
-  uint32_t advance = entry >> 8 & 255;
-  uint32_t length = entry >> 16 & 255;
-  uint32_t size = entry >> 24;
-  if (entry == 0) {
-    uint32_t symbol = 0;
-    length = search_code(codes, bits, &symbol);
-    *is_wrong |= length == 0;
-    size = symbol & 15;
-    advance = (symbol >> 4) + 1;
-    if (size == 0) return length | (symbol >> 4 == 15 ? 16 : kEndOfBlock) << 8;
-  }
-  const uint32_t value = static_cast<uint32_t>(value_of(bits << length, size));
-  return (length + size) | advance << 8 | value << 16;
-}
-
-// The fields of an entry: loads are cheaper than shifts of what was loaded.
-struct Entry {
-  const uint8_t* at;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-  PENSTOCK_INLINE uint32_t length() const { return at[0]; }
-  PENSTOCK_INLINE uint32_t advance() const { return at[1]; }
-  PENSTOCK_INLINE int16_t value() const {
-    int16_t value;
-    __builtin_memcpy(&value, at + 2, sizeof value);
-    return value;
-  }
-#else
-  PENSTOCK_INLINE uint32_t length() const { return all() & 255; }
-  PENSTOCK_INLINE uint32_t advance() const { return all() >> 8 & 255; }
-  PENSTOCK_INLINE int16_t value() const { return static_cast<int16_t>(all() >> 16); }
-#endif
-  PENSTOCK_INLINE uint32_t all() const {
-    uint32_t entry;
-    __builtin_memcpy(&entry, at, sizeof entry);
-    return entry;
-  }
-};
-
-// One symbol that the table does not decide.
-PENSTOCK_INLINE void take_long(Reader* reader, uint64_t* bits, size_t* last, uint32_t entry,
-                               const JpegCodes* codes, int16_t* block, bool* is_wrong) {
-  reader->bits = *bits;
-  refill(reader);
-  entry = long_entry(codes, reader->bits, entry, is_wrong);
-  reader->bits <<= entry & 63;
-  refill(reader);
-  *bits = reader->bits;
-  *last += entry >> 8 & 255;
-  block[codes->places[*last]] = static_cast<int16_t>(entry >> 16);
-}
-
-// All coefficients but the first of a block in each lane. The last index grows by one with each
-// step that a lane waits, to below 64 + 62 + 65, and a place is known for every one below 512.
-template <int kLanes>
-PENSTOCK_INLINE void read_ac(Reader* readers, const JpegCodes* codes, int16_t* blocks,
-                             bool* is_wrong) {
-  uint64_t bits[kLanes];
-  size_t last[kLanes];
-#pragma GCC unroll 4
-  for (int i = 0; i < kLanes; ++i) {
-    bits[i] = readers[i].bits;
-    last[i] = 0;
-  }
-  size_t least;
-  do {
-#pragma GCC unroll 4
-    for (int i = 0; i < kLanes; ++i) {
-      readers[i].bits = bits[i];
-      refill(&readers[i]);
-      bits[i] = readers[i].bits;
-    }
-#pragma GCC unroll 5
-    for (int step = 0; step < kStepsPerRefill; ++step) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kLanes; ++i) {
-        size_t at = bits[i] >> (64 - kAcBits);
-        at = last[i] >= kLastCoefficient ? size_t{1} << kAcBits : at;
-        const Entry entry{reinterpret_cast<const uint8_t*>(codes->entries + at)};
-        const uint32_t length = entry.length();
-        int16_t* const block = blocks + static_cast<size_t>(i) * kLaneSize;
-        if (__builtin_expect(length == 0, 0)) {
-          take_long(&readers[i], &bits[i], &last[i], entry.all(), codes, block, is_wrong);
-        } else {
-          bits[i] <<= length & 63;
-          last[i] += entry.advance();
-          block[codes->places[last[i]]] = entry.value();
-        }
-      }
-    }
-    least = last[0];
-#pragma GCC unroll 4
-    for (int i = 1; i < kLanes; ++i) least = last[i] < least ? last[i] : least;
-  } while (least < kLastCoefficient);
-#pragma GCC unroll 4
-  for (int i = 0; i < kLanes; ++i) readers[i].bits = bits[i];
-}
-
-struct State {
-  Reader readers[kJpegLanes];
-  int32_t predictors[kJpegLanes][3];
-  size_t until_restart[kJpegLanes];
-  bool is_wrong;
-};
-
-template <int kLanes>
-__attribute__((noinline)) void read_block(State* state, const JpegRows* rows, size_t component,
-                                          int16_t* blocks) {
-  bool is_wrong = false;
-#pragma GCC unroll 4
-  for (int i = 0; i < kLanes; ++i) {
-    int32_t* predictor = &state->predictors[i][component];
-    *predictor += read_dc(&state->readers[i], rows->dc[component], &is_wrong);
-    is_wrong |= *predictor < -kMaxDequantised || *predictor > kMaxDequantised;
-    blocks[static_cast<size_t>(i) * kLaneSize] = static_cast<int16_t>(*predictor);
-  }
-  read_ac<kLanes>(state->readers, rows->ac[component], blocks, &is_wrong);
-  state->is_wrong |= is_wrong;
-}
-
-void restart_lanes(State* state, const JpegRows* rows) {
-  for (size_t i = 0; i < rows->lane_count; ++i) {
-    if (state->until_restart[i] == 0) {
-      const uint8_t* bytes = rows->lanes[i].bytes;
-      start(&state->readers[i], bytes, (position_of(&state->readers[i], bytes) + 7) / 8 * 8);
-      for (int32_t& predictor : state->predictors[i]) predictor = 0;
-      state->until_restart[i] = rows->restart_interval;
-    }
-    --state->until_restart[i];
-  }
-}
-
-// The MCU's blocks go to column `column` of the groups.
-template <int kLanes>
-PENSTOCK_INLINE bool read_mcu(State* state, const JpegRows* rows, size_t column) {
-  if (rows->restart_interval != 0) restart_lanes(state, rows);
-  for (size_t y = 0; y < rows->v; ++y) {
-    for (size_t x = 0; x < rows->h; ++x) {
-      const size_t at = column * rows->h + x;
-      const size_t group = y * rows->h + at / kGroupBlocks;
-      read_block<kLanes>(state, rows, 0,
-                         rows->coefficients + group * kGroupSize + at % kGroupBlocks * 8);
-    }
-  }
-  for (size_t c = 1; c < rows->components; ++c) {
-    const size_t group = rows->h * rows->v + c - 1;
-    read_block<kLanes>(state, rows, c, rows->coefficients + group * kGroupSize + column * 8);
-  }
-  bool is_inside = !state->is_wrong;
-  for (int i = 0; i < kLanes; ++i) is_inside &= state->readers[i].next <= rows->lanes[i].end;
-  return is_inside;
-}
-
-// ---- The inverse DCT. All its constants are sums of those of jidctint, in 1/8192; in exact
-// arithmetic the order of additions does not matter.
-
+// All constants are sums of those of jidctint, in 1/8192; in exact arithmetic the order of
+// additions does not matter.
 constexpr int kFirstShift = 11;
 constexpr int kSecondShift = 18;
 
@@ -495,8 +279,9 @@ bool transform_group(int16_t* coefficients, const int16_t* quantiser, const int1
 
 #endif
 
-// Four MCUs of each lane to samples.
-bool transform_mcus(const JpegRows* rows, size_t first) {
+}  // namespace
+
+bool transform_jpeg_mcus(const JpegRows* rows, size_t first) noexcept {
   bool is_tame = true;
   for (size_t lane = 0; lane < rows->lane_count; ++lane) {
     int16_t* group = rows->coefficients + lane * kLaneSize;
@@ -513,55 +298,6 @@ bool transform_mcus(const JpegRows* rows, size_t first) {
     }
   }
   return is_tame;
-}
-
-void forget_skipped(const JpegRows* rows) {
-  for (size_t lane = 0; lane < rows->lane_count; ++lane) {
-    __builtin_memset(rows->coefficients + lane * kLaneSize, 0, kLaneSize * sizeof(int16_t));
-  }
-}
-
-template <int kLanes>
-bool decode_rows(JpegRows* rows) {
-  State state;
-  state.is_wrong = false;
-  for (size_t i = 0; i < static_cast<size_t>(kLanes); ++i) {
-    const JpegLane& lane = rows->lanes[i];
-    start(&state.readers[i], lane.bytes, lane.first_bit);
-    for (size_t c = 0; c < 3; ++c) state.predictors[i][c] = lane.predictors[c];
-    state.until_restart[i] = lane.until_restart;
-  }
-  for (size_t x = 0; x < rows->skipped; ++x) {
-    if (!read_mcu<kLanes>(&state, rows, 0)) return false;
-  }
-  if (rows->skipped > 0) forget_skipped(rows);
-  for (size_t x = 0; x < rows->mcus; x += kGroupBlocks) {
-    for (size_t i = 0; i < kGroupBlocks && x + i < rows->mcus; ++i) {
-      if (!read_mcu<kLanes>(&state, rows, i)) return false;
-    }
-    if (!transform_mcus(rows, x)) return false;
-  }
-  for (size_t i = 0; i < static_cast<size_t>(kLanes); ++i) {
-    rows->lanes[i].position = position_of(&state.readers[i], rows->lanes[i].bytes);
-  }
-  return true;
-}
-
-}  // namespace
-
-bool decode_jpeg_rows(JpegRows* rows) noexcept {
-  switch (rows->lane_count) {
-    case 1:
-      return decode_rows<1>(rows);
-    case 2:
-      return decode_rows<2>(rows);
-    case 3:
-      return decode_rows<3>(rows);
-    case 4:
-      return decode_rows<4>(rows);
-    default:
-      return false;
-  }
 }
 
 }  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
