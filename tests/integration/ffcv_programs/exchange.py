@@ -67,8 +67,7 @@ FIELDS = {
 
 
 def read(path, order, os_cache):
-    crop = [CenterCropRGBImageDecoder((8, 8), 1.0), ToTensor()]
-    pipelines = {"raw": crop, "jpg": crop}
+    pipelines = {name: [CenterCropRGBImageDecoder((8, 8), 1.0), ToTensor()] for name in ("raw", "jpg")}
     settings = {"order": order, "os_cache": os_cache, "drop_last": False}
     loader = Loader(path, 16, num_workers=1, custom_fields={"own": OwnField}, pipelines=pipelines, **settings)
     seen = []
