@@ -192,6 +192,10 @@ Status JpegWindowDecoder::Memory::decode_rows(ByteSpan data, kernels::JpegRows& 
 }
 
 Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
+  // A block takes two bits at least: no memory is asked for that the data do not stand for.
+  const std::size_t blocks =
+      (mcus.right - mcus.left) * (mcus.bottom - mcus.top) * (jpeg.h * jpeg.v + jpeg.components - 1);
+  if (blocks > data.size() * 4) return broken();
   planes.reset(jpeg, mcus);
   kernels::JpegRows rows{};
   rows.components = jpeg.components;

@@ -218,6 +218,32 @@ TEST(HostileJpegWindowDecoder, EveryTruncation) {
   }
 }
 
+TEST(HostileJpegWindowDecoder, NoMemoryForWhatIsNotThere) {
+  Bytes file = make_jpeg({.shape = {90, 70}, .is_noisy = true});
+  JpegTiles tiles;
+  expect_ok(find_jpeg_tiles(file, 65535, tiles));
+  const Bytes marker = testing::from_hex("FFC0");
+  const auto frame = std::search(file.begin(), file.end(), marker.begin(), marker.end());
+  std::fill_n(frame + 5, 4, std::byte{0xFF});  // 65535x65535
+  tiles.info.width = tiles.info.height = 65535;
+  tiles.info.jpeg_crc32c = crc32c(file);
+  tiles.rows = tiles.info.rows = 4096;
+  tiles.positions.resize(4097);
+  for (std::size_t i = 0; i < 4097; ++i) {
+    tiles.positions[i] = tiles.info.scan_begin * 8 + static_cast<std::uint32_t>(i);
+  }
+  tiles.predictors.resize(4096);
+  Bytes packed;
+  expect_ok(pack_jpeg_tiles(tiles, packed));
+  JpegWindowDecoder decoder;
+  DecodedWindow decoded;
+  expect_code(decoder.decode({file, packed, {}}, {65535, 65535}, {0, 0, 65535, 65535}, decoded),
+              Code::corrupt);
+  EXPECT_TRUE(decoded.memory.empty());
+  EXPECT_FALSE(
+      decoder.decode({file, {}, {}}, {65535, 65535}, {0, 0, 65535, 65535}, decoded).is_ok());
+}
+
 // Wrong data under right checksums: any result, but no access out of bounds.
 TEST(HostileJpegWindowDecoder, IndexAndDataThatDoNotFit) {
   std::mt19937 engine(11);
