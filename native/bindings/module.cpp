@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
   bind_jpeg(module);
   bind_resize(module);
   bind_beton(module);
+  bind_ffr(module);
   bind_store(module);
   bind_load(module);
   bind_mapping_guard(module);
