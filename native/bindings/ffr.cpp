@@ -27,19 +27,23 @@ std::int64_t check_offsets(const Buffer& table, std::uint64_t first_allowed,
   return value_or_throw(std::move(found));
 }
 
-// The files stay as long as the table.
+// The files stay as long as the table. Held as buffers, not by DLPack: an array that is still held
+// so when the interpreter ends is never let go, and the guard of its mapping neither.
 struct FfrFiles {
-  FfrFiles(const std::vector<ByteArray>& files, const std::vector<std::uint64_t>& counts)
-      : owners(files) {
-    if (files.size() != counts.size()) {
-      throw_invalid(Detail() << files.size() << " files, but " << counts.size() << " counts");
+  FfrFiles(std::vector<Buffer> files, const std::vector<std::uint64_t>& counts)
+      : owners(std::move(files)) {
+    if (owners.size() != counts.size()) {
+      throw_invalid(Detail() << owners.size() << " files, but " << counts.size() << " counts");
     }
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      throw_if_error(core.add(bytes_of(owners[i]), counts[i]));
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      throw_if_error(core.add(owners[i].bytes(), counts[i]));
     }
   }
 
-  std::vector<ByteArray> owners;
+  FfrFiles(const FfrFiles&) = delete;
+  FfrFiles& operator=(const FfrFiles&) = delete;
+
+  std::vector<Buffer> owners;
   FfrTable core;
 };
 
@@ -117,8 +121,8 @@ void bind_ffr(nb::module_& module) {
              "first_allowed) or above file_size; -1 when there is none.");
   nb::class_<FfrFiles>(module, "FfrTable",
                        "Where the samples of .ffr files are, counted one file after the other.")
-      .def(nb::init<const std::vector<ByteArray>&, const std::vector<std::uint64_t>&>(),
-           nb::arg("files"), nb::arg("counts"), "Take whole files and how many samples each has.")
+      .def(nb::init<std::vector<Buffer>, const std::vector<std::uint64_t>&>(), nb::arg("files"),
+           nb::arg("counts"), "Take whole files and how many samples each has.")
       .def(
           "__len__", [](const FfrFiles& table) { return table.core.samples(); },
           "Number of samples.")

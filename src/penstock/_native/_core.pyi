@@ -130,7 +130,7 @@ def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
 class FfrTable:
     """Where the samples of .ffr files are, counted one file after the other."""
 
-    def __init__(self, files: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]], counts: Sequence[int]) -> None:
+    def __init__(self, files: Sequence[Buffer], counts: Sequence[int]) -> None:
         """Take whole files and how many samples each has."""
 
     def __len__(self) -> int:

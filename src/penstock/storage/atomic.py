@@ -137,7 +137,7 @@ class AtomicFile:
         if offset < end and not self._insert_range(offset, size):
             stale_end = min(end, offset + size)
             while end > offset:
-                start = max(offset, end - min(size, _COPY_CHUNK_BYTES))
+                start = max(offset, end - _COPY_CHUNK_BYTES)
                 self.write_at(start + size, os.pread(self._fd, end - start, start))
                 end = start
             for start in range(offset, stale_end, _COPY_CHUNK_BYTES):
