@@ -63,6 +63,7 @@ class FfrDataset(BaseDataset):
         self._field, self._names = field, (name,)
         self._schema = MappingProxyType({name: field})
         self._source = os.fspath(path) if isinstance(path, str | os.PathLike) else [os.fspath(part) for part in path]
+        self._absolute = _absolute(self._source)
         self._options: dict[str, Any] = {
             "decode": decode,
             "allow_pickle": allow_pickle,
@@ -116,9 +117,7 @@ class FfrDataset(BaseDataset):
         return len(self.reader) if self._keys is None else len(self._keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        paths: Any = self._source
-        paths = os.path.abspath(paths) if isinstance(paths, str) else [os.path.abspath(path) for path in paths]
-        return _reopen, (paths, self._options)
+        return _reopen, (self._absolute, self._options)
 
     def close(self) -> None:
         """Let go of the files. Views that were handed out stay valid."""
@@ -234,6 +233,10 @@ class _Stored:
 
     def __getitem__(self, index: int) -> tuple[bytes]:
         return (self._dataset.read_bytes([index], self._name)[0],)
+
+
+def _absolute(source: str | list[str]) -> str | list[str]:
+    return os.path.abspath(source) if isinstance(source, str) else [os.path.abspath(part) for part in source]
 
 
 def _find_parts(source: str | list[str]) -> list[str]:

@@ -92,11 +92,17 @@ class _Machine:
             code = data[self._at]
             self._at += 1
             if code == 0x2E:  # STOP
-                return self._pop()
+                return self._result()
             method = methods.get(code)
             if method is None:
                 raise _Refused(f"instruction {code:#04x} at byte {self._at - 1} does not belong into an index")
             method(self)
+
+    def _result(self) -> Any:
+        result = self._pop()
+        if self._stack:
+            raise _Refused(f"{len(self._stack)} values are left over")
+        return result
 
     def _pop(self) -> Any:
         if not self._stack:

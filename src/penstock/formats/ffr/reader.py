@@ -87,6 +87,7 @@ class FfrReader:
         if not several:
             raise ValueError("paths is empty; name at least one .ffr file")
         self._paths = tuple(os.fspath(path) for path in several)
+        self._absolute = [os.path.abspath(path) for path in self._paths]
         self._options: dict[str, Any] = {"checksums": checksums, "cold": cold}
         self._identities = [_identity(path) for path in self._paths]
         self._mapped: list[npt.NDArray[np.uint8]] = [map_file(path) for path in self._paths]
@@ -124,7 +125,7 @@ class FfrReader:
         return int(self._starts[-1])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, ([os.path.abspath(path) for path in self._paths], self._options)
+        return _reopen, (self._absolute, self._options)
 
     def close(self) -> None:
         """Let go of the files. Views that were handed out stay valid."""
@@ -305,11 +306,11 @@ class FfrReader:
     def _queue(self) -> _native.RangeReader | None:
         is_direct = bool(self._options["cold"]) or self._is_large
         try:
-            queue = _native.RangeReader(list(self._paths), direct=is_direct)
+            queue = _native.RangeReader(self._absolute, direct=is_direct)
         except (OSError, _native.NativeError) as error:
             _log.warning("%s: read through the mapped file only (%s)", self._paths[0], error)
             return None
-        if [_identity(path) for path in self._paths] != self._identities:
+        if [_identity(path) for path in self._absolute] != self._identities:
             problem = "another file has taken its place since it was opened"
             raise FormatError(self._paths[0], problem=problem, fix="Open it again.")
         return queue
