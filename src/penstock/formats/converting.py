@@ -61,11 +61,11 @@ def convert(
     if os.path.exists(path) and os.path.samefile(dataset.path, path):
         raise ValueError(f"{os.fspath(path)} is the source itself; name another file")
     fields = _choose_fields(dataset, field, path)
-    is_whole = len(fields) == len(dataset.schema)
+    position = None if len(fields) == len(dataset.schema) else list(dataset.schema).index(next(iter(fields)))
     stored = dataset.sources() if isinstance(dataset, BaseDataset) else dataset
     write(
         path,
-        stored if is_whole else _OneField(stored, list(dataset.schema).index(next(iter(fields)))),
+        _Samples(stored, position),
         fields=fields,
         workers=workers,
         worker_kind="thread",
@@ -101,14 +101,15 @@ def _choose_fields(dataset: Dataset, field: str | None, path: PathLike) -> dict[
 
 
 @dataclass(frozen=True, slots=True)
-class _OneField:
-    """One value of each sample."""
+class _Samples:
+    """Samples without names; with a position only one value of each."""
 
     samples: Any
-    position: int
+    position: int | None
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, index: int) -> tuple[Any]:
-        return (self.samples[index][self.position],)
+    def __getitem__(self, index: int) -> Any:
+        sample = self.samples[index]
+        return sample if self.position is None else (sample[self.position],)
