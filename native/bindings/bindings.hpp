@@ -130,6 +130,7 @@ template <typename A>
                                  std::vector<std::byte*>& destinations);
 
 void bind_errors(nb::module_& module);
+void bind_buffer_pool(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);

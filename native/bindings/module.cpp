@@ -33,6 +33,7 @@ NB_MODULE(_core, module) {
   module.doc() = "Native core of penstock.";
   module.attr("DEBUG") = kIsDebug;
   bind_errors(module);
+  bind_buffer_pool(module);
   bind_checksum(module);
   bind_gather(module);
   bind_jpeg(module);

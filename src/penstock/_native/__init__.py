@@ -7,11 +7,13 @@ import warnings
 from penstock._native._core import (
     DEBUG,
     AllocationTable,
+    BufferPool,
     FfrTable,
     ImageLoader,
     JpegInfo,
     MappingGuard,
     NativeError,
+    PooledBuffer,
     RangeReader,
     check_ffr_offsets,
     crc32,
@@ -36,11 +38,13 @@ from penstock._native._core import (
 
 __all__ = [
     "AllocationTable",
+    "BufferPool",
     "FfrTable",
     "ImageLoader",
     "JpegInfo",
     "MappingGuard",
     "NativeError",
+    "PooledBuffer",
     "RangeReader",
     "check_ffr_offsets",
     "crc32",

@@ -22,6 +22,21 @@ class NativeError(ValueError):
 
     detail: str = ''
 
+class PooledBuffer:
+    """Memory from a pool, as a writable buffer."""
+
+class BufferPool:
+    """Lends memory of any size and uses it again."""
+
+    def __init__(self, keep_bytes: int) -> None: ...
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that is kept and lent to nobody."""
+
+    def take(self, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[PooledBuffer]:
+        """A buffer of each size; large ones begin at their offset modulo 4096."""
+
 def crc32c(data: Buffer, initial: int = 0) -> int:
     """
     CRC-32C of a buffer, continuing from the checksum of what came before it.

@@ -21,7 +21,7 @@ from penstock import _native
 from penstock.errors import ClosedError, CorruptSampleError, FormatError
 from penstock.formats.base import normalize_indices
 from penstock.formats.ffr.layout import Layout, read_layout
-from penstock.storage import BufferPool, available_bytes, check_mapping, map_file
+from penstock.storage import available_bytes, check_mapping, map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,12 +33,13 @@ __all__ = ["FfrReader", "FfrSpans"]
 
 _log = logging.getLogger("penstock")
 _BAD_SIZE = np.uint64(2**64 - 1)
-_BLOCK_BYTES = np.uint64(4096)
 _PROBES = 4
 _SHARE_OF_MEMORY = 0.7  # files above this share of the free memory are read past the system's cache
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
 _FIELD = "data"
+_UINT8 = np.dtype(np.uint8)
+_KEPT_BYTES = 256 << 20  # memory of samples that were let go
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class FfrReader:
         counts = [layout.num_samples for layout in self._layouts]
         self._starts = np.cumsum([0, *counts])
         self._table: _native.FfrTable | None = _native.FfrTable(self._mapped, counts)
-        self._pool = BufferPool()
+        self._pool = _native.BufferPool(_KEPT_BYTES)
         self.check_files(range(len(self._paths)))
 
     @property
@@ -172,10 +173,10 @@ class FfrReader:
     def read(self, indices: Indices) -> list[npt.NDArray[np.uint8]]:
         """Read any number of samples, each into an array of its own that may be kept and written to."""
         where, spans = self._find(indices)
-        shifts = (spans.offsets % _BLOCK_BYTES).tolist()  # then a direct read needs no copy
-        outs = self._pool.take_each(spans.sizes.tolist(), shifts)
+        # Large ones lie in memory as they lie on the disk's blocks: then a direct read needs no copy.
+        outs = self._pool.take(spans.sizes, spans.offsets)
         self._fill(where, spans, outs)
-        return outs
+        return [np.frombuffer(out, _UINT8) for out in outs]
 
     def read_one(self, index: int) -> npt.NDArray[np.uint8]:
         """Read one sample."""
@@ -233,7 +234,7 @@ class FfrReader:
             raise self.misplaced(where, spans, int(np.argmax(bad)))
         return where, spans
 
-    def _fill(self, where: IndexArray, spans: FfrSpans, outs: list[npt.NDArray[np.uint8]]) -> None:
+    def _fill(self, where: IndexArray, spans: FfrSpans, outs: list[_native.PooledBuffer]) -> None:
         if (queue := self._queue_for(spans)) is not None:
             sums = spans.checksums if self.is_checked else None
             failures = queue.read_into(spans.offsets, spans.sizes, outs, sums, "crc32", spans.files)
