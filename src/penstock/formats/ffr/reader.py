@@ -174,7 +174,7 @@ class FfrReader:
         """Read any number of samples, each into an array of its own that may be kept and written to."""
         where, spans = self._find(indices)
         # Large ones lie in memory as they lie on the disk's blocks: then a direct read needs no copy.
-        outs = self._pool.take(spans.sizes, spans.offsets)
+        outs: list[Any] = self._pool.take(spans.sizes, spans.offsets)
         self._fill(where, spans, outs)
         return [np.frombuffer(out, _UINT8) for out in outs]
 
@@ -234,7 +234,7 @@ class FfrReader:
             raise self.misplaced(where, spans, int(np.argmax(bad)))
         return where, spans
 
-    def _fill(self, where: IndexArray, spans: FfrSpans, outs: list[_native.PooledBuffer]) -> None:
+    def _fill(self, where: IndexArray, spans: FfrSpans, outs: list[Any]) -> None:
         if (queue := self._queue_for(spans)) is not None:
             sums = spans.checksums if self.is_checked else None
             failures = queue.read_into(spans.offsets, spans.sizes, outs, sums, "crc32", spans.files)
