@@ -10,6 +10,7 @@ import penstock
 from penstock.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
 from penstock.cli.files import value_as_file
 from penstock.codecs.image import SUFFIXES
+from penstock.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
     import argparse
@@ -52,6 +53,9 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
     indices = list(select_samples(dataset, args.samples))
     os.makedirs(args.to, exist_ok=True)
+    if isinstance(dataset, FfrDataset) and not args.samples:
+        for folder in dataset.folders:
+            os.makedirs(os.path.join(args.to, folder), exist_ok=True)
     size_bytes = 0
     with (
         progress_bar("extracting", args) as bar,

@@ -21,6 +21,7 @@ def folder(tmp_path: Path) -> Path:
     for name, data in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
+    (root / "empty" / "deep").mkdir(parents=True)
     return root
 
 
@@ -55,6 +56,7 @@ def test_extract_gives_the_files_back(packed: Path, tmp_path: Path, capfdbinary:
     target = tmp_path / "out"
     out_of(capfdbinary, "extract", packed, "-C", target, "-q")
     found = {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
+    assert (target / "empty" / "deep").is_dir()
     rows = [json.loads(line) for line in found.pop("index.jsonl").splitlines()]
     assert {row["name"]: found[row["data"]] for row in rows} == FILES
     assert {row["name"]: row["data"] for row in rows if row["name"] != "index.jsonl"} == {

@@ -37,7 +37,7 @@ def reader(request: pytest.FixtureRequest, path: Path) -> FfrReader:
 def test_any_number_in_any_order(reader: FfrReader) -> None:
     rng = np.random.default_rng(0)
     for count in (0, 1, 5, 5000):
-        indices = rng.integers(-len(SAMPLES), len(SAMPLES), count)
+        indices = rng.integers(0, len(SAMPLES), count)
         found = reader.read(indices)
         assert [sample.tobytes() for sample in found] == [SAMPLES[i] for i in indices]
     assert [s.tobytes() for s in reader.read(range(3, 5))] == SAMPLES[3:5]
@@ -72,9 +72,9 @@ def test_views_are_on_the_file(reader: FfrReader) -> None:
 
 
 def test_wrong_indices(reader: FfrReader) -> None:
-    for bad in ([len(SAMPLES)], [-len(SAMPLES) - 1], [0, 2**62]):
+    for bad, problem in (([53], "sample 53 is out of range"), ([0, 2**62], "out of range"), ([0, -1], "sample -1")):
         for call in (reader.read, reader.read_bytes, reader.views, reader.locate):
-            with pytest.raises(IndexError, match="out of range, the dataset has 53 samples"):
+            with pytest.raises(IndexError, match=problem):
                 call(bad)
     with pytest.raises(TypeError, match="must be integers"):
         reader.read([1.5])

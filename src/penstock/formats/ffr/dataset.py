@@ -17,7 +17,7 @@ from penstock.fields import Image
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.ffr.decoding import field_for
 from penstock.formats.ffr.layout import SUFFIX, part_paths
-from penstock.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index
+from penstock.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from penstock.formats.ffr.reader import FfrReader
 from penstock.types import Ragged, Sample
 
@@ -72,6 +72,7 @@ class FfrDataset(BaseDataset):
             "packed": packed,
         }
         self.reader = FfrReader(_find_parts(self._source), checksums=checksums, cold=cold)
+        self.folders: list[str] = []  # of a packed folder, empty ones too
         self._keys, self._order = self._read_names(packed)
 
     def _read_names(self, packed: bool | None) -> tuple[list[str] | None, IndexArray | None]:
@@ -85,7 +86,9 @@ class FfrDataset(BaseDataset):
                 problem="a packed folder cannot be a part of a dataset of several files",
                 fix="Open it alone, or with packed=False to see its index as a sample.",
             )
-        files = list_files(read_index(self.reader))
+        tree = read_index(self.reader)
+        self.folders = [path for path, value in walk(tree) if not isinstance(value, int)]
+        files = list_files(tree)
         numbers = np.fromiter(files.values(), np.int64, len(files))
         is_plain = len(numbers) == len(self.reader) - 1 and np.array_equal(numbers, np.arange(len(numbers)))
         return list(files), (None if is_plain else numbers)

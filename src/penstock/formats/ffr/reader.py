@@ -163,8 +163,13 @@ class FfrReader:
 
     def locate(self, indices: Indices) -> FfrSpans:
         """Find samples; those whose offsets cannot be right are marked, see ``FfrSpans.is_bad``."""
-        where = normalize_indices(indices, len(self))
-        return FfrSpans(*self.table.locate(where))
+        return FfrSpans(*self.table.locate(self._checked(indices)))
+
+    def _checked(self, indices: Indices) -> IndexArray:
+        array = np.asarray(indices)
+        if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
+            raise IndexError(f"sample {int(array.min())} does not exist; samples are 0 to {len(self) - 1}")
+        return normalize_indices(array, len(self))
 
     def sizes(self, indices: Indices) -> npt.NDArray[np.int64]:
         """Bytes of samples."""
@@ -213,8 +218,10 @@ class FfrReader:
     def read_bytes(self, indices: Indices) -> list[bytes]:
         """Read samples as bytes objects."""
         where, spans = self._find(indices)
-        if self._queue_for(spans) is not None:
-            return [sample.tobytes() for sample in self.read(where)]
+        if (queue := self._queue_for(spans)) is not None:
+            outs: list[Any] = self._pool.take(spans.sizes, spans.offsets)
+            self._read_cold(queue, where, spans, outs)
+            return [bytes(out) for out in outs]
         found = self._new_checksums(spans)
         values = self.table.copy_bytes(spans.files, spans.offsets, spans.sizes, found)
         self._compare(where, spans, found)
@@ -227,7 +234,7 @@ class FfrReader:
         return [self._mapped[file][offset : offset + size] for file, offset, size in rows]
 
     def _find(self, indices: Indices) -> tuple[IndexArray, FfrSpans]:
-        where = normalize_indices(indices, len(self))
+        where = self._checked(indices)
         spans = FfrSpans(*self.table.locate(where))
         bad = spans.is_bad()
         if bad.any():
@@ -236,13 +243,16 @@ class FfrReader:
 
     def _fill(self, where: IndexArray, spans: FfrSpans, outs: list[Any]) -> None:
         if (queue := self._queue_for(spans)) is not None:
-            sums = spans.checksums if self.is_checked else None
-            failures = queue.read_into(spans.offsets, spans.sizes, outs, sums, "crc32", spans.files)
-            self._raise_first(where, spans, failures)
+            self._read_cold(queue, where, spans, outs)
             return
         found = self._new_checksums(spans)
         self.table.copy_into_each(spans.files, spans.offsets, spans.sizes, outs, found)
         self._compare(where, spans, found)
+
+    def _read_cold(self, queue: _native.RangeReader, where: IndexArray, spans: FfrSpans, outs: list[Any]) -> None:
+        sums = spans.checksums if self.is_checked else None
+        failures = queue.read_into(spans.offsets, spans.sizes, outs, sums, "crc32", spans.files)
+        self._raise_first(where, spans, failures)
 
     def _new_checksums(self, spans: FfrSpans) -> npt.NDArray[np.uint32] | None:
         return np.empty(len(spans), np.uint32) if self.is_checked else None
@@ -296,8 +306,10 @@ class FfrReader:
 
     def check_files(self, files: Iterable[int]) -> None:
         """Raise FormatError if a part of one of these files could not be read, because somebody has cut it short."""
+        mapped = self._mapped  # empty when another thread has closed the reader meanwhile
         for file in files:
-            check_mapping(self._mapped[file], self._paths[file])
+            if file < len(mapped):
+                check_mapping(mapped[file], self._paths[file])
 
     @cached_property
     def _is_large(self) -> bool:
