@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test lint native bench docs stubs format clean help
+.PHONY: demo test lint native bench docs stubs format torch clean help
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -59,6 +59,12 @@ $(VENV)/package: $(VENV)/build-tools $(NATIVE_SOURCES)
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml
 	$(PIP) install --group test
+	@touch $@
+
+torch: $(VENV)/torch ## also install torch, for the tests that need it (skipped without)
+
+$(VENV)/torch: $(VENV)/bin/python pyproject.toml
+	$(PIP) install --group torch
 	@touch $@
 
 $(VENV)/lint: $(VENV)/bin/python pyproject.toml

@@ -76,8 +76,11 @@ class Field(Protocol):
         ...
 
 
-class _NamedValues(Sequence[Any]):
-    """Values in field order that are also known by name."""
+class _NamedValues:
+    """Values in field order that are also known by name.
+
+    It counts as a Sequence but does not inherit ``index`` and ``count``: fields may have these names.
+    """
 
     __slots__ = ("_names", "_values")
 
@@ -121,6 +124,9 @@ class _NamedValues(Sequence[Any]):
     def keys(self) -> tuple[str, ...]:
         """Names of the fields, in order (this also makes ``dict()`` work)."""
         return self._names
+
+
+Sequence.register(_NamedValues)
 
 
 class Sample(_NamedValues):
@@ -204,7 +210,8 @@ class ImageSpans:
     """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
 
     ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C);
-    whoever decodes them compares.
+    whoever decodes them compares. ``tiles`` are packed indices of the JPEGs: a region of memory, and where in it each
+    begins and how long it is (0: there is none).
     """
 
     base: npt.NDArray[np.uint8]
@@ -214,6 +221,7 @@ class ImageSpans:
     widths: npt.NDArray[np.uint32]
     heights: npt.NDArray[np.uint32]
     checksums: npt.NDArray[np.uint32] | None = None
+    tiles: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None
 
 
 class Padded(NamedTuple):

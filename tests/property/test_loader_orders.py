@@ -36,7 +36,10 @@ PIPELINES: list[dict[str, Any]] = [
     {"image": [ops.RandomResizedCrop(8), ops.RandomHorizontalFlip()]},
     {"image": [ops.RandomCrop(20, padding=3), ops.RandomBrightness(0.5), ops.Normalize([9] * 3, [5] * 3, "float16")]},
     {"image": [ops.Resize(9), ops.Apply(lambda p: 255 - p, "invert"), ops.Cutout(4), ops.ToLayout("NCHW")]},
-    {"image": [ops.Resize(9), {"a": [ops.RandomSaturation(1)], "b": [ops.RandomTranslate(2)]}], "label": [ops.OneHot(COUNT)]},
+    {
+        "image": [ops.Resize(9), {"a": [ops.RandomSaturation(1)], "b": [ops.RandomTranslate(2)]}],
+        "label": [ops.OneHot(COUNT)],
+    },
 ]
 
 
@@ -49,7 +52,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def make(path: Path, batch_size: int, *, n: int = COUNT, epoch: int = 0, pipelines: Any = None, **options: Any) -> Loader:
+def make(
+    path: Path, batch_size: int, *, n: int = COUNT, epoch: int = 0, pipelines: Any = None, **options: Any
+) -> Loader:
     chosen = {"image": None, "blob": None} if pipelines is None else {"blob": None} | pipelines
     loader = Loader(path, batch_size, indices=None if n == COUNT else range(n), pipelines=chosen, **options)
     loader.set_epoch(epoch)
@@ -100,7 +105,12 @@ def test_every_index_exactly_once(path: Path, order: Any, n: int, batch_size: in
 
 @settings(max_examples=40, deadline=None)
 @given(
-    order=ORDERS, n=st.integers(0, COUNT), batch_size=st.integers(1, 12), world=st.integers(1, 5), seed=SEEDS, epoch=EPOCHS
+    order=ORDERS,
+    n=st.integers(0, COUNT),
+    batch_size=st.integers(1, 12),
+    world=st.integers(1, 5),
+    seed=SEEDS,
+    epoch=EPOCHS,
 )
 def test_full_batches_only(path: Path, order: Any, n: int, batch_size: int, world: int, **options: Any) -> None:
     loaders = ranks_of(path, batch_size, world, order=order, n=n, drop_last=True, **options)
@@ -136,14 +146,13 @@ def test_a_run_that_is_resumed_equals_one_that_was_not(
     options: dict[str, Any] = {"order": order, "pipelines": pipelines, "seed": seed, "drop_last": drop_last}
     epoch = data.draw(st.integers(0, 3))
     expected = contents(make(path, total, epoch=epoch, **options))
-    taken, found = data.draw(st.integers(0, len(expected))), []
+    taken = data.draw(st.integers(0, len(expected)))
     if taken == len(expected):  # then the next epoch is what is left
         expected += contents(make(path, total, epoch=epoch + 1, **options))
     world, batch_size = data.draw(st.sampled_from(SPLITS[total]))
     group = ranks_of(path, batch_size, world, epoch=epoch, **options)
     iterators = [iter(loader) for loader in group]
-    for _ in range(taken):
-        found.append(joined(tuple(next(batches) for batches in iterators)))
+    found = [joined(tuple(next(batches) for batches in iterators)) for _ in range(taken)]
     state = json.loads(json.dumps(group[-1].state_dict()))
     assert all(loader.state_dict() == state for loader in group)
     world, batch_size = data.draw(st.sampled_from(SPLITS[total]))

@@ -134,13 +134,20 @@ class Annex:
         """Names of the sections, in file order."""
         return list(self._rows)
 
-    def section(self, name: str) -> npt.NDArray[np.uint8] | None:
-        """Bytes of a section, checked against its checksum; None when the annex has no such section."""
+    def section(self, name: str, *, is_checked: bool = True) -> npt.NDArray[np.uint8] | None:
+        """Bytes of a section; None when the annex has no such section.
+
+        Args:
+            name: of the section.
+            is_checked: compare its checksum first; False for a large one whose parts have checksums of their own.
+        """
         if name not in self._rows:
             return None
         if name not in self._checked:
             row = self._rows[name]
             data = self._data[row.offset : row.offset + row.size]
+            if not is_checked:
+                return data
             if crc32c(data) != row.checksum:
                 raise self.fail(name, "does not match its checksum")
             self._checked[name] = data

@@ -7,6 +7,9 @@
 ``classes``    JSON: field name to list of class names.
 ``schema``     JSON: list of [field name, field spec] in field order.
 ``metadata``   JSON: whatever the user gave.
+``jpeg_tiles`` columns u16 (fields with pictures), reserved u16 and u32, then num_samples x columns + 1 offsets u64 into
+               the bytes that follow: for every picture, sample by sample, its packed index of entry points (see
+               penstock.codecs.jpeg.index), or nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -26,20 +30,26 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKSUMS",
     "CLASSES",
+    "JPEG_TILES",
     "METADATA",
     "NAMES",
     "SCHEMA",
     "Names",
+    "Tiles",
     "checksums_section",
     "json_section",
     "names_section",
     "read_checksums",
     "read_json",
     "read_names",
+    "read_tiles",
+    "tiles_section",
 ]
 
 CHECKSUMS, NAMES, CLASSES, SCHEMA, METADATA = "checksums", "names", "classes", "schema", "metadata"
+JPEG_TILES = "jpeg_tiles"
 _CHECKSUMS_HEAD = struct.Struct("<HHI")
+_TILES_HEAD = struct.Struct("<HHI")
 _CRC32C = 1
 _MAX_JSON_BYTES = 256 << 20
 
@@ -61,6 +71,48 @@ def names_section(lengths: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> 
 def json_section(value: Any) -> Iterator[Buffer]:
     """Make the bytes of a JSON section; ASCII, because file names that are not UTF-8 must survive too."""
     yield json.dumps(value).encode("ascii")
+
+
+def tiles_section(columns: int, sizes: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Make the bytes of ``jpeg_tiles`` from the sizes of the indices and pieces of their bytes."""
+    yield _TILES_HEAD.pack(columns, 0, 0)
+    yield from names_section(sizes, pieces)
+
+
+def read_tiles(annex: Annex, columns: int) -> Tiles | None:
+    """The indices of the pictures, or None; offsets and indices are checked as they are used."""
+    data = annex.section(JPEG_TILES, is_checked=False)
+    if data is None:
+        return None
+    offsets_size = 8 * (annex.num_samples * columns + 1)
+    if len(data) < _TILES_HEAD.size + offsets_size or _TILES_HEAD.unpack(data[: _TILES_HEAD.size])[0] != columns:
+        raise annex.fail(JPEG_TILES, f"has {len(data)} bytes, which cannot hold indices for {columns} fields")
+    offsets = data[_TILES_HEAD.size :][:offsets_size].view("<u8")
+    return Tiles(columns, offsets, data[_TILES_HEAD.size + offsets_size :])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """Packed indices of pictures: that of column c of sample i is entry ``i * columns + c`` of the offsets."""
+
+    columns: int
+    offsets: npt.NDArray[np.uint64]
+    packed: npt.NDArray[np.uint8]
+
+    def locate(
+        self, indices: npt.NDArray[np.int64], column: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """The bytes of all indices, and where those of some samples begin and how long they are; 0 is none."""
+        entries = indices * self.columns + column
+        begin, end = self.offsets[entries], self.offsets[entries + 1]
+        is_right = (begin <= end) & (end <= np.uint64(len(self.packed)))
+        sizes = np.where(is_right, end - np.minimum(begin, end), np.uint64(0))
+        return self.packed, np.where(is_right, begin, np.uint64(0)), sizes
+
+    @property
+    def count(self) -> int:
+        """Pictures that have an index."""
+        return int((self.offsets[1:] > self.offsets[:-1]).sum())
 
 
 def read_checksums(annex: Annex, columns: int) -> npt.NDArray[np.uint32] | None:

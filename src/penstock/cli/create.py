@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page-size", type=parse_size, metavar="SIZE", help="2M to 2G, a power of two (default: auto)")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
-    parser.add_argument("--no-annex", action="store_true", help="no checksums, names and classes")
+    parser.add_argument("--no-annex", action="store_true", help="no checksums, names, classes and indices of JPEGs")
+    parser.add_argument(
+        "--no-jpeg-index", action="store_true", help="no indices of JPEGs (faster to pack, slower to load)"
+    )
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_workers(parser)
     add_progress(parser)
@@ -91,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
             progress=bar or False,
             page_size=args.page_size,
             annex=not args.no_annex,
+            jpeg_index=not args.no_jpeg_index,
         )
     elapsed_s = time.perf_counter() - start_s
     samples, size_bytes = len(penstock.open(args.out)), os.path.getsize(args.out)

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "index"
-HELP = "add checksums and names to a file that has none"
+HELP = "add checksums, names and indices of JPEGs to a file that has none"
 DESCRIPTION = """\
-Give a .beton an annex: a checksum for every value, and names and classes if you have them. It goes beside the file
+Give a .beton an annex: a checksum for every value, an index of every JPEG so that crops are decoded without the rest
+of their pictures, and names and classes if you have them. It goes beside the file
 as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
 already are kept."""
 EXAMPLES = """\
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
     parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
+    parser.add_argument("--no-jpeg-index", action="store_true", help="no indices of JPEGs")
     add_progress(parser)
     add_json(parser)
 
@@ -49,7 +51,13 @@ def run(args: argparse.Namespace) -> int:
         class_names = {field: Path(file).read_text().splitlines()}
     with progress_bar("indexing", args) as bar:
         where = penstock.index(
-            args.path, embed=args.embed, fresh=args.fresh, names=names, class_names=class_names, progress=bar
+            args.path,
+            embed=args.embed,
+            fresh=args.fresh,
+            names=names,
+            class_names=class_names,
+            jpeg_index=not args.no_jpeg_index,
+            progress=bar,
         )
     if args.json:
         print_json({"path": args.path, "annex": where})

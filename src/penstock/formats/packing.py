@@ -69,6 +69,7 @@ def pack(
 
 
 def _refuse(path: PathLike, options: dict[str, Any]) -> None:
-    given = [name for name, value in options.items() if value not in (None, False) and (name, value) != ("annex", True)]
+    # Switches only say what is left out of an annex, which there is none of here.
+    given = [name for name, value in options.items() if value is not None and not isinstance(value, bool)]
     if given:
         raise ValueError(f"{os.fspath(path)} takes files as they are; leave out {', '.join(given)}")

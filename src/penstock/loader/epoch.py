@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ import numpy as np
 
 from penstock.counter_random import random_bits
 from penstock.errors import CorruptSampleError
-from penstock.loader.job import BadSamples, Job
+from penstock.loader.job import JPEG_COUNTS, BadSamples, Job
 from penstock.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
 
     from penstock.loader.options import ErrorPolicy
     from penstock.loader.plan import FieldPlan
@@ -35,6 +38,7 @@ class LoaderStats:
 
     ``wait_s`` is how long the consumer waited for batches; ``begin_s`` and ``finish_s`` how long the loader's threads
     read and decoded, and ran Python ops. A long wait with little Python means: more workers, or a faster disk.
+    ``jpegs`` counts how JPEGs were decoded, and why not by their index.
     """
 
     batches: int = 0
@@ -43,6 +47,8 @@ class LoaderStats:
     wait_s: float = 0.0
     begin_s: float = 0.0
     finish_s: float = 0.0
+    jpegs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JPEG_COUNTS, 0))
+    is_warned: bool = field(default=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -87,11 +93,27 @@ class Epoch:
             wanted = self.batches.batch(self.order, step)
             begun = None
             while begun is None:
-                job = replace(self.job, indices=self._spared(wanted), source=source)
+                counts = np.zeros_like(self.job.jpeg_counts)
+                job = replace(self.job, indices=self._spared(wanted), source=source, jpeg_counts=counts)
                 begun = self._begin(job)
             self.stats.samples_skipped += int((job.indices != wanted).sum())
+            self._count_jpegs(counts)
             self.stats.begin_s += time.perf_counter() - start_s
             return replace(job, source=None), begun
+
+    def _count_jpegs(self, counts: npt.NDArray[np.uint64]) -> None:
+        with self.problems.lock:
+            for name, count in zip(JPEG_COUNTS, counts.tolist(), strict=True):
+                self.stats.jpegs[name] += count
+            is_first = not self.stats.is_warned and self.stats.jpegs["indices_rejected"] > 0
+            self.stats.is_warned |= is_first
+        if is_first:
+            warnings.warn(
+                f"{self.job.dataset.path}: the index of a JPEG is damaged or belongs to other bytes; such pictures are "
+                "decoded without it. Make a new one with: penstock index --embed --fresh",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _begin(self, job: Job) -> list[Any] | None:
         """One attempt; None when damaged samples were found, and noted."""

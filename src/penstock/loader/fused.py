@@ -176,6 +176,9 @@ class FusedRun:
             reduced=getattr(self.crop and self.crop.op, "reduced", False),
             checksums=spans.checksums,
             steps=steps,
+            tiles=spans.tiles,
+            jpeg=job.jpeg,
+            counts=job.jpeg_counts,
         )
         if failures:
             raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])

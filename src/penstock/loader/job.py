@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from penstock.ops import Draws
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from penstock._native import ImageLoader
     from penstock.errors import CorruptSampleError
     from penstock.formats.base import BaseDataset
     from penstock.loader.slots import SlotPool
     from penstock.types import IndexArray, Source
 
-__all__ = ["BadSamples", "Job"]
+__all__ = ["JPEG_COUNTS", "BadSamples", "Job"]
+
+JPEG_COUNTS = (
+    "window",  # only what the crop needs, from the entry points of its index
+    "window_without_index",  # the same, searched from the beginning of the picture
+    "libjpeg_by_options",  # jpeg="libjpeg", reduced decoding
+    "libjpeg_by_kind",  # progressive and other kinds
+    "libjpeg_by_damage",
+    "indices_rejected",  # an index that is damaged or belongs to other bytes
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One batch: which samples, at what moment, with what tools.
 
-    ``source`` is where the file's bytes are when they are not simply mapped.
+    ``source`` is where the file's bytes are when they are not simply mapped. ``jpeg_counts`` counts how JPEGs were
+    decoded, in the order of ``JPEG_COUNTS``.
     """
 
     dataset: BaseDataset
@@ -31,6 +45,8 @@ class Job:
     native: ImageLoader
     slots: SlotPool
     source: Source | None = None
+    jpeg: str = "window"
+    jpeg_counts: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(len(JPEG_COUNTS), np.uint64))
 
     def draws(self, key: int) -> Draws:
         """The random numbers of one op for this batch."""

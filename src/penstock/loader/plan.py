@@ -151,8 +151,8 @@ class FieldPlan:
         """Say in words what is done, and how."""
         lines = self.chain.describe()
         if self.kind == "image":
-            decoding = range(1) if self.chain.stages else range(len(lines))  # without a shared part every branch decodes
-            for i in decoding:
+            # Without a shared part every branch decodes for itself.
+            for i in range(1 if self.chain.stages else len(lines)):
                 lines[i] = lines[i].replace("one native call (", "one native call (decode, ", 1)
         else:
             lines[0] = "; then ".join(word for word in ("one read for a batch", lines[0]) if word)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,6 +113,16 @@ def test_arrays_that_torch_cannot_take_as_they_are(path: Path) -> None:
     assert next(iter(Loader(path, 5, device="cpu", pipelines=words))).label.tolist() == ["0", "1", "2", "3", "4"]
 
 
+def test_a_batch_moves_as_a_tensor_does(path: Path) -> None:
+    batch = next(iter(Loader(path, 5, device="cpu", pipelines={"image": CROP}, collate={"text": "pad"})))
+    moved = batch.to(torch.float64)
+    assert moved.keys() == batch.keys()
+    assert {moved.image.dtype, moved.label.dtype, moved.text.values.dtype} == {torch.float64}
+    assert batch.image.dtype == torch.uint8
+    words = next(iter(Loader(path, 5, device="cpu", pipelines={"image": CROP}))).to("cpu", non_blocking=True)
+    assert words.text == ["word " * (i % 3) for i in range(5)]
+
+
 # -- modules ------------------------------------------------------------------------------------------------------
 
 
@@ -192,8 +203,8 @@ def test_a_device_that_does_not_exist(path: Path) -> None:
 
 
 def test_torch_that_is_not_installed_is_told_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"needs the 'torch' package. Install it with: pip install 'penstock\[torch"):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"needs the 'torch' package.*: pip install 'penstock\[torch\]'"):
         Loader(path, 5, device="cpu")
     assert len(list(Loader(path, 5, pipelines={"image": CROP}))) == 7
 
@@ -244,8 +255,8 @@ def test_a_state_can_be_saved_by_torch(path: Path, tmp_path: Path) -> None:
 # -- ranks --------------------------------------------------------------------------------------------------------
 
 
-def test_rank_and_world_come_from_torch_distributed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANK", "5")  # the process group knows better
+def test_a_process_group_knows_the_rank(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "5")  # counts only without a group
     monkeypatch.setenv("WORLD_SIZE", "9")
     torch.distributed.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{tmp_path / 'group'}")
     try:
@@ -258,11 +269,12 @@ def test_rank_and_world_come_from_torch_distributed(path: Path, tmp_path: Path, 
 
 
 def test_ranks_as_torchrun_starts_them_partition_an_epoch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"order": "quasi_random", "drop_last": False, "pipelines": LABELS_ONLY}
     seen = []
     for rank in range(2):
         for name, value in {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "localhost"}.items():
             monkeypatch.setenv(name, str(value))
-        loader = Loader(path, 5, order="quasi_random", distributed=True, device="cpu", drop_last=False, pipelines=LABELS_ONLY)
+        loader = Loader(path, 5, distributed=True, device="cpu", **options)
         assert len(loader) == 4
         seen += [i for batch in loader for i in batch.label.tolist()]
     assert sorted(seen) == list(range(COUNT))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def test_offsets_give_back_every_value(ragged: Path, name: str, cache: str) -> N
         joined = batch[name]
         assert isinstance(joined, Ragged)
         values, offsets = joined
-        found = [values[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        found = [values[a:b].tobytes() for a, b in itertools.pairwise(offsets)]
         assert found == expected[start : start + 4]
         assert (offsets[0], offsets[-1]) == (0, len(values))
 

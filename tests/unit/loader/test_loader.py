@@ -399,7 +399,7 @@ def test_a_folder_loads_as_well(tmp_path: Path) -> None:
         ({"pipelines": {"colour": []}}, "pipelines names the field 'colour'; the fields are image, label"),
         (
             {"pipelines": {"label": [ops.Resize(3)]}},
-            r"pipelines\['label'\]: Resize works on pictures, uint8 of shape \(height, width, 3\), and gets int64 of shape",
+            r"pipelines\['label'\]: Resize works on pictures, uint8 .* \(height, width, 3\), and gets int64 of shape",
         ),
         (
             {"pipelines": {"image": [ops.Resize(3), ops.Normalize([0] * 3, [1] * 3), ops.Resize(4)]}},
@@ -440,7 +440,7 @@ def test_what_is_no_op(path: Path) -> None:
 
 
 def test_a_dataset_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="none.beton"):
+    with pytest.raises(FileNotFoundError, match=r"none\.beton does not exist"):
         Loader(tmp_path / "none.beton", 4)
 
 

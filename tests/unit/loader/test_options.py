@@ -34,7 +34,8 @@ def test_rank_and_world_come_from_the_launcher(path: Path, monkeypatch: pytest.M
         loader = Loader(path, 4, order="random", distributed=True, drop_last=False, pipelines=LABELS_ONLY)
         assert (loader.options.rank, loader.options.world) == (rank, 3)
         named = Loader(path, 4, order="random", rank=rank, world=3, drop_last=False, pipelines=LABELS_ONLY)
-        assert (found := labels(loader)) == labels(named)
+        found = labels(loader)
+        assert found == labels(named)
         seen += [i for batch in found for i in batch]
     assert sorted(seen) == list(range(COUNT))
 
@@ -128,5 +129,5 @@ def test_wrong_choices_are_told_at_once(path: Path, options: dict[str, Any], mes
 
 @pytest.mark.parametrize("given", [np.zeros(37), np.zeros((37, 1), int), "backwards", None])
 def test_an_order_must_give_whole_numbers(path: Path, given: Any) -> None:
-    with pytest.raises(TypeError, match="the order function gave .*, expected n integers"):
+    with pytest.raises(TypeError, match=r"the order function gave .*, expected n integers"):
         Loader(path, 4, order=lambda n, seed, epoch: given)

@@ -132,7 +132,7 @@ def test_two_crops_one_after_the_other(path: Path) -> None:
     ],
 )
 def test_a_function_that_does_not_give_pictures_is_told_when_it_runs(path: Path, given: np.ndarray, found: str) -> None:
-    with pytest.raises(ValueError, match=rf"pipelines\['image'\]: Resize, .* \(batch, height, width, 3\), and gets {found}"):
+    with pytest.raises(ValueError, match=rf"pipelines\['image'\]: Resize, .*, height, width, 3\), and gets {found}"):
         images(path, ops.Resize(8), ops.Apply(lambda pictures: given), ops.Resize(4))
 
 

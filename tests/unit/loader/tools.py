@@ -109,9 +109,12 @@ def native_threads() -> int:
 def wait_until(is_true: Any, timeout_s: float = 5) -> bool:
     """Give threads some time to end."""
     deadline_s = time.monotonic() + timeout_s
-    while not is_true() and time.monotonic() < deadline_s:
-        gc.collect()
-        time.sleep(0.01)
+    for attempt in range(1_000_000):
+        if is_true() or time.monotonic() > deadline_s:
+            break
+        if attempt % 100 == 20:
+            gc.collect()
+        time.sleep(0.002)
     return bool(is_true())
 
 
@@ -123,5 +126,6 @@ def resident_bytes() -> int:
 
 def run_script(code: str, *arguments: Any, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own; a hang is a failure."""
-    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, arguments)]
+    quiet = "ignore:This process:DeprecationWarning"  # Python 3.12 and later at every fork of a process with threads
+    command = [sys.executable, "-X", "faulthandler", "-W", quiet, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

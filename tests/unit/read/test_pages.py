@@ -11,7 +11,7 @@ from tests.unit.loader.tools import penstock_threads, run_script
 
 from penstock._native import RangeReader
 from penstock.errors import FormatError
-from penstock.read import PageCache, RangeSource
+from penstock.read import PageCache, PageWalk, RangeSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +80,7 @@ def test_pages_are_there_when_their_step_is_entered(file: Path, slots: int) -> N
     assert walk_through(file, steps, slots) == 0
 
 
+@pytest.mark.timeout(20)  # a walk may not wait for itself
 @pytest.mark.parametrize("seed", range(8))
 def test_any_steps_with_any_room_come_to_an_end(file: Path, seed: int) -> None:
     rng = random.Random(seed)
@@ -150,12 +151,16 @@ def test_walks_at_a_time_have_memory_of_their_own_and_give_it_back(file: Path) -
     def address(source: Source) -> int:
         return source.locate(*spans_at(0))[0].ctypes.data
 
-    with cache.walk(lambda step: np.array([0]), 0, 1) as one, cache.walk(lambda step: np.array([9]), 0, 1) as two:
-        with one.step(0) as first, two.step(0) as second:
-            assert read(first, (3, 9)) == [data[3:12]]
-            assert read(second, (9 * PAGE, 9)) == [data[9 * PAGE :][:9]]
-            memories = {address(first), second.locate(*spans_at(9 * PAGE))[0].ctypes.data}
-            assert len(memories) == 2
+    with (
+        cache.walk(lambda step: np.array([0]), 0, 1) as one,
+        cache.walk(lambda step: np.array([9]), 0, 1) as two,
+        one.step(0) as first,
+        two.step(0) as second,
+    ):
+        assert read(first, (3, 9)) == [data[3:12]]
+        assert read(second, (9 * PAGE, 9)) == [data[9 * PAGE :][:9]]
+        memories = {address(first), second.locate(*spans_at(9 * PAGE))[0].ctypes.data}
+        assert len(memories) == 2
     with cache.walk(lambda step: np.array([0]), 0, 1) as again, again.step(0) as source:
         assert address(source) in memories
 
@@ -187,12 +192,16 @@ def test_closing_ends_the_thread_and_whoever_waits(file: Path) -> None:
 def test_a_failed_read_is_raised_by_the_step_that_needs_it(file: Path, tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_bytes(file.read_bytes()[: 5 * PAGE + 10])
-    entered = []
+    entered: list[int] = []
+
+    def enter_all(walk: PageWalk) -> None:
+        for step in range(9):
+            with walk.step(step):
+                entered.append(step)
+
     with make_cache(short, 2).walk(lambda step: np.array([step]), 0, 9) as walk:
         with pytest.raises(FormatError, match=f"{PAGE} bytes cannot be read .*the file ended") as caught:
-            for step in range(9):
-                with walk.step(step):
-                    entered.append(step)
+            enter_all(walk)
         with pytest.raises(FormatError), walk.step(8):
             pass
     assert entered in ([0, 1, 2, 3], [0, 1, 2, 3, 4])  # two pages are read at once

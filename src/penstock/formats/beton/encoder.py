@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock.errors import WriteError
-from penstock.fields import Image
+from penstock.fields import JPG, Image
 from penstock.formats.beton.columns import record_dtype
 from penstock.types import Encoded
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.formats.beton.columns import Column
 
-__all__ = ["ChunkEncoder", "EncodedChunk"]
+__all__ = ["ChunkEncoder", "EncodedChunk", "index_jpeg"]
 
 _LATER = Encoded((), None)
 
@@ -30,13 +30,15 @@ class EncodedChunk:
     """Consecutive samples, encoded and not yet placed.
 
     ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
-    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots).
+    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tiles`` the packed indices of the
+    pictures, sample by sample, empty where there is none.
     """
 
     records: bytes
     payloads: list[bytes]
     sizes: npt.NDArray[np.uint64]
     checksums: npt.NDArray[np.uint32]
+    tiles: list[bytes]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -47,6 +49,7 @@ class ChunkEncoder:
     """Encodes samples; picklable, without state, safe in any thread."""
 
     columns: tuple[Column, ...]
+    is_indexing: bool = True
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
         """Encode samples that will stand from ``first_index`` on.
@@ -108,7 +111,29 @@ class ChunkEncoder:
         checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
         checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
         sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
-        return EncodedChunk(records.tobytes(), payloads, sizes, checksums)
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, self._tiles(rows))
+
+    def _tiles(self, rows: list[list[Encoded]]) -> list[bytes]:
+        """Indices of the pictures' JPEGs."""
+        if not self.is_indexing:
+            return []
+        pictures = [i for i, column in enumerate(self.columns) if column.field.kind == "image"]
+        return [index_picture(row[i]) for row in rows for i in pictures]
+
+
+def index_picture(encoded: Encoded) -> bytes:
+    """The packed index of a stored picture; empty for raw pixels, and for JPEGs that cannot be entered in the middle."""
+    if encoded.payload is None or encoded.facts[0] != JPG:
+        return b""
+    return index_jpeg(encoded.payload)
+
+
+def index_jpeg(data: Any) -> bytes:
+    """The packed index of a JPEG, empty when it has none."""
+    try:
+        return _native.jpeg_tiles(data)[0] or b""
+    except _native.NativeError:  # damaged; whoever decodes it will tell
+        return b""
 
 
 def _values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from penstock import _native
 from penstock.annex import (
     CHECKSUMS,
     CLASSES,
+    JPEG_TILES,
     METADATA,
     NAMES,
     SCHEMA,
@@ -19,9 +21,12 @@ from penstock.annex import (
     json_section,
     names_section,
     side_path,
+    tiles_section,
     write_annex,
 )
 from penstock.errors import FormatError
+from penstock.fields import JPG
+from penstock.formats.beton.encoder import index_jpeg
 from penstock.formats.beton.layout import fingerprint, with_table_at
 from penstock.formats.beton.reader import BetonDataset
 from penstock.formats.beton.writer import checked_class_names, encode_name
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.errors import PathLike
+    from penstock.formats.beton.columns import Column
     from penstock.types import Buffer, Progress
 
 __all__ = ["index"]
@@ -46,9 +52,10 @@ def index(
     names: Sequence[str] | None = None,
     class_names: Mapping[str, Sequence[str]] | None = None,
     metadata: Any = None,
+    jpeg_index: bool = True,
     progress: Progress | None = None,
 ) -> str:
-    """Give a .beton an annex: checksums of every value, and names, classes and metadata as given.
+    """Give a .beton an annex: checksums of every value, indices of its JPEGs, names, classes and metadata as given.
 
     What an annex that is there already knows is kept unless it is given anew. If it has checksums, the file is
     checked first, and a damaged file is refused: new checksums would hide the damage.
@@ -61,6 +68,7 @@ def index(
         names: a name for each sample.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold, about the whole dataset.
+        jpeg_index: make an index of every JPEG, so that a crop is decoded without the rest of its picture.
         progress: called as the work advances.
 
     Returns:
@@ -75,6 +83,12 @@ def index(
         sections: dict[str, Iterable[Buffer]] = {
             CHECKSUMS: checksums_section(1 + len(dataset.layout.payload_columns), _checksums(dataset, progress)),
         }
+        pictures = [c for c in dataset.layout.columns if c.field.kind == "image"]
+        if jpeg_index and pictures:
+            packed = _tiles(dataset, pictures)
+            sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
+            if sizes.any():
+                sections[JPEG_TILES] = tiles_section(len(pictures), sizes, packed)
         if dataset.stored_schema is not None:
             sections[SCHEMA] = json_section(dataset.stored_schema)
         if names is not None:
@@ -98,6 +112,22 @@ def _refuse_damage(dataset: BetonDataset) -> None:
             problem=f"{len(report.bad_samples)} samples do not match the checksums the file has already",
             fix="New checksums would hide that. See: penstock verify",
         )
+
+
+def _tiles(dataset: BetonDataset, pictures: list[Column]) -> list[bytes]:
+    """Packed indices of all JPEGs, sample by sample; a few threads, for the native part needs no lock."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        by_field = [list(pool.map(index_jpeg, _jpegs(dataset, column))) for column in pictures]
+    return [index for row in zip(*by_field, strict=True) for index in row]
+
+
+def _jpegs(dataset: BetonDataset, column: Column) -> Iterator[Buffer]:
+    for start in range(0, len(dataset), _CHUNK):
+        indices = np.arange(start, min(start + _CHUNK, len(dataset)), dtype=np.int64)
+        spans = dataset.locate(indices, column)
+        is_jpeg = dataset.image_facts(column.name)["mode"][indices] == JPG
+        places = zip(spans.pointers.tolist(), spans.sizes.tolist(), is_jpeg.tolist(), strict=True)
+        yield from (dataset.mapped[p : p + size if used else p] for p, size, used in places)
 
 
 def _checksums(dataset: BetonDataset, progress: Progress | None) -> Iterator[Buffer]:

@@ -25,9 +25,11 @@ from penstock.annex import (
     TRAILER_SIZE,
     Annex,
     Names,
+    Tiles,
     read_checksums,
     read_json,
     read_names,
+    read_tiles,
     side_path,
 )
 from penstock.errors import AnnexError, ClosedError, CorruptSampleError, ImageError
@@ -90,6 +92,7 @@ class BetonDataset(BaseDataset):
         self._schema = self._read_schema()
         columns = 1 + len(layout.payload_columns)
         self._checksums = read_checksums(self.annex, columns) if self.annex and checksums else None
+        self._pictures = [c.name for c in layout.columns if c.field.kind == "image"]
         self.check_file()
 
     def _find_annex(self) -> Annex | None:
@@ -164,6 +167,11 @@ class BetonDataset(BaseDataset):
         _ = self.mapped
         return read_json(self.annex, METADATA) if self.annex else None
 
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """Indices of the JPEGs, by which crops are decoded without the rest of their pictures; None when there are none."""
+        return read_tiles(self.annex, len(self._pictures)) if self.annex else None
+
     @property
     def has_checksums(self) -> bool:
         """Every value can be checked."""
@@ -190,6 +198,7 @@ class BetonDataset(BaseDataset):
         self._rows = np.empty((0, ROW_SIZE // 8), np.uint64)
         self._table = _native.AllocationTable(np.empty(0, np.uint8))
         self._checksums = None
+        self.__dict__["tiles"] = None
 
     @property
     def mapped(self) -> npt.NDArray[np.uint8]:
@@ -286,9 +295,7 @@ class BetonDataset(BaseDataset):
         finally:
             self.check_file()
 
-    def _read_values(
-        self, indices: IndexArray, column: Column, source: Source | None
-    ) -> list[Any] | npt.NDArray[Any]:
+    def _read_values(self, indices: IndexArray, column: Column, source: Source | None) -> list[Any] | npt.NDArray[Any]:
         if self._checksums is not None:
             self._check_records(indices)
         if column.slot is None:
@@ -323,7 +330,8 @@ class BetonDataset(BaseDataset):
             if self._checksums is not None and column.slot is not None:
                 self._check_records(indices)
                 checksums = np.ascontiguousarray(self._checksums[indices, 1 + column.slot])
-            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums)
+            tiles = None if self.tiles is None else self.tiles.locate(indices, self._pictures.index(field))
+            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tiles)
         finally:
             self.check_file()
 

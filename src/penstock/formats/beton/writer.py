@@ -19,12 +19,14 @@ from penstock import _native
 from penstock.annex import (
     CHECKSUMS,
     CLASSES,
+    JPEG_TILES,
     METADATA,
     NAMES,
     SCHEMA,
     checksums_section,
     json_section,
     names_section,
+    tiles_section,
     write_annex,
 )
 from penstock.errors import ClosedError, SampleTooLargeError
@@ -78,6 +80,8 @@ class BetonWriter:
         annex: put an annex into the file (FFCV does not notice it): checksums, schema, names, and the rest.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold, about the whole dataset.
+        jpeg_index: put an index of every JPEG into the annex, so that a crop is decoded without the rest of its picture;
+            under 1 % of the JPEG's bytes, and under a millisecond for each.
 
     Example:
         >>> import os, tempfile
@@ -100,6 +104,7 @@ class BetonWriter:
         annex: bool = True,
         class_names: Mapping[str, Sequence[str]] | None = None,
         metadata: Any = None,
+        jpeg_index: bool = True,
     ) -> None:
         self._columns = columns_for(fields)
         self._fixed_page_size = page_size is not None
@@ -112,7 +117,8 @@ class BetonWriter:
         self._extras = {name: list(json_section(value)) for name, value in extras.items() if value is not None}
         if not annex and self._extras:
             raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
-        self.encoder = ChunkEncoder(self._columns)
+        self._pictures = sum(c.field.kind == "image" for c in self._columns) if annex and jpeg_index else 0
+        self.encoder = ChunkEncoder(self._columns, is_indexing=self._pictures > 0)
         self._file = AtomicFile(path)
         self._is_open = True
         metadata_end = self._layout(length or 0).metadata_end
@@ -124,8 +130,8 @@ class BetonWriter:
         self._pending_names: list[str] = []
         self._pending_bytes = 0
         directory = self._file.path.rpartition("/")[0] or "/"
-        self._records, self._table, self._checksums, self._names, self._name_lengths = (
-            _spool(directory) for _ in range(5)
+        self._records, self._table, self._checksums, self._names, self._name_lengths, self._tiles, self._tile_sizes = (
+            _spool(directory) for _ in range(7)
         )
 
     def _layout(self, num_samples: int) -> Layout:
@@ -182,6 +188,9 @@ class BetonWriter:
         self._table.write(self._table_rows(chunk, pointers).tobytes())
         if self._has_annex:
             self._checksums.write(chunk.checksums.astype("<u4").tobytes())
+        if self._pictures:
+            self._tiles.write(b"".join(chunk.tiles))
+            self._tile_sizes.write(np.fromiter(map(len, chunk.tiles), "<u4").tobytes())
         self._names.write(b"".join(encoded_names))
         self._name_lengths.write(np.fromiter(map(len, encoded_names), "<u4").tobytes())
         self._count += len(chunk)
@@ -310,6 +319,11 @@ class BetonWriter:
             self._name_lengths.seek(0)
             lengths = np.frombuffer(self._name_lengths.read(), "<u4")
             sections[NAMES] = names_section(lengths, _blocks(self._names, _COPY_BYTES))
+        if self._pictures:
+            self._tile_sizes.seek(0)
+            sizes = np.frombuffer(self._tile_sizes.read(), "<u4")
+            if sizes.any():
+                sections[JPEG_TILES] = tiles_section(self._pictures, sizes, _blocks(self._tiles, _COPY_BYTES))
         sections |= self._extras
         table_size = ROW_SIZE * self._slots * self._count
 
@@ -338,7 +352,8 @@ class BetonWriter:
 
     def _release(self) -> None:
         self._is_open = False
-        for spool in (self._records, self._table, self._checksums, self._names, self._name_lengths):
+        spools = (self._records, self._table, self._checksums, self._names, self._name_lengths)
+        for spool in (*spools, self._tiles, self._tile_sizes):
             spool.close()
 
     def _check_open(self) -> None:

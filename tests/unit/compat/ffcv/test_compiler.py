@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.unit.compat.ffcv.tools import Doubler, write  # noqa: E402
+
+from penstock.compat.ffcv import Loader  # noqa: E402
+from penstock.compat.ffcv.fields import FloatField  # noqa: E402
+from penstock.compat.ffcv.fields.decoders import FloatDecoder  # noqa: E402
+from penstock.compat.ffcv.libffcv import imdecode, memcpy  # noqa: E402
+from penstock.compat.ffcv.pipeline.compiler import Compiler  # noqa: E402
+from penstock.compat.ffcv.transforms import ToTensor  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Refusal(Exception):
+    """What numba raises for code that it cannot compile."""
+
+
+Refusal.__module__ = "numba.core.errors"
+
+
+class FakeNumba(types.ModuleType):
+    """As much of numba as the adapters use; says what it was asked for."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__("numba")
+        self.asked: list[dict[str, Any]] = []
+        self.calls = 0
+        self.threads = 0
+        self.refuses = refuses
+        self.config = types.SimpleNamespace(NUMBA_NUM_THREADS=2)
+        self.prange = lambda *numbers: range(*numbers)
+
+    def set_num_threads(self, count: int) -> None:
+        assert 1 <= count <= 2, "the number of threads must be between 1 and 2"
+        self.threads = count
+
+    def njit(self, signature: Any, **options: Any) -> Callable[..., Any]:
+        self.asked.append(options | {"signature": signature})
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            def compiled(*arguments: Any) -> Any:
+                self.calls += 1
+                if self.refuses:
+                    raise Refusal("cannot type this")
+                return function(*arguments)
+
+            return compiled
+
+        return decorate
+
+
+@pytest.fixture(autouse=True)
+def defaults() -> Iterator[None]:
+    yield
+    Compiler.set_enabled(True)
+    Compiler.num_threads = 1
+
+
+@pytest.fixture
+def numba(monkeypatch: pytest.MonkeyPatch) -> FakeNumba:
+    fake = FakeNumba()
+    monkeypatch.setitem(sys.modules, "numba", fake)
+    return fake
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "x", {"v": FloatField()}, 8, lambda i: (i,))
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def doubled(path: Path, **options: Any) -> list[float]:
+    pipelines = {"v": [FloatDecoder(), Doubler(), ToTensor()]}
+    return [float(v) for (batch,) in Loader(path, 4, 2, pipelines=pipelines, **options) for v in batch]
+
+
+def test_without_numba_code_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    Compiler.set_num_threads(8)
+    assert Compiler.compile(double) is double
+    assert Compiler.get_iterator() is range
+
+
+def test_with_numba_it_is_compiled(numba: FakeNumba) -> None:
+    Compiler.set_num_threads(1)
+    assert Compiler.compile(double, "int64(int64)")(4) == 8
+    assert numba.asked == [
+        {"signature": "int64(int64)", "fastmath": True, "nogil": True, "error_model": "numpy", "parallel": False}
+    ]
+    assert Compiler.get_iterator() is range
+
+
+@pytest.mark.parametrize(("threads", "is_parallel"), [(1, False), (2, True), (64, True)])
+def test_parallel_code(numba: FakeNumba, threads: int, is_parallel: bool) -> None:
+    def loop(x: int) -> int:
+        return x
+
+    loop.is_parallel = True  # type: ignore[attr-defined]
+    Compiler.set_num_threads(threads)
+    Compiler.compile(loop)
+    Compiler.compile(double)
+    assert [asked["parallel"] for asked in numba.asked] == [is_parallel, False]
+    assert numba.threads == min(threads, 2)  # more than numba has is no error
+    assert (Compiler.get_iterator() is numba.prange) is is_parallel
+
+
+def test_all_cores_by_default(numba: FakeNumba) -> None:
+    Compiler.set_num_threads(0)
+    assert Compiler.num_threads >= 1
+
+
+def test_disabled(numba: FakeNumba) -> None:
+    Compiler.set_enabled(False)
+    assert Compiler.compile(double) is double
+    Compiler.set_enabled(True)
+    assert Compiler.compile(double) is not double
+
+
+def test_native_functions_are_not_compiled(numba: FakeNumba) -> None:
+    assert Compiler.compile(imdecode) is imdecode
+    assert Compiler.compile(memcpy) is not memcpy
+
+
+def test_own_operations_are_compiled(numba: FakeNumba, path: Path) -> None:
+    assert doubled(path) == [2.0 * i for i in range(8)]
+    assert numba.calls == 2  # one for each batch
+
+
+def test_what_numba_refuses_runs_as_it_is(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    fake = FakeNumba(refuses=True)
+    monkeypatch.setitem(sys.modules, "numba", fake)
+    with pytest.warns(
+        RuntimeWarning, match="numba cannot compile the operation Doubler; it runs as plain Python"
+    ) as caught:
+        assert doubled(path) == [2.0 * i for i in range(8)]
+    assert len(caught) == 1
+    assert fake.calls == 1
+
+
+def test_numba_is_not_loaded_for_operations_of_ffcv(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    asked: list[str] = []
+    real = Compiler.compile.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        Compiler, "compile", classmethod(lambda cls, code, s=None: asked.append(code) or real(cls, code, s))
+    )
+    batches = list(Loader(path, 4, 2))
+    assert len(batches) == 2
+    assert all(getattr(code, "is_native", False) for code in asked)
+
+
+def test_memcpy_checks_its_arguments() -> None:
+    with pytest.raises(ValueError, match="more bytes to copy than there is room"):
+        memcpy(np.zeros(5), np.zeros(4))
+    with pytest.raises(ValueError, match="contiguous"):
+        memcpy(np.zeros(2), np.zeros(8)[::2])
+    target = np.zeros(5, "<i4")
+    memcpy(np.arange(6, dtype="<i4")[::2], target)
+    assert target.tolist() == [0, 2, 4, 0, 0]
