@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# C++ tests three times (plain, ASan+UBSan, TSan), the fuzz targets, and the package's own fuzz test and golden
+# C++ tests three times (plain, ASan+UBSan, TSan), the fuzz targets, and the package's own fuzz tests and golden
 # files with the extension built under ASan.
 # usage: scripts/native-tests.sh JOBS     (from the repository's root, after .venv exists)
 set -euo pipefail
@@ -34,4 +34,5 @@ packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib
 # runtime is loaded first, and what the interpreter never frees is not reported.
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
   PYTHONPATH="$site:$packages" PENSTOCK_FUZZ_ITERATIONS=${PENSTOCK_FUZZ_ITERATIONS:-600} \
-  "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/conformance
+  "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/integration/test_fuzz_ffr.py \
+  tests/conformance

@@ -12,9 +12,12 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "penstock/bytes.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/image.hpp"
 #include "penstock/output_type.hpp"
 #include "penstock/status.hpp"
@@ -102,6 +105,15 @@ template <typename T>
 // Raises NativeError for wrong arguments.
 [[noreturn]] void throw_invalid(const Detail& detail);
 
+// The kind that a name stands for, or NativeError.
+[[nodiscard]] inline ChecksumKind checksum_kind_of(std::string_view name) {
+  const auto kind = parse_checksum_kind(name);
+  if (!kind) {
+    throw_invalid(Detail("unknown checksum_kind '") << name << "'; known are crc32c and crc32");
+  }
+  return *kind;
+}
+
 // The type of an array that `name` stands for, or NativeError.
 template <typename A>
 [[nodiscard]] OutputType output_type_of(const A& array, const char* name) {
@@ -113,7 +125,12 @@ template <typename A>
   throw_invalid(Detail(name) << " must be uint8, float16 or float32");
 }
 
+// Uninitialised bytes objects of the given sizes; nobody else sees them before they are filled.
+[[nodiscard]] nb::list new_bytes(std::span<const std::uint64_t> sizes,
+                                 std::vector<std::byte*>& destinations);
+
 void bind_errors(nb::module_& module);
+void bind_buffer_pool(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
@@ -121,6 +138,7 @@ void bind_jpeg_slice(nb::module_& module);
 void bind_jpeg_tiles(nb::module_& module);
 void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
+void bind_ffr(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_load(nb::module_& module);
 void bind_mapping_guard(nb::module_& module);

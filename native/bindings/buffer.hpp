@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "penstock/bytes.hpp"
 
@@ -27,8 +29,8 @@ class Buffer {
   }
 
   // False, without a Python error, when the object has no such buffer.
-  [[nodiscard]] bool acquire(nanobind::handle object) noexcept {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) == 0) return true;
+  [[nodiscard]] bool acquire(nanobind::handle object, int flags = PyBUF_SIMPLE) noexcept {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) == 0) return true;
     PyErr_Clear();
     view_.obj = nullptr;
     return false;
@@ -38,9 +40,23 @@ class Buffer {
     return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
   }
 
- private:
+ protected:
   Py_buffer view_;
 };
+
+// The same for objects that can be written to.
+class WritableBuffer : public Buffer {
+ public:
+  [[nodiscard]] bool acquire(nanobind::handle object) noexcept {
+    return Buffer::acquire(object, PyBUF_WRITABLE);
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(view_.buf); }
+};
+
+// Where buffers are, each of them checked to have exactly the size that is wanted.
+[[nodiscard]] std::vector<std::byte*> addresses_of(const std::vector<WritableBuffer>& buffers,
+                                                   std::span<const std::uint64_t> sizes);
 
 }  // namespace penstock::bindings
 
@@ -49,6 +65,15 @@ namespace nanobind::detail {
 template <>
 struct type_caster<penstock::bindings::Buffer> {
   NB_TYPE_CASTER(penstock::bindings::Buffer, const_name("typing_extensions.Buffer"))
+
+  bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
+    return value.acquire(source);
+  }
+};
+
+template <>
+struct type_caster<penstock::bindings::WritableBuffer> {
+  NB_TYPE_CASTER(penstock::bindings::WritableBuffer, const_name("typing_extensions.Buffer"))
 
   bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
     return value.acquire(source);

@@ -48,7 +48,8 @@ NewArray<std::uint32_t, 1> crc32c_of_rows(
   return out.to_array();
 }
 
-NewArray<std::uint32_t, 1> crc32c_of_buffers(const std::vector<Buffer>& buffers) {
+template <ChecksumKind kKind>
+NewArray<std::uint32_t, 1> checksums_of_buffers(const std::vector<Buffer>& buffers) {
   std::vector<ByteSpan> spans;
   spans.reserve(buffers.size());
   for (const Buffer& buffer : buffers) spans.push_back(buffer.bytes());
@@ -56,7 +57,7 @@ NewArray<std::uint32_t, 1> crc32c_of_buffers(const std::vector<Buffer>& buffers)
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = crc32c_buffers(spans, out.span());
+    status = checksum_buffers(kKind, spans, out.span());
   }
   throw_if_error(status);
   return out.to_array();
@@ -77,7 +78,10 @@ void bind_checksum(nb::module_& module) {
              "CRC-32 of each (offset, size) span of base.");
   module.def("crc32c_rows", crc32c_of_rows, nb::arg("rows").noconvert(), nb::arg("holes"),
              "CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.");
-  module.def("crc32c_buffers", crc32c_of_buffers, nb::arg("buffers"), "CRC-32C of each buffer.");
+  module.def("crc32c_buffers", checksums_of_buffers<ChecksumKind::crc32c>, nb::arg("buffers"),
+             "CRC-32C of each buffer.");
+  module.def("crc32_buffers", checksums_of_buffers<ChecksumKind::crc32>, nb::arg("buffers"),
+             "CRC-32 of each buffer.");
 }
 
 }  // namespace penstock::bindings

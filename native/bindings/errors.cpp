@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bindings.hpp"
+#include "buffer.hpp"
 
 namespace penstock::bindings {
 namespace {
@@ -46,6 +47,25 @@ void throw_os_error(int error, const char* path) {
   errno = error;
   PyErr_SetFromErrnoWithFilename(PyExc_OSError, path);
   throw nb::python_error();
+}
+
+std::vector<std::byte*> addresses_of(const std::vector<WritableBuffer>& buffers,
+                                     std::span<const std::uint64_t> sizes) {
+  if (buffers.size() != sizes.size()) {
+    throw_invalid(Detail() << buffers.size() << " outputs for " << sizes.size() << " sizes");
+  }
+  std::vector<std::byte*> addresses;
+  addresses.reserve(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].bytes().size() != sizes[i]) {
+      throw_if_error(Status(Code::invalid_argument,
+                            Detail("output ") << i << " has " << buffers[i].bytes().size()
+                                              << " bytes, " << sizes[i] << " are wanted",
+                            static_cast<std::int64_t>(i)));
+    }
+    addresses.push_back(buffers[i].data());
+  }
+  return addresses;
 }
 
 void throw_invalid(const Detail& detail) {

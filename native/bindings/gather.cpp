@@ -32,8 +32,9 @@ void check_checksums(const std::optional<Checksums>& checksums, std::size_t span
   }
 }
 
-// Uninitialised bytes objects of the given sizes; nobody else sees them before they are filled.
-nb::list allocate(std::span<const std::uint64_t> sizes, std::vector<std::byte*>& destinations) {
+}  // namespace
+
+nb::list new_bytes(std::span<const std::uint64_t> sizes, std::vector<std::byte*>& destinations) {
   nb::list out = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(sizes.size())));
   if (!out.is_valid()) throw nb::python_error();
   destinations.reserve(sizes.size());
@@ -46,6 +47,8 @@ nb::list allocate(std::span<const std::uint64_t> sizes, std::vector<std::byte*>&
   return out;
 }
 
+namespace {
+
 nb::typed<nb::list, nb::bytes> gather_bytes(const ByteArray& base, const U64Array& offsets,
                                             const U64Array& sizes,
                                             const std::optional<Checksums>& checksums) {
@@ -53,7 +56,7 @@ nb::typed<nb::list, nb::bytes> gather_bytes(const ByteArray& base, const U64Arra
   check(spans, base.size());
   check_checksums(checksums, spans.offsets.size());
   std::vector<std::byte*> destinations;
-  nb::list out = allocate(spans.sizes, destinations);
+  nb::list out = new_bytes(spans.sizes, destinations);
   Status status;
   {
     nb::gil_scoped_release unlocked;

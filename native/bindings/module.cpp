@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(kIsDebug);
   module.attr("DEBUG") = kIsDebug;
   bind_errors(module);
+  bind_buffer_pool(module);
   bind_checksum(module);
   bind_gather(module);
   bind_jpeg(module);
@@ -42,6 +43,7 @@ NB_MODULE(_core, module) {
   bind_jpeg_tiles(module);
   bind_resize(module);
   bind_beton(module);
+  bind_ffr(module);
   bind_store(module);
   bind_load(module);
   bind_mapping_guard(module);

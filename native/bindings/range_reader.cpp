@@ -2,14 +2,17 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bindings.hpp"
+#include "buffer.hpp"
 
 namespace penstock::bindings {
 namespace {
@@ -31,15 +34,6 @@ ReadEngine engine_of(std::string_view name) {
   return ReadEngine::automatic;
 }
 
-ChecksumKind kind_of(std::string_view name) {
-  const auto kind = parse_checksum_kind(name);
-  if (!kind) {
-    throw_if_error(Status(Code::invalid_argument, Detail("unknown checksum_kind '")
-                                                      << name << "'; known are crc32c and crc32"));
-  }
-  return *kind;
-}
-
 // Any name the system can have, as os.fsencode gives it; a NUL in it is a ValueError.
 std::string path_of(nb::handle path) {
   PyObject* bytes = nullptr;
@@ -48,16 +42,32 @@ std::string path_of(nb::handle path) {
   return PyBytes_AsString(bytes);
 }
 
-std::unique_ptr<RangeReader> open_reader(const std::string& path, std::size_t queue_depth,
-                                         bool direct, std::string_view engine) {
+// One path, or a list of them.
+std::vector<std::string> paths_of(nb::handle paths) {
+  std::vector<std::string> result;
+  if (!nb::isinstance<nb::list>(paths) && !nb::isinstance<nb::tuple>(paths)) {
+    result.push_back(path_of(paths));
+    return result;
+  }
+  for (const nb::handle path : nb::borrow<nb::object>(paths)) result.push_back(path_of(path));
+  return result;
+}
+
+std::unique_ptr<RangeReader> open_reader(const std::vector<std::string>& paths,
+                                         std::size_t queue_depth, bool direct,
+                                         std::string_view engine) {
   const ReaderOptions options{queue_depth, direct, engine_of(engine)};
+  std::vector<const char*> names;
+  names.reserve(paths.size());
+  for (const std::string& path : paths) names.push_back(path.c_str());
+  std::size_t failed = 0;
   Result<std::unique_ptr<RangeReader>> reader = [&] {
     nb::gil_scoped_release unlocked;
-    return RangeReader::open(path.c_str(), options);
+    return RangeReader::open(names, options, &failed);
   }();
   const Status& status = reader.status();
   if (status.code() == Code::io_error && status.offset() > 0) {
-    throw_os_error(static_cast<int>(status.offset()), path.c_str());
+    throw_os_error(static_cast<int>(status.offset()), paths[failed].c_str());
   }
   return std::move(value_or_throw(std::move(reader)));
 }
@@ -65,7 +75,7 @@ std::unique_ptr<RangeReader> open_reader(const std::string& path, std::size_t qu
 // The calls under way use the reader, so it is closed only when its last user lets go of it.
 struct Reader {
   Reader(nb::handle path, std::size_t queue_depth, bool direct, std::string_view engine)
-      : core(open_reader(path_of(path), queue_depth, direct, engine)) {}
+      : core(open_reader(paths_of(path), queue_depth, direct, engine)) {}
 
   std::unique_ptr<RangeReader> core;
 };
@@ -81,12 +91,16 @@ Failures to_list(std::span<const ReadFailure> failures) {
   return Failures(std::move(list));
 }
 
-void check_checksums(const std::optional<U32Array>& checksums, std::size_t ranges) {
-  if (checksums && checksums->size() != ranges) {
-    throw_if_error(Status(Code::invalid_argument, Detail("checksums has ")
-                                                      << checksums->size() << " entries for "
-                                                      << ranges << " ranges"));
+template <typename A>
+void check_count(const std::optional<A>& values, std::size_t ranges, const char* name) {
+  if (values && values->size() != ranges) {
+    throw_invalid(Detail(name) << " has " << values->size() << " entries for " << ranges
+                               << " ranges");
   }
+}
+
+std::span<const std::uint32_t> span_or_empty(const std::optional<U32Array>& values) {
+  return values ? span_of(*values) : std::span<const std::uint32_t>();
 }
 
 // A call that is given up waits for the reads under way, and others may need the GIL meanwhile.
@@ -97,15 +111,7 @@ struct CallCloser {
   }
 };
 
-Failures read(Reader& reader, const U64Array& offsets, const U64Array& sizes,
-              const MutableByteArray& out, const U64Array& places,
-              const std::optional<U32Array>& checksums, std::string_view checksum_kind) {
-  check_checksums(checksums, offsets.size());
-  const ReadRequest request{{span_of(offsets), span_of(sizes)},
-                            writable_bytes_of(out),
-                            span_of(places),
-                            checksums ? span_of(*checksums) : std::span<const std::uint32_t>(),
-                            kind_of(checksum_kind)};
+Failures run(Reader& reader, const ReadRequest& request) {
   bool is_done = false;
   Result<std::unique_ptr<ReadCall>> begun = [&] {
     nb::gil_scoped_release unlocked;
@@ -122,15 +128,57 @@ Failures read(Reader& reader, const U64Array& offsets, const U64Array& sizes,
   return to_list(call->failures());
 }
 
+Failures read(Reader& reader, const U64Array& offsets, const U64Array& sizes,
+              const MutableByteArray& out, const U64Array& places,
+              const std::optional<U32Array>& checksums, std::string_view checksum_kind,
+              const std::optional<U32Array>& files) {
+  check_count(checksums, offsets.size(), "checksums");
+  check_count(files, offsets.size(), "files");
+  return run(reader, {.ranges = {span_of(offsets), span_of(sizes)},
+                      .out = writable_bytes_of(out),
+                      .places = span_of(places),
+                      .checksums = span_or_empty(checksums),
+                      .checksum_kind = checksum_kind_of(checksum_kind),
+                      .files = span_or_empty(files)});
+}
+
+Failures read_into(Reader& reader, const U64Array& offsets, const U64Array& sizes,
+                   const std::vector<WritableBuffer>& outs,
+                   const std::optional<U32Array>& checksums, std::string_view checksum_kind,
+                   const std::optional<U32Array>& files) {
+  check_count(checksums, offsets.size(), "checksums");
+  check_count(files, offsets.size(), "files");
+  const std::vector<std::byte*> destinations = addresses_of(outs, span_of(sizes));
+  return run(reader, {.ranges = {span_of(offsets), span_of(sizes)},
+                      .out = {},
+                      .places = {},
+                      .checksums = span_or_empty(checksums),
+                      .checksum_kind = checksum_kind_of(checksum_kind),
+                      .destinations = destinations,
+                      .files = span_or_empty(files)});
+}
+
+std::size_t count_cached(const Reader& reader, const U64Array& offsets,
+                         const std::optional<U32Array>& files) {
+  check_count(files, offsets.size(), "files");
+  Result<std::size_t> count = [&] {
+    nb::gil_scoped_release unlocked;
+    return reader.core->count_cached(span_of(offsets), span_or_empty(files));
+  }();
+  return value_or_throw(std::move(count));
+}
+
 }  // namespace
 
 void bind_range_reader(nb::module_& module) {
-  nb::class_<Reader>(module, "RangeReader",
-                     "Reads many ranges of one file at once, past the page cache if wanted.")
+  nb::class_<Reader>(
+      module, "RangeReader",
+      "Reads many ranges of a file, or of several, at once; past the page cache if wanted.")
       .def(nb::init<nb::handle, std::size_t, bool, std::string_view>(), nb::arg("path"),
            nb::kw_only(), nb::arg("queue_depth") = 64, nb::arg("direct") = false,
            nb::arg("engine") = "auto",
-           nb::sig("def __init__(self, path: str, *, queue_depth: int = 64, direct: bool = False, "
+           nb::sig("def __init__(self, path: str | list[str] | tuple[str, ...], *, "
+                   "queue_depth: int = 64, direct: bool = False, "
                    "engine: typing.Literal['auto', 'io_uring', 'threads'] = 'auto') -> None"))
       .def_prop_ro(
           "engine", [](const Reader& reader) { return read_engine_name(reader.core->engine()); },
@@ -141,12 +189,24 @@ void bind_range_reader(nb::module_& module) {
           "The page cache is passed by; False where the file system refused.")
       .def_prop_ro(
           "size", [](const Reader& reader) { return value_or_throw(reader.core->size()); },
-          "Bytes of the file as it is now.")
+          "Bytes of the (first) file as it is now.")
+      .def_prop_ro(
+          "files", [](const Reader& reader) { return reader.core->files(); }, "How many files.")
       .def("read", read, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
            nb::arg("out").noconvert(), nb::arg("places").noconvert(),
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("checksum_kind") = "crc32c",
+           nb::arg("files").noconvert() = nb::none(),
            "Read range i into out from places[i] on and check it where checksums are given.\n\n"
-           "Gives (position, code, detail) of those that could not be read.");
+           "Of several files, files[i] says which one range i is of. Gives (position, code, "
+           "detail) of those that could not be read.")
+      .def("read_into", read_into, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+           nb::arg("outs"), nb::arg("checksums").noconvert() = nb::none(),
+           nb::arg("checksum_kind") = "crc32c", nb::arg("files").noconvert() = nb::none(),
+           "Like read, but range i goes to outs[i], a writable buffer of exactly its size.")
+      .def("count_cached", count_cached, nb::arg("offsets").noconvert(),
+           nb::arg("files").noconvert() = nb::none(),
+           "How many of these bytes are in the page cache; NativeError 'unsupported' where the "
+           "system cannot tell.");
 }
 
 }  // namespace penstock::bindings

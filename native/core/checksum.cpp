@@ -112,11 +112,12 @@ Status crc32_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
   return checksum_spans(ChecksumKind::crc32, base, {offsets, sizes}, out);
 }
 
-Status crc32c_buffers(std::span<const ByteSpan> buffers, std::span<std::uint32_t> out) noexcept {
+Status checksum_buffers(ChecksumKind kind, std::span<const ByteSpan> buffers,
+                        std::span<std::uint32_t> out) noexcept {
   if (out.size() != buffers.size()) {
     return Status(Code::invalid_argument, "as many checksums as buffers are needed");
   }
-  const Update kernel = update_kernel(ChecksumKind::crc32c);
+  const Update kernel = update_kernel(kind);
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = ~update(kernel, ~std::uint32_t{0}, buffers[i]);
   }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "penstock/checksum.hpp"
-
 namespace penstock {
 namespace {
 
@@ -21,37 +19,37 @@ void prefetch(ByteSpan source) noexcept {
   for (std::size_t at = 0; at < size; at += kLineSize) __builtin_prefetch(source.data() + at);
 }
 
-std::uint32_t copy_with_checksum(ByteSpan source, std::byte* to) noexcept {
-  std::uint32_t checksum = 0;
+std::uint32_t copy_with_checksum(ByteSpan source, std::byte* to, ChecksumKind kind) noexcept {
+  std::uint32_t value = 0;
   for (std::size_t done = 0; done < source.size(); done += kPieceSize) {
     const std::size_t piece = std::min(kPieceSize, source.size() - done);
     std::memcpy(to + done, source.data() + done, piece);
     // Of the copy, not of the source: a mapped file may change in between.
-    checksum = crc32c(ByteSpan(to + done, piece), checksum);
+    value = checksum(kind, ByteSpan(to + done, piece), value);
   }
-  return checksum;
+  return value;
 }
 
 void copy(ByteSpan source, std::byte* to) noexcept {
   if (!source.empty()) std::memcpy(to, source.data(), source.size());
 }
 
-template <typename Destination>
-void copy_spans(ByteSpan base, SpanList spans, Destination destination,
-                std::span<std::uint32_t> checksums) noexcept {
-  const auto span_at = [&](std::size_t i) {
-    return base.subspan(spans.offsets[i], spans.sizes[i]);
-  };
-  const std::size_t n = spans.offsets.size();
+template <typename Source, typename Destination>
+void copy_spans(Source span_at, std::size_t n, Destination destination,
+                std::span<std::uint32_t> checksums, ChecksumKind kind) noexcept {
   for (std::size_t i = 0; i < std::min(n, kPrefetchSpans); ++i) prefetch(span_at(i));
   for (std::size_t i = 0; i < n; ++i) {
     if (i + kPrefetchSpans < n) prefetch(span_at(i + kPrefetchSpans));
     if (checksums.empty()) {
       copy(span_at(i), destination(i));
     } else {
-      checksums[i] = copy_with_checksum(span_at(i), destination(i));
+      checksums[i] = copy_with_checksum(span_at(i), destination(i), kind);
     }
   }
+}
+
+auto source_of(ByteSpan base, SpanList spans) noexcept {
+  return [=](std::size_t i) { return base.subspan(spans.offsets[i], spans.sizes[i]); };
 }
 
 Status check_counts(SpanList spans, std::size_t destinations, std::size_t checksums) noexcept {
@@ -64,20 +62,43 @@ Status check_counts(SpanList spans, std::size_t destinations, std::size_t checks
   return {};
 }
 
+Status check_pairs(SpanList spans) noexcept {
+  if (spans.offsets.size() == spans.sizes.size()) return {};
+  return Status(Code::invalid_argument, Detail() << spans.offsets.size() << " offsets, but "
+                                                 << spans.sizes.size() << " sizes");
+}
+
+Status outside(SpanList spans, std::size_t i, std::uint64_t region_size) noexcept {
+  return Status(Code::out_of_bounds,
+                Detail("span ") << i << " (offset " << spans.offsets[i] << ", size "
+                                << spans.sizes[i] << ") leaves the region of " << region_size
+                                << " bytes",
+                static_cast<std::int64_t>(i));
+}
+
+Status check_files(std::span<const ByteSpan> bases, std::span<const std::uint32_t> files,
+                   SpanList spans) noexcept {
+  if (Status status = check_pairs(spans); !status.is_ok()) return status;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i] >= bases.size()) {
+      return Status(Code::invalid_argument,
+                    Detail("span ")
+                        << i << " is of region " << files[i] << ", there are " << bases.size(),
+                    static_cast<std::int64_t>(i));
+    }
+    const std::uint64_t size = bases[files[i]].size();
+    if (!is_inside(spans.offsets[i], spans.sizes[i], size)) return outside(spans, i, size);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_spans(SpanList spans, std::uint64_t region_size) noexcept {
-  if (spans.offsets.size() != spans.sizes.size()) {
-    return Status(Code::invalid_argument, Detail() << spans.offsets.size() << " offsets, but "
-                                                   << spans.sizes.size() << " sizes");
-  }
+  if (Status status = check_pairs(spans); !status.is_ok()) return status;
   for (std::size_t i = 0; i < spans.offsets.size(); ++i) {
     if (!is_inside(spans.offsets[i], spans.sizes[i], region_size)) {
-      return Status(Code::out_of_bounds,
-                    Detail("span ")
-                        << i << " (offset " << spans.offsets[i] << ", size " << spans.sizes[i]
-                        << ") leaves the region of " << region_size << " bytes",
-                    static_cast<std::int64_t>(i));
+      return outside(spans, i, region_size);
     }
   }
   return {};
@@ -89,7 +110,27 @@ Status gather(ByteSpan base, SpanList spans, std::span<std::byte* const> destina
   if (Status status = check_counts(spans, destinations.size(), checksums.size()); !status.is_ok()) {
     return status;
   }
-  copy_spans(base, spans, [&](std::size_t i) { return destinations[i]; }, checksums);
+  const auto place = [&](std::size_t i) { return destinations[i]; };
+  copy_spans(source_of(base, spans), spans.offsets.size(), place, checksums, ChecksumKind::crc32c);
+  return {};
+}
+
+Status gather(std::span<const ByteSpan> bases, std::span<const std::uint32_t> files, SpanList spans,
+              std::span<std::byte* const> destinations, std::span<std::uint32_t> checksums,
+              ChecksumKind kind) noexcept {
+  const std::size_t n = spans.offsets.size();
+  if (files.size() != n) {
+    return Status(Code::invalid_argument, Detail()
+                                              << n << " spans, but " << files.size() << " files");
+  }
+  if (Status status = check_counts(spans, destinations.size(), checksums.size()); !status.is_ok()) {
+    return status;
+  }
+  if (Status status = check_files(bases, files, spans); !status.is_ok()) return status;
+  const auto source = [&](std::size_t i) {
+    return bases[files[i]].subspan(spans.offsets[i], spans.sizes[i]);
+  };
+  copy_spans(source, n, [&](std::size_t i) { return destinations[i]; }, checksums, kind);
   return {};
 }
 
@@ -106,7 +147,8 @@ Status gather_into(ByteSpan base, SpanList spans, MutableByteSpan out,
   if (is_overlapping(base, out)) {
     return Status(Code::invalid_argument, "the output overlaps the region it is copied from");
   }
-  copy_spans(base, spans, [&](std::size_t i) { return out.data() + out_offsets[i]; }, checksums);
+  const auto place = [&](std::size_t i) { return out.data() + out_offsets[i]; };
+  copy_spans(source_of(base, spans), spans.offsets.size(), place, checksums, ChecksumKind::crc32c);
   return {};
 }
 

@@ -11,17 +11,27 @@ constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::int64_t>::max();
 
 Status check_counts(const ReadRequest& request) noexcept {
   const std::size_t n = request.ranges.offsets.size();
+  const std::size_t places = request.places.size() + request.destinations.size();
   const std::size_t checksums = request.checksums.size();
-  if (request.ranges.sizes.size() != n || request.places.size() != n ||
-      (checksums != 0 && checksums != n)) {
-    return Status(Code::invalid_argument,
-                  Detail() << n << " offsets, but " << request.ranges.sizes.size() << " sizes, "
-                           << request.places.size() << " places and " << checksums << " checksums");
+  const std::size_t files = request.files.size();
+  if (request.ranges.sizes.size() != n || places != n || (checksums != 0 && checksums != n) ||
+      (files != 0 && files != n)) {
+    return Status(Code::invalid_argument, Detail() << n << " offsets, but "
+                                                   << request.ranges.sizes.size() << " sizes, "
+                                                   << places << " places, " << checksums
+                                                   << " checksums and " << files << " files");
   }
   if (n > std::numeric_limits<std::uint32_t>::max()) {
     return Status(Code::too_large, Detail() << n << " ranges are too many for one call");
   }
   return {};
+}
+
+Status check_file(std::size_t i, std::size_t file, std::size_t count) noexcept {
+  if (file < count) return {};
+  return Status(Code::invalid_argument,
+                Detail("range ") << i << " is of file " << file << ", there are " << count,
+                static_cast<std::int64_t>(i));
 }
 
 Status check_range(std::size_t i, const Range& range, std::uint64_t place,
@@ -49,7 +59,8 @@ bool ReadOperation::is_straight() const noexcept {
          block_ceil(begin()) < block_floor(end());
 }
 
-Status RangePlan::prepare(const ReadRequest& request, bool is_direct) noexcept {
+Status RangePlan::prepare(const ReadRequest& request, std::size_t file_count,
+                          bool is_direct) noexcept {
   is_direct_ = is_direct;
   if (Status status = check_counts(request); !status.is_ok()) return status;
   const std::size_t n = request.ranges.offsets.size();
@@ -58,17 +69,21 @@ Status RangePlan::prepare(const ReadRequest& request, bool is_direct) noexcept {
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, Detail("no memory for ") << n << " ranges");
   }
+  const bool is_scattered = !request.destinations.empty();
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t size = request.ranges.sizes[i];
-    const std::uint64_t place = request.places[i];
+    const std::uint64_t place = is_scattered ? 0 : request.places[i];
+    const std::uint64_t room = is_scattered ? size : request.out.size();
+    const std::uint32_t file = request.files.empty() ? 0 : request.files[i];
     Range& range = ranges_[i];
-    range = {request.ranges.offsets[i], size, nullptr, size, i};
-    if (Status status = check_range(i, range, place, request.out.size()); !status.is_ok()) {
-      return status;
-    }
-    range.to = request.out.data() + place;
+    range = {request.ranges.offsets[i], size, nullptr, size, static_cast<std::uint32_t>(i), file};
+    if (Status status = check_range(i, range, place, room); !status.is_ok()) return status;
+    if (Status status = check_file(i, file, file_count); !status.is_ok()) return status;
+    range.to = is_scattered ? request.destinations[i] : request.out.data() + place;
   }
-  const auto is_before = [](const Range& a, const Range& b) { return a.offset < b.offset; };
+  const auto is_before = [](const Range& a, const Range& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  };
   if (!std::is_sorted(ranges_.begin(), ranges_.end(), is_before)) {
     std::sort(ranges_.begin(), ranges_.end(), is_before);
   }
@@ -100,7 +115,7 @@ std::uint64_t RangePlan::joining_size(const ReadOperation& operation) const noex
   if (at_ == ranges_.size() || done_ != 0 || operation.count == kMaxSegments) return 0;
   const Range& range = ranges_[at_];
   const std::uint64_t end = operation.end();
-  if (range.offset < end || range.offset - end > kMaxGap) return 0;
+  if (range.file != operation.file || range.offset < end || range.offset - end > kMaxGap) return 0;
   const std::uint64_t used = range.offset - operation.begin();
   if (used >= kMaxReadSize) return 0;
   const std::uint64_t room = kMaxReadSize - used;
@@ -113,6 +128,7 @@ bool RangePlan::next(ReadOperation& operation) noexcept {
   operation.count = 0;
   while (at_ < ranges_.size() && ranges_[at_].size == 0) ++at_;
   if (at_ == ranges_.size()) return false;
+  operation.file = ranges_[at_].file;
   add_piece(operation, piece_size(ranges_[at_]));
   if (is_direct_ && operation.is_straight()) return true;
   for (;;) {

@@ -32,7 +32,8 @@ struct Range {
   std::uint64_t left;  // bytes not yet dealt with; the top bit tells that the range has failed
   std::byte* to;
   std::uint64_t size;
-  std::size_t position;
+  std::uint32_t position;
+  std::uint32_t file;
 };
 
 // Bytes of one read that belong to one range.
@@ -43,9 +44,10 @@ struct Segment {
   std::uint32_t range;  // index in the plan's ranges
 };
 
-// Segments in file order, without overlap; the gaps between them are read, too.
+// Segments of one file in its order, without overlap; the gaps between them are read, too.
 struct ReadOperation {
   std::uint32_t count = 0;
+  std::uint32_t file = 0;
   Segment segments[kMaxSegments];
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return segments[0].offset; }
@@ -59,7 +61,7 @@ struct ReadOperation {
 class RangePlan {
  public:
   // Copies and checks the request and puts it in file order.
-  Status prepare(const ReadRequest& request, bool is_direct) noexcept;
+  Status prepare(const ReadRequest& request, std::size_t file_count, bool is_direct) noexcept;
 
   // False when everything has been cut.
   [[nodiscard]] bool next(ReadOperation& operation) noexcept;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -58,6 +59,35 @@ int open_regular(const char* path, Status& status) noexcept {
   return -1;
 }
 
+// By the descriptor, so that it is the same file even when the name has another one by now.
+int open_direct([[maybe_unused]] int fd) noexcept {
+#ifdef O_DIRECT
+  Detail name("/proc/self/fd/");
+  name << static_cast<std::uint64_t>(fd);
+  return ::open(name.view().data(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+#else
+  return -1;
+#endif
+}
+
+// 1, 0, or -1 when the system cannot tell.
+int is_cached([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset) noexcept {
+#ifdef RWF_NOWAIT
+  std::byte byte;
+  const iovec piece = {&byte, 1};
+  const ssize_t count = preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (count >= 0) return 1;  // also behind the end, where nothing has to be fetched
+  return errno == EAGAIN ? 0 : -1;
+#else
+  return -1;
+#endif
+}
+
+Status no_such_file(std::size_t file, std::size_t count) noexcept {
+  return Status(Code::invalid_argument, Detail("there is no file ")
+                                            << file << ", the reader has " << count);
+}
+
 }  // namespace
 
 std::string_view read_engine_name(ReadEngine engine) noexcept {
@@ -79,22 +109,26 @@ Detail ReadFailure::detail() const noexcept {
 
 Result<std::unique_ptr<RangeReader>> RangeReader::open(const char* path,
                                                        const ReaderOptions& options) noexcept {
+  return open(std::span(&path, 1), options);
+}
+
+Result<std::unique_ptr<RangeReader>> RangeReader::open(std::span<const char* const> paths,
+                                                       const ReaderOptions& options,
+                                                       std::size_t* failed) noexcept {
   if (options.queue_depth == 0 || options.queue_depth > kMaxQueueDepth) {
     return Status(Code::invalid_argument, Detail("queue_depth must be 1 to ")
                                               << std::uint64_t{kMaxQueueDepth} << ", not "
                                               << options.queue_depth);
   }
-  Status status;
-  const int fd = open_regular(path, status);
-  if (fd < 0) return status;
-  std::unique_ptr<RangeReader> reader(new (std::nothrow) RangeReader(fd, options));
-  if (!reader) {
-    close(fd);
-    return Status(Code::out_of_memory, "no memory for the reader");
+  std::unique_ptr<RangeReader> reader(new (std::nothrow) RangeReader(options));
+  if (!reader) return Status(Code::out_of_memory, "no memory for the reader");
+  reader->is_direct_.store(options.is_direct, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (Status status = reader->open_file(paths[i]); !status.is_ok()) {
+      if (failed != nullptr) *failed = i;
+      return status;
+    }
   }
-  // We know what we want; guesses of the kernel about what comes next would be read in vain.
-  static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
-  if (options.is_direct) reader->open_direct();
   auto lane = reader->take_lane();
   if (!lane.is_ok()) return lane.status();
   reader->engine_ = lane.value()->engine();
@@ -102,28 +136,57 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const char* path,
   return reader;
 }
 
-// By the descriptor, so that it is the same file even when the name has another one by now.
-void RangeReader::open_direct() noexcept {
-#ifdef O_DIRECT
-  Detail name("/proc/self/fd/");
-  name << static_cast<std::uint64_t>(fd_);
-  direct_fd_ = ::open(name.view().data(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  is_direct_.store(direct_fd_ >= 0, std::memory_order_relaxed);
-#endif
+Status RangeReader::open_file(const char* path) noexcept {
+  try {
+    files_.reserve(files_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for the reader");
+  }
+  Status status;
+  const int fd = open_regular(path, status);
+  if (fd < 0) return status;
+  // We know what we want; guesses of the kernel about what comes next would be read in vain.
+  static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
+  const int direct_fd = options_.is_direct ? open_direct(fd) : -1;
+  if (direct_fd < 0) is_direct_.store(false, std::memory_order_relaxed);
+  files_.push_back({fd, direct_fd});
+  return {};
 }
 
 RangeReader::~RangeReader() {
   LanePool* pool = lanes_.load(std::memory_order_acquire);
   // A parent's lanes are left alone: its threads do not exist here, its rings are not ours.
   if (pool != nullptr && pool->process() == getpid()) delete pool;
-  if (direct_fd_ >= 0) close(direct_fd_);
-  close(fd_);
+  for (const OpenFile& file : files_) {
+    if (file.direct_fd >= 0) close(file.direct_fd);
+    close(file.fd);
+  }
 }
 
-Result<std::uint64_t> RangeReader::size() const noexcept {
+Result<std::uint64_t> RangeReader::size(std::size_t file) const noexcept {
+  if (file >= files_.size()) return no_such_file(file, files_.size());
   struct stat facts{};
-  if (fstat(fd_, &facts) != 0) return os_error(errno, "the file cannot be asked for its size");
+  if (fstat(files_[file].fd, &facts) != 0) {
+    return os_error(errno, "the file cannot be asked for its size");
+  }
   return static_cast<std::uint64_t>(facts.st_size);
+}
+
+Result<std::size_t> RangeReader::count_cached(std::span<const std::uint64_t> offsets,
+                                              std::span<const std::uint32_t> files) const noexcept {
+  if (!files.empty() && files.size() != offsets.size()) {
+    return Status(Code::invalid_argument,
+                  Detail() << offsets.size() << " offsets, but " << files.size() << " files");
+  }
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::size_t file = files.empty() ? 0 : files[i];
+    if (file >= files_.size()) return no_such_file(file, files_.size());
+    const int answer = is_cached(files_[file].fd, offsets[i]);
+    if (answer < 0) return Status(Code::unsupported, "the system cannot tell what is cached");
+    count += static_cast<std::size_t>(answer);
+  }
+  return count;
 }
 
 // Null when there is no memory.
@@ -163,8 +226,7 @@ void RangeReader::return_lane(std::unique_ptr<Lane> lane) noexcept {
 }
 
 Result<std::unique_ptr<ReadCall>> RangeReader::begin(const ReadRequest& request) noexcept {
-  std::unique_ptr<ReadCall::Work> work(new (std::nothrow)
-                                           ReadCall::Work(fd_, direct_fd_, is_direct_));
+  std::unique_ptr<ReadCall::Work> work(new (std::nothrow) ReadCall::Work(files_, is_direct_));
   if (!work) return Status(Code::out_of_memory, "no memory for the call");
   if (Status status = work->prepare(request); !status.is_ok()) return status;
   auto lane = take_lane();

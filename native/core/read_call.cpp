@@ -90,8 +90,10 @@ bool make_bounce(Slot& slot) noexcept {
 }  // namespace
 
 Status ReadCall::Work::prepare(const ReadRequest& request) noexcept {
-  const bool is_direct = direct_fd_ >= 0 && is_direct_.load(std::memory_order_relaxed);
-  if (Status status = plan_.prepare(request, is_direct); !status.is_ok()) return status;
+  const bool is_direct = is_direct_.load(std::memory_order_relaxed);
+  if (Status status = plan_.prepare(request, files_.size(), is_direct); !status.is_ok()) {
+    return status;
+  }
   checksums_ = request.checksums;
   checksum_kind_ = request.checksum_kind;
   try {
@@ -163,7 +165,7 @@ void ReadCall::Work::start_reads(Lane& lane) noexcept {
 // False when there is no memory to read it into.
 bool ReadCall::Work::set_up(Slot& slot) noexcept {
   const ReadOperation& operation = slot.operation;
-  slot.is_direct = direct_fd_ >= 0 && is_direct_.load(std::memory_order_relaxed);
+  slot.is_direct = is_direct_.load(std::memory_order_relaxed);
   slot.is_straight = slot.is_direct && operation.is_straight();
   slot.is_bounced = slot.is_direct && !slot.is_straight;
   slot.begin = slot.is_direct ? block_floor(operation.begin()) : operation.begin();
@@ -183,7 +185,8 @@ void ReadCall::Work::push(Lane& lane, std::uint32_t tag) noexcept {
   } else {
     add_segments(pieces, slot);
   }
-  const int fd = slot.is_direct ? direct_fd_ : fd_;
+  const OpenFile& file = files_[slot.operation.file];
+  const int fd = slot.is_direct ? file.direct_fd : file.fd;
   lane.queue().push({fd, slot.pieces, pieces.count(), slot.begin + slot.done, tag});
 }
 
@@ -238,11 +241,12 @@ void ReadCall::Work::finish(Slot& slot) noexcept {
 
 // The slow way, to find out which of several ranges is the one that cannot be read.
 void ReadCall::Work::read_one_by_one(const ReadOperation& operation) noexcept {
+  const int fd = files_[operation.file].fd;
   for (const Segment& segment : std::span(operation.segments, operation.count)) {
     std::uint32_t done = 0;
     ssize_t count = 1;
     while (done < segment.size && count > 0) {
-      count = pread(fd_, segment.to + done, segment.size - done,
+      count = pread(fd, segment.to + done, segment.size - done,
                     static_cast<off_t>(segment.offset + done));
       if (count > 0) done += static_cast<std::uint32_t>(count);
       if (count < 0 && errno == EINTR) count = 1;
@@ -273,7 +277,9 @@ void ReadCall::Work::fail(std::uint32_t index, Code code, std::uint64_t found,
 void ReadCall::Work::end_early(const Segment& segment, std::uint64_t end) noexcept {
   // A read that begins behind the end of the file does not know where that is.
   struct stat facts{};
-  if (fstat(fd_, &facts) == 0) end = std::min(end, static_cast<std::uint64_t>(facts.st_size));
+  if (fstat(files_[plan_.range(segment.range).file].fd, &facts) == 0) {
+    end = std::min(end, static_cast<std::uint64_t>(facts.st_size));
+  }
   fail(segment.range, Code::truncated, end);
   arrive(segment);
 }

@@ -14,8 +14,8 @@ namespace penstock {
 
 class ReadCall::Work {
  public:
-  Work(int fd, int direct_fd, std::atomic<bool>& is_direct) noexcept
-      : fd_(fd), direct_fd_(direct_fd), is_direct_(is_direct) {}
+  Work(std::span<const OpenFile> files, std::atomic<bool>& is_direct) noexcept
+      : files_(files), is_direct_(is_direct) {}
 
   Status prepare(const ReadRequest& request) noexcept;
   [[nodiscard]] bool advance(Lane& lane, std::chrono::milliseconds time) noexcept;
@@ -43,8 +43,7 @@ class ReadCall::Work {
   void check(const Range& range, std::uint32_t index) noexcept;
   void finish_call() noexcept;
 
-  const int fd_;
-  const int direct_fd_;
+  const std::span<const OpenFile> files_;
   std::atomic<bool>& is_direct_;  // the reader's: false as soon as the file system refuses
   RangePlan plan_;
   std::span<const std::uint32_t> checksums_;

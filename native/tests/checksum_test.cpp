@@ -166,9 +166,10 @@ TEST(Checksum, RowsOfNoBytes) {
 TEST(Checksum, Buffers) {
   const std::vector<ByteSpan> buffers = {as_bytes("123456789"), {}, as_bytes("a")};
   std::vector<std::uint32_t> out(3);
-  expect_ok(crc32c_buffers(buffers, out));
+  expect_ok(checksum_buffers(ChecksumKind::crc32c, buffers, out));
   EXPECT_EQ(out, (std::vector<std::uint32_t>{0xE3069283U, 0, 0xC1D04330U}));
-  expect_code(crc32c_buffers(buffers, std::span(out).first(2)), Code::invalid_argument);
+  expect_code(checksum_buffers(ChecksumKind::crc32c, buffers, std::span(out).first(2)),
+              Code::invalid_argument);
 }
 
 }  // namespace

@@ -50,6 +50,36 @@ TEST(Gather, CopiesAndChecksums) {
   }
 }
 
+TEST(Gather, FromSeveralRegionsWithAnyChecksum) {
+  const Bytes regions[] = {random_bytes(1000, 1), {}, random_bytes(5000, 2)};
+  const ByteSpan bases[] = {regions[0], regions[1], regions[2]};
+  std::vector<std::uint32_t> files = {2, 0, 1, 2};
+  std::vector<std::uint64_t> offsets = {4000, 10, 0, 0};
+  const std::vector<std::uint64_t> sizes = {1000, 900, 0, 5000};
+  std::vector<Bytes> out;
+  std::vector<std::byte*> destinations;
+  for (const std::uint64_t size : sizes) out.emplace_back(size);
+  for (Bytes& bytes : out) destinations.push_back(bytes.data());
+  std::vector<std::uint32_t> checksums(4);
+  const auto run = [&](ChecksumKind kind) {
+    return gather(bases, files, {offsets, sizes}, destinations, checksums, kind);
+  };
+  for (const ChecksumKind kind : {ChecksumKind::crc32, ChecksumKind::crc32c}) {
+    expect_ok(run(kind));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const ByteSpan span = bases[files[i]].subspan(offsets[i], sizes[i]);
+      EXPECT_TRUE(std::equal(span.begin(), span.end(), out[i].begin(), out[i].end()));
+      EXPECT_EQ(checksums[i], checksum(kind, span));
+    }
+  }
+  offsets[1] = 101;
+  expect_code(run(ChecksumKind::crc32), Code::out_of_bounds);
+  files[1] = 3;
+  expect_code(run(ChecksumKind::crc32), Code::invalid_argument);
+  files.pop_back();
+  expect_code(run(ChecksumKind::crc32), Code::invalid_argument);
+}
+
 TEST(Gather, IntoOneRegion) {
   const Bytes base = random_bytes(50000, 2);
   const Request request = random_request(100, base.size(), 3);

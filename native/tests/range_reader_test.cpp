@@ -232,6 +232,63 @@ TEST_P(RangeReaderAs, AFailureLeavesItsNeighboursAlone) {
   munmap(memory, 3 * page);
 }
 
+TEST_P(RangeReaderAs, EachToItsOwnMemory) {
+  const auto reader = open();
+  std::mt19937_64 engine(5);
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> sizes;
+  std::vector<Bytes> outs;
+  for (int i = 0; i < 100; ++i) {
+    offsets.push_back(engine() % 2'000'000);
+    sizes.push_back(i % 10 == 0 ? 700'000 : engine() % 9'000);
+    outs.emplace_back(sizes.back());
+  }
+  std::vector<std::byte*> destinations;
+  for (Bytes& out : outs) destinations.push_back(out.data());
+  std::vector<ReadFailure> failures;
+  ReadRequest request{.ranges = {offsets, sizes}, .out = {}, .places = {}, .checksums = {}};
+  request.destinations = destinations;
+  expect_ok(reader->read(request, failures));
+  EXPECT_TRUE(failures.empty());
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    EXPECT_EQ(std::memcmp(outs[i].data(), bytes_.data() + offsets[i], sizes[i]), 0) << i;
+  }
+}
+
+TEST_P(RangeReaderAs, SeveralFiles) {
+  const auto [engine_kind, is_direct, depth] = GetParam();
+  const Bytes others[] = {random_bytes(100'000, 1), random_bytes(0, 2), random_bytes(50'000, 3)};
+  const TestFile files[] = {TestFile(others[0]), TestFile(others[1]), TestFile(others[2])};
+  const char* paths[] = {files[0].path(), files[1].path(), files[2].path(), file_.path()};
+  auto opened = RangeReader::open(paths, {depth, is_direct, engine_kind});
+  if (opened.status().code() == Code::unsupported) GTEST_SKIP() << opened.status().detail();
+  const std::unique_ptr<RangeReader> reader = std::move(opened.value());
+  EXPECT_EQ(reader->files(), 4U);
+  EXPECT_EQ(reader->size(2).value(), 50'000U);
+  // The same offsets in every file: neighbours that must not be joined.
+  Batch batch;
+  std::vector<std::uint32_t> of;
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    of.push_back(i % 4);
+    batch.add(100 * (i / 4), i % 4 == 1 ? 0 : 100);
+  }
+  batch.add(49'990, 11);
+  of.push_back(2);
+  std::vector<ReadFailure> failures;
+  ReadRequest request = batch.request();
+  request.files = of;
+  expect_ok(reader->read(request, failures));
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].position, 60U);
+  EXPECT_EQ(failures[0].detail().view(), "the file ended at byte 50000");
+  const Bytes* contents[] = {&others[0], &others[1], &others[2], &bytes_};
+  for (std::size_t i = 0; i < 60; ++i) batch.expect_equal(*contents[of[i]], i);
+  of[3] = 4;
+  const Status status = reader->begin(request).status();
+  expect_code(status, Code::invalid_argument);
+  EXPECT_EQ(status.offset(), 3);
+}
+
 TEST_P(RangeReaderAs, ManyThreadsAtOnce) {
   const auto reader = open();
   std::vector<std::thread> threads;
@@ -329,7 +386,24 @@ TEST(RangeReader, WrongRequestsReadNothing) {
   EXPECT_EQ(out, Bytes(20, std::byte{7}));
 }
 
+TEST(RangeReader, CountsWhatIsCached) {
+  const TestFile file(random_bytes(100'000, 1));  // written a moment ago
+  auto reader = RangeReader::open(file.path(), {});
+  const std::vector<std::uint64_t> offsets = {0, 99'999, 50'000, 200'000};
+  const auto count = reader.value()->count_cached(offsets, {});
+  if (count.status().code() == Code::unsupported) GTEST_SKIP() << count.status().detail();
+  EXPECT_EQ(count.value(), 4U);
+  const std::vector<std::uint32_t> files = {0, 1, 0, 0};
+  expect_code(reader.value()->count_cached(offsets, files).status(), Code::invalid_argument);
+  expect_code(reader.value()->count_cached({}, files).status(), Code::invalid_argument);
+}
+
 TEST(RangeReader, WhatCannotBeOpened) {
+  const TestFile good(Bytes(10));
+  const char* paths[] = {good.path(), "/nonexistent/file"};
+  std::size_t failed = 0;
+  EXPECT_EQ(RangeReader::open(paths, {}, &failed).status().offset(), ENOENT);
+  EXPECT_EQ(failed, 1U);
   const auto missing = RangeReader::open("/nonexistent/file", {});
   expect_code(missing.status(), Code::io_error);
   EXPECT_EQ(missing.status().offset(), ENOENT);

@@ -30,8 +30,9 @@ Status crc32c_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
 Status crc32_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
                    std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept;
 
-// CRC-32C of each buffer.
-Status crc32c_buffers(std::span<const ByteSpan> buffers, std::span<std::uint32_t> out) noexcept;
+// Checksum of each buffer.
+Status checksum_buffers(ChecksumKind kind, std::span<const ByteSpan> buffers,
+                        std::span<std::uint32_t> out) noexcept;
 
 // Bytes of a row that are taken as zero.
 struct Hole {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "penstock/bytes.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/status.hpp"
 
 namespace penstock {
@@ -24,6 +25,11 @@ Status check_spans(SpanList spans, std::uint64_t region_size) noexcept;
 // destinations may not overlap `base`.
 Status gather(ByteSpan base, SpanList spans, std::span<std::byte* const> destinations,
               std::span<std::uint32_t> checksums) noexcept;
+
+// The same from several regions, span i of bases[files[i]], with any kind of checksum.
+Status gather(std::span<const ByteSpan> bases, std::span<const std::uint32_t> files, SpanList spans,
+              std::span<std::byte* const> destinations, std::span<std::uint32_t> checksums,
+              ChecksumKind kind) noexcept;
 
 // The same into one output region, span i at out_offsets[i].
 Status gather_into(ByteSpan base, SpanList spans, MutableByteSpan out,

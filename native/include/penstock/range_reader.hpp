@@ -1,4 +1,4 @@
-// Many ranges of one file, read at once: the queue of the disk is kept full.
+// Many ranges of one file or several, read at once: the queue of the disk is kept full.
 //
 // Who calls: any number of threads may read through one reader; each call takes a lane (a ring or a
 // few threads, and its buffers) of its own from a small pool. One call belongs to one thread. Who
@@ -36,12 +36,16 @@ struct ReaderOptions {
 };
 
 // Range i of the file goes to out[places[i]] and on. `checksums` is empty, or has one for each.
+// Where `destinations` has one for each, range i goes to the sizes[i] bytes there, and `out` and
+// `places` are empty. `files` says which file a range is of; empty means the first.
 struct ReadRequest {
   SpanList ranges;
   MutableByteSpan out;
   std::span<const std::uint64_t> places;
   std::span<const std::uint32_t> checksums;
   ChecksumKind checksum_kind = ChecksumKind::crc32c;
+  std::span<std::byte* const> destinations = {};
+  std::span<const std::uint32_t> files = {};
 };
 
 // Why a range could not be read. Small, because there may be as many as ranges.
@@ -52,6 +56,12 @@ struct ReadFailure {
   std::uint64_t found = 0;     // corrupt: the checksum; truncated: the file's end; io_error: errno
 
   [[nodiscard]] Detail detail() const noexcept;
+};
+
+// Descriptors of one file; `direct_fd` is -1 where there is none.
+struct OpenFile {
+  int fd;
+  int direct_fd;
 };
 
 class Lane;
@@ -65,6 +75,10 @@ class RangeReader {
   // A failure of the operating system is an `io_error` whose offset is the errno.
   static Result<std::unique_ptr<RangeReader>> open(const char* path,
                                                    const ReaderOptions& options) noexcept;
+  // Several files, one queue. `failed` receives the index of the file that could not be opened.
+  static Result<std::unique_ptr<RangeReader>> open(std::span<const char* const> paths,
+                                                   const ReaderOptions& options,
+                                                   std::size_t* failed = nullptr) noexcept;
   RangeReader(const RangeReader&) = delete;
   RangeReader& operator=(const RangeReader&) = delete;
   ~RangeReader();
@@ -74,8 +88,13 @@ class RangeReader {
   [[nodiscard]] bool is_direct() const noexcept {
     return is_direct_.load(std::memory_order_relaxed);
   }
-  // Of the file as it is now.
-  Result<std::uint64_t> size() const noexcept;
+  [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
+  // Of a file as it is now.
+  Result<std::uint64_t> size(std::size_t file = 0) const noexcept;
+  // How many of these bytes are in the page cache; `unsupported` where the system cannot tell. A
+  // byte that is not there may be fetched by the question. `files` as in a request.
+  Result<std::size_t> count_cached(std::span<const std::uint64_t> offsets,
+                                   std::span<const std::uint32_t> files) const noexcept;
 
   // Checks the whole request; nothing is read before `advance`. An error's offset is the position
   // of the bad range. Destinations may not overlap. The request's memory is used until the call is
@@ -88,14 +107,13 @@ class RangeReader {
  private:
   friend class ReadCall;
 
-  RangeReader(int fd, const ReaderOptions& options) noexcept : fd_(fd), options_(options) {}
-  void open_direct() noexcept;
+  explicit RangeReader(const ReaderOptions& options) noexcept : options_(options) {}
+  Status open_file(const char* path) noexcept;
   [[nodiscard]] LanePool* lanes() noexcept;
   Result<std::unique_ptr<Lane>> take_lane() noexcept;
   void return_lane(std::unique_ptr<Lane> lane) noexcept;
 
-  int fd_;
-  int direct_fd_ = -1;
+  std::vector<OpenFile> files_;
   ReaderOptions options_;
   ReadEngine engine_ = ReadEngine::threads;
   std::atomic<bool> is_direct_{false};

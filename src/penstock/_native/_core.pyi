@@ -22,6 +22,21 @@ class NativeError(ValueError):
 
     detail: str = ''
 
+class PooledBuffer:
+    """Memory from a pool, as a writable buffer."""
+
+class BufferPool:
+    """Lends memory of any size and uses it again."""
+
+    def __init__(self, keep_bytes: int) -> None: ...
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that is kept and lent to nobody."""
+
+    def take(self, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[PooledBuffer]:
+        """A buffer of each size; large ones begin at their offset modulo 4096."""
+
 def crc32c(data: Buffer, initial: int = 0) -> int:
     """
     CRC-32C of a buffer, continuing from the checksum of what came before it.
@@ -45,6 +60,9 @@ def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), o
 
 def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each buffer."""
+
+def crc32_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32 of each buffer."""
 
 def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
@@ -159,6 +177,36 @@ def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order
     Assign file offsets to samples, each on one page; returns them and the next cursor.
     """
 
+def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
+    """
+    Index of the first offset of an .ffr table that is below the one before it (or first_allowed) or above file_size; -1 when there is none.
+    """
+
+class FfrTable:
+    """Where the samples of .ffr files are, counted one file after the other."""
+
+    def __init__(self, files: Sequence[Buffer], counts: Sequence[int]) -> None:
+        """Take whole files and how many samples each has."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    def locate(self, indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]]:
+        """
+        File, offset, size and stored checksum of samples; a size of 2**64 - 1 means that the offsets cannot be right.
+        """
+
+    def copy_into_each(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], outs: Sequence[Buffer], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
+        """
+        Copy each span into a writable buffer of exactly its size, with its CRC-32 if wanted.
+        """
+
+    def copy_into(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
+        """Copy each span into out from its place on, with its CRC-32 if wanted."""
+
+    def copy_bytes(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
+        """Copy each span to a bytes object, with its CRC-32 if wanted."""
+
 def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, quality: int, jpg_above: NDArray[numpy.uint64]) -> list[tuple[bool, int, int, bytes] | None]:
     """
     Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
@@ -197,9 +245,11 @@ class MappingGuard:
         """Pages that could not be read in this process, so far."""
 
 class RangeReader:
-    """Reads many ranges of one file at once, past the page cache if wanted."""
+    """
+    Reads many ranges of a file, or of several, at once; past the page cache if wanted.
+    """
 
-    def __init__(self, path: str, *, queue_depth: int = 64, direct: bool = False, engine: Literal['auto', 'io_uring', 'threads'] = 'auto') -> None: ...
+    def __init__(self, path: str | list[str] | tuple[str, ...], *, queue_depth: int = 64, direct: bool = False, engine: Literal['auto', 'io_uring', 'threads'] = 'auto') -> None: ...
 
     @property
     def engine(self) -> Literal['io_uring', 'threads']:
@@ -211,13 +261,27 @@ class RangeReader:
 
     @property
     def size(self) -> int:
-        """Bytes of the file as it is now."""
+        """Bytes of the (first) file as it is now."""
 
-    def read(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c') -> list[tuple[int, str, str]]:
+    @property
+    def files(self) -> int:
+        """How many files."""
+
+    def read(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c', files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
         """
         Read range i into out from places[i] on and check it where checksums are given.
 
-        Gives (position, code, detail) of those that could not be read.
+        Of several files, files[i] says which one range i is of. Gives (position, code, detail) of those that could not be read.
+        """
+
+    def read_into(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], outs: Sequence[Buffer], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c', files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
+        """
+        Like read, but range i goes to outs[i], a writable buffer of exactly its size.
+        """
+
+    def count_cached(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> int:
+        """
+        How many of these bytes are in the page cache; NativeError 'unsupported' where the system cannot tell.
         """
 
 def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(order='C', device='cpu')]) -> None:

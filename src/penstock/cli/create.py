@@ -1,4 +1,4 @@
-"""``penstock create``: a folder of pictures into one file."""
+"""``penstock create``: a folder into one file."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "create"
-HELP = "pack a folder of pictures into one file"
+HELP = "pack a folder into one file"
 DESCRIPTION = """\
 Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
-sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. OUT
-appears when it is complete, or not at all."""
+sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. Into an
+.ffr go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures and pages do
+not apply there. OUT appears when it is complete, or not at all."""
 EXAMPLES = """\
 examples:
   penstock create train.beton photos/train
   penstock create train.beton photos/train --max-side 500 --quality 90 -j 8
   penstock create small.beton photos/train --mode raw --max-side 256
+  penstock create photos.ffr photos
   penstock create train.beton photos/train --shuffle 0 --page-size 16M --force"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("out", metavar="OUT", help="file to write, for example train.beton")
-    parser.add_argument("folder", metavar="DIR", help="folder of pictures")
+    parser.add_argument("out", metavar="OUT", help="file to write, for example train.beton or train.ffr")
+    parser.add_argument("folder", metavar="DIR", help="folder of pictures, or for an .ffr of any files")
     parser.add_argument(
         "--mode",
         choices=["jpg", "raw", "smart", "proportion"],

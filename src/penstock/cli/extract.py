@@ -10,6 +10,7 @@ import penstock
 from penstock.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
 from penstock.cli.files import value_as_file
 from penstock.codecs.image import SUFFIXES
+from penstock.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
     import argparse
@@ -20,13 +21,16 @@ NAME = "extract"
 HELP = "write samples to files"
 DESCRIPTION = """\
 Write samples to files below a folder: pictures under their names (JPEG as stored, raw pixels as PNG), other values
-beside them, numbers into index.jsonl, which has one line for each sample. Files never land outside the folder,
-whatever the names in the dataset say."""
+beside them, numbers into index.jsonl, which has one line for each sample. The files of a packed folder (.ffr) come out
+as they went in. Files never land outside the folder, whatever the names in the dataset say."""
 EXAMPLES = """\
 examples:
   penstock extract train.beton -C out
   penstock extract train.beton -C out 0:100 cat/7.jpg
-  penstock extract train.beton -C out --field image"""
+  penstock extract train.beton -C out --field image
+  penstock extract packed.ffr -C out docs/readme.txt"""
+
+_INDEX = "index.jsonl"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +53,13 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
     indices = list(select_samples(dataset, args.samples))
     os.makedirs(args.to, exist_ok=True)
+    if isinstance(dataset, FfrDataset) and not args.samples:
+        for folder in dataset.folders:
+            os.makedirs(os.path.join(args.to, folder), exist_ok=True)
     size_bytes = 0
     with (
         progress_bar("extracting", args) as bar,
-        open(_open_new(os.path.join(args.to, "index.jsonl"), args.force), "w", encoding="utf-8") as lines,
+        open(_open_new(os.path.join(args.to, _INDEX), args.force), "w", encoding="utf-8") as lines,
     ):
         for done, i in enumerate(indices, 1):
             row, size = _extract_sample(dataset, i, fields, args.to, args.force)
@@ -75,6 +82,8 @@ def _extract_sample(
     row: dict[str, Any] = {"index": index, "name": name}
     size_bytes = 0
     main = next((f for f in fields if dataset.schema[f].kind == "image"), None)
+    if main is None and len(dataset.schema) == 1:
+        main = fields[0]  # its files may have the samples' names
     for field in fields:
         if dataset.schema[field].kind in ("int", "float"):
             row[field] = dataset.column(field)[index].item() if hasattr(dataset, "column") else dataset[index][field]
@@ -82,7 +91,7 @@ def _extract_sample(
         data, suffix = value_as_file(dataset, index, field)
         relative = _file_name(name, index, suffix, None if field == main else field)
         path = os.path.join(target, relative)
-        if os.path.lexists(path) and not force:
+        if relative == _INDEX or (os.path.lexists(path) and not force):
             relative = _file_name(None, index, suffix, None if field == main else field)
             path = os.path.join(target, relative)
         _write_new(path, data, force)
@@ -97,7 +106,7 @@ def _file_name(name: str | None, index: int, suffix: str, field: str | None) -> 
     harmless = name and not os.path.isabs(name) and "\0" not in name and all(p not in ("", ".", "..") for p in parts)
     stem = str(name) if harmless else f"sample-{index:08d}"
     known_ending = os.path.splitext(stem)[1].lower()
-    if field is None and _same_kind(known_ending, suffix):
+    if field is None and (_same_kind(known_ending, suffix) or (harmless and suffix == ".bin")):
         return stem
     if known_ending in SUFFIXES:
         stem = stem[: -len(known_ending)]

@@ -9,6 +9,8 @@ from penstock.cli.common import add_json, print_json
 from penstock.fields import to_spec
 from penstock.formats.beton import BetonDataset
 from penstock.formats.beton.summary import summarize
+from penstock.formats.ffr import FfrDataset
+from penstock.formats.ffr.summary import summarize as summarize_ffr
 from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {name:<16} {_field_line(about)}")
     if summary["format"] == "beton":
         _print_storage(summary)
+    elif summary["format"] == "ffr":
+        _print_files(summary)
     return 0
 
 
@@ -50,6 +54,8 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     """The summary of a dataset of any format."""
     if isinstance(dataset, BetonDataset):
         return summarize(dataset)
+    if isinstance(dataset, FfrDataset):
+        return summarize_ffr(dataset)
     size_bytes = dataset.verify().size_bytes
     fields = {name: to_spec(field) for name, field in dataset.schema.items()}
     return {
@@ -94,3 +100,12 @@ def _print_storage(summary: dict[str, Any]) -> None:
         print(f"  {'classes':<16} {count:,} in field {name!r}")
     if summary["metadata"] is not None:
         print(f"  {'about':<16} {summary['metadata']}")
+
+
+def _print_files(summary: dict[str, Any]) -> None:
+    print("\nstorage")
+    print(f"  {'files':<16} {summary['files']:,}, headers {format_bytes(summary['header_bytes'])}")
+    old = summary["headers_without_checksum"]
+    print(f"  {'checksums':<16} of every sample" + (f"; {old:,} headers have none" if old else " and header"))
+    if summary["is_packed_folder"]:
+        print(f"  {'packed folder':<16} {summary['samples']:,} files by path")

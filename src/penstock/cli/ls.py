@@ -9,6 +9,7 @@ import numpy as np
 import penstock
 from penstock.cli.common import add_json, print_json, select_samples
 from penstock.formats.beton import BetonDataset
+from penstock.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +60,8 @@ def _rows(dataset: Dataset, indices: list[int], is_long: bool) -> Iterator[dict[
 
 
 def _facts(dataset: Dataset, indices: list[int]) -> list[dict[str, Any]]:
+    if isinstance(dataset, FfrDataset):
+        return _ffr_facts(dataset, indices)
     if not isinstance(dataset, BetonDataset):
         return [{name: _brief(value) for name, value in dict(dataset[i]).items()} for i in indices]
     where = np.array(indices, np.int64)
@@ -77,6 +80,13 @@ def _facts(dataset: Dataset, indices: list[int]) -> list[dict[str, Any]]:
         for row, text in zip(rows, texts, strict=True):
             row[column.name] = text
     return rows
+
+
+def _ffr_facts(dataset: FfrDataset, indices: list[int]) -> list[dict[str, Any]]:
+    (name,) = dataset.schema
+    spans = dataset.reader.locate(dataset.numbers(indices))
+    facts = zip(spans.sizes.tolist(), spans.is_bad().tolist(), strict=True)
+    return [{name: "DAMAGED" if is_bad else f"{size}B"} for size, is_bad in facts]
 
 
 def _brief(value: Any) -> Any:

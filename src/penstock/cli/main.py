@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli import cat, create, demo, extract, index, info, ls, verify
+from penstock.cli import cat, convert, create, demo, extract, index, info, ls, verify
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS = (create, info, ls, cat, extract, verify, index, demo)
+_VERBS = (create, convert, info, ls, cat, extract, verify, index, demo)
 _EPILOG = """\
 examples:
   penstock create train.beton photos/train     pack a folder of pictures, one class per directory
   penstock info train.beton                    what is in it
   penstock verify train.beton --decode         is every sample intact?
   penstock extract train.beton -C out          back to files
+  penstock convert photos.ffr photos.beton     one format into another
   penstock demo                                see it all happen in under a minute
 
 'penstock VERB --help' explains a verb and shows examples.

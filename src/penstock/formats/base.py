@@ -34,6 +34,8 @@ class Format:
         matches: looks at a path and its first bytes (empty for a directory) when the suffix says nothing.
         open: opens a path as a Dataset.
         create: makes a Writer for a path and fields, or None for formats that are only read.
+        pack: packs all files of a folder as they are, for formats that hold any files; None for those that hold
+            samples, into which a folder of pictures goes through ``create``.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Format:
     matches: Callable[[str, bytes], bool]
     open: Callable[..., Dataset]
     create: Callable[..., Writer] | None
+    pack: Callable[..., None] | None = None
 
 
 def normalize_indices(indices: Indices, length: int) -> IndexArray:

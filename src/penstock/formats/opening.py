@@ -9,6 +9,8 @@ from penstock.errors import UnknownFormatError
 from penstock.registry import PluginTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.errors import PathLike
     from penstock.formats.base import Format
     from penstock.types import Dataset
@@ -19,11 +21,11 @@ FORMATS: PluginTable[Format] = PluginTable("penstock.formats", kind="format")
 _HEAD_BYTES = 4096
 
 
-def open_dataset(path: PathLike, *, format: str | None = None, **options: Any) -> Dataset:
+def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = None, **options: Any) -> Dataset:
     """Open a dataset of any known format.
 
     Args:
-        path: a file or folder.
+        path: a file or folder; for formats of several parts, such as .ffr, also a list of files.
         format: name of the format; by default it is found by the name's ending, then by the content.
         **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton.
 
@@ -40,7 +42,8 @@ def open_dataset(path: PathLike, *, format: str | None = None, **options: Any) -
         >>> len(dataset), dataset[-1].n, [s.n for s in dataset[1:4]], [s.n for s in dataset[[3, 0]]]
         (5, 4, [1, 2, 3], [3, 0])
     """
-    found = FORMATS.load(format) if format is not None else find_format(path)
+    first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
+    found = FORMATS.load(format) if format is not None else find_format(first)
     return found.open(path, **options)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from penstock.fields import Image
 from penstock.formats.folder import FolderDataset
+from penstock.formats.opening import find_format
 from penstock.formats.writing import write
+from penstock.progress import ProgressBar
 
 if TYPE_CHECKING:
     from penstock.errors import PathLike
-    from penstock.fields import Image
     from penstock.types import Progress
 
 __all__ = ["pack"]
@@ -26,10 +29,11 @@ def pack(
     progress: Progress | bool = False,
     **options: Any,
 ) -> None:
-    """Pack all pictures below a folder into one file.
+    """Pack all pictures below a folder into one file, or all files where the format holds files.
 
     The first directory below the folder becomes the label, the relative path the sample's name. JPEG files that
-    need no shrinking go in byte for byte.
+    need no shrinking go in byte for byte. Into an .ffr go all files of any kind, byte for byte; what is said about
+    pictures does not apply there.
 
     Args:
         folder: where the pictures are.
@@ -40,6 +44,12 @@ def pack(
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes.
     """
+    as_files = find_format(path, must_exist=False).pack
+    if as_files is not None:
+        _refuse(path, {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed, **options})
+        with ProgressBar("packing") if progress is True else contextlib.nullcontext(progress) as report:
+            as_files(folder, path, progress=report or None)
+        return
     source = FolderDataset(folder, image=image)
     has_annex = options.get("annex", True)
     about = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
@@ -56,3 +66,10 @@ def pack(
         metadata=about if has_annex else None,
         **options,
     )
+
+
+def _refuse(path: PathLike, options: dict[str, Any]) -> None:
+    # Switches only say what is left out of an annex, which there is none of here.
+    given = [name for name, value in options.items() if value is not None and not isinstance(value, bool)]
+    if given:
+        raise ValueError(f"{os.fspath(path)} takes files as they are; leave out {', '.join(given)}")

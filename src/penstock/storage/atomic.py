@@ -28,6 +28,8 @@ __all__ = ["AtomicFile"]
 _IOV_MAX = 1024
 _COPY_CHUNK_BYTES = 8 << 20
 _FALLOC_FL_INSERT_RANGE = 0x20
+_SYNC_FILE_RANGE_WRITE = 2
+_WRITE_OUT_BYTES = 16 << 20
 
 
 class AtomicFile:
@@ -56,6 +58,7 @@ class AtomicFile:
             )
         self._fd, self._temporary = self._create()
         self.position = 0
+        self._dirty_bytes = 0
 
     def _create(self) -> tuple[int, str | None]:
         try:
@@ -91,6 +94,7 @@ class AtomicFile:
                 reason = f"{error.strerror} after {self.position} bytes; nothing is left under the final name"
                 raise type(error)(error.errno, reason, self.path) from None
             self.position += count
+            self._dirty_bytes += count
             done = 0
             while done < len(views) and count >= views[done].nbytes:
                 count -= views[done].nbytes
@@ -98,6 +102,16 @@ class AtomicFile:
             del views[:done]
             if count:
                 views[0] = views[0][count:]
+        if self._dirty_bytes >= _WRITE_OUT_BYTES:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        # The disk works while we do; otherwise nothing would move until commit, which then waits for all of it.
+        self._dirty_bytes = 0
+        start = getattr(ctypes.CDLL(None), "sync_file_range", None)
+        if start is not None:
+            whole = (ctypes.c_int64(0), ctypes.c_int64(0))
+            start(ctypes.c_int(self._fd), *whole, ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
 
     def write_at(self, offset: int, buffer: Buffer) -> None:
         """Write a buffer somewhere without moving ``position``."""
@@ -137,7 +151,7 @@ class AtomicFile:
         if offset < end and not self._insert_range(offset, size):
             stale_end = min(end, offset + size)
             while end > offset:
-                start = max(offset, end - min(size, _COPY_CHUNK_BYTES))
+                start = max(offset, end - _COPY_CHUNK_BYTES)
                 self.write_at(start + size, os.pread(self._fd, end - start, start))
                 end = start
             for start in range(offset, stale_end, _COPY_CHUNK_BYTES):

@@ -196,3 +196,57 @@ except KeyboardInterrupt:
     command = [sys.executable, "-c", SETUP + script, str(path), engine]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (9, "")
+
+
+def test_each_range_to_its_own_buffer(reader: RangeReader, path: Path) -> None:
+    data = path.read_bytes()
+    offsets, sizes = u64(5, 0, 70_000, 9), u64(10_000, 0, 900_000, 3)
+    outs = [np.zeros(n, np.uint8) for n in (10_000, 0, 900_000)] + [bytearray(3)]
+    sums = np.array([zlib.crc32(data[o : o + n]) for o, n in zip(offsets.tolist(), sizes.tolist(), strict=True)])
+    assert reader.read_into(offsets, sizes, outs, sums.astype(np.uint32), "crc32") == []
+    assert [bytes(out) for out in outs] == [
+        data[o : o + n] for o, n in zip(offsets.tolist(), sizes.tolist(), strict=True)
+    ]
+    sums[2] ^= 1
+    assert [f[:2] for f in reader.read_into(offsets, sizes, outs, sums.astype(np.uint32), "crc32")] == [(2, "corrupt")]
+
+
+def test_outputs_are_checked(path: Path) -> None:
+    reader = RangeReader(str(path))
+    with pytest.raises(NativeError, match="output 1 has 4 bytes, 5 are wanted"):
+        reader.read_into(u64(0, 0), u64(5, 5), [bytearray(5), bytearray(4)])
+    with pytest.raises(NativeError, match="1 outputs for 2 sizes"):
+        reader.read_into(u64(0, 0), u64(5, 5), [bytearray(5)])
+    frozen = np.zeros(5, np.uint8)
+    frozen.flags.writeable = False
+    for bad in (bytes(5), frozen, np.zeros(10, np.uint8)[::2], 5, None):
+        with pytest.raises(TypeError):
+            reader.read_into(u64(0), u64(5), [bad])
+
+
+def test_several_files(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"0123456789")
+    reader = RangeReader([str(path), str(other)])
+    assert reader.files == 2
+    out = np.zeros(8, np.uint8)
+    files = np.array([1, 0], np.uint32)
+    assert reader.read(u64(2, 2), u64(4, 4), out, u64(0, 4), files=files) == []
+    assert out.tobytes() == b"2345" + path.read_bytes()[2:6]
+    assert reader.read_into(u64(2, 2), u64(4, 4), [out[:4], out[4:]], files=files[::-1].copy()) == []
+    assert out.tobytes() == path.read_bytes()[2:6] + b"2345"
+    with pytest.raises(NativeError, match="range 1 is of file 2, there are 2"):
+        reader.read(u64(2, 2), u64(4, 4), out, u64(0, 4), files=np.array([0, 2], np.uint32))
+    with pytest.raises(NativeError, match="files has 1 entries for 2 ranges"):
+        reader.read(u64(2, 2), u64(4, 4), out, u64(0, 4), files=files[:1])
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        RangeReader([str(path), str(tmp_path / "nothing")])
+
+
+def test_counts_what_is_cached(path: Path) -> None:
+    reader = RangeReader(str(path))
+    try:
+        count = reader.count_cached(u64(0, 1000, SIZE - 1))
+    except NativeError as error:
+        pytest.skip(str(error))
+    assert count == 3  # written a moment ago
