@@ -38,7 +38,7 @@ from penstock.formats.barecat.names import (
     undo_path,
 )
 from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
-from penstock.formats.barecat.schema import UNLIMITED
+from penstock.formats.barecat.schema import UNLIMITED, VERSION
 from penstock.formats.barecat.shards import MappedShards
 from penstock.formats.barecat.undo import recover
 
@@ -533,6 +533,11 @@ class Archive(MutableMapping[str, bytes]):
     def clear(self) -> None:
         """Remove everything."""
         self.rmtree("")
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version of the schema."""
+        return VERSION if self._editor is not None else self._connections.version
 
     # Whole archives
 

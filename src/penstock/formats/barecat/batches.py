@@ -62,7 +62,7 @@ class Places:
 def _by_shard(
     shards: MappedShards, places: Places
 ) -> Iterator[tuple[MappedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:
-    """For each shard: positions in the batch, in the order of the file, their offsets and sizes; empty files left out."""
+    """For each shard: positions in the batch, in the order of the file, offsets and sizes; empty files left out."""
     order = np.lexsort((places.offset, places.shard))
     order = order[places.size[order] != 0]
     numbers = places.shard[order]

@@ -29,11 +29,11 @@ from penstock.formats.barecat.appending import SMALL_BYTES, ShardWriter
 from penstock.formats.barecat.connections import connect_writer, unreadable
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.names import check_new_name, index_path, parent_of, shard_numbers, shard_path
+from penstock.formats.barecat.queueing import FileQueue, triggers_off
 from penstock.formats.barecat.schema import UNLIMITED, check_version, create_schema
 from penstock.formats.barecat.undo import UndoLog, recover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import BinaryIO
 
     from penstock.formats.barecat.rows import Metadata
@@ -44,7 +44,7 @@ __all__ = ["Editor"]
 _CHUNK_BYTES = 16 << 20
 _COMMIT_FILES = 20_000
 _COMMIT_BYTES = 256 << 20
-_INSERT = "INSERT INTO files (path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns) VALUES (?,?,?,?,?,?,?,?,?)"
+_QUEUED_FILES = 5000
 
 
 class Editor:
@@ -76,7 +76,8 @@ class Editor:
             self.shards.close()
             raise
         self._undo = UndoLog(path, self._connection)
-        self.index = Index(self._connection.cursor, self._connection.cursor)
+        self._queue = FileQueue(path, self._connection)
+        self.index = Index(self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
         if shard_size is not None and shard_size != self.limit:
             self.set_limit(shard_size)
@@ -151,9 +152,16 @@ class Editor:
             except sqlite3.OperationalError as error:
                 raise ArchiveBusyError(f"{self.path}: the index is in use by somebody else ({error})") from error
 
+    def _cursor(self) -> sqlite3.Cursor:
+        with self.lock:
+            if len(self._queue):
+                self._queue.flush()
+        return self._connection.cursor()
+
     def commit(self) -> None:
         """Put everything so far on the disk."""
         with self.lock:
+            self._queue.flush()
             self.shards.sync()
             if self._connection.in_transaction:
                 try:
@@ -183,6 +191,8 @@ class Editor:
     def _count(self, size: int) -> None:
         self._uncommitted_files += 1
         self._uncommitted_bytes += size
+        if len(self._queue) >= _QUEUED_FILES:
+            self._queue.flush()
         if self._uncommitted_files >= _COMMIT_FILES or self._uncommitted_bytes >= _COMMIT_BYTES:
             self.commit()
 
@@ -190,7 +200,7 @@ class Editor:
         """Run a statement inside the transaction."""
         with self.lock:
             self._begin()
-            self._connection.execute(statement, arguments)
+            self._cursor().execute(statement, arguments)
 
     # Files
 
@@ -201,10 +211,10 @@ class Editor:
             self._begin(is_addition=True)
             check_new_name(name)
             if size > SMALL_BYTES:
-                self._refuse(name)  # before anything is written
+                self._queue.check(name)  # before anything is written
             shard, offset = self._reserve(name, size)
             self.shards.append(data if isinstance(data, bytes) else bytes(data))
-            self._insert(name, (shard, offset, size, crc32c(data)), about)
+            self._queue.put(name, (shard, offset, size, crc32c(data)), about)
             self._count(size)
 
     def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> None:
@@ -212,14 +222,14 @@ class Editor:
         with self.lock:
             self._begin(is_addition=True)
             check_new_name(name)
-            self._refuse(name)
+            self._queue.check(name)
             shard, offset = self._reserve(name, size)
             try:
                 checksum = self._copy(name, file, size)
             except BaseException:
                 self.shards.cut(shard, offset)
                 raise
-            self._insert(name, (shard, offset, size, checksum), about)
+            self._queue.put(name, (shard, offset, size, checksum), about)
             self._count(size)
 
     def _copy(self, name: str, file: BinaryIO, size: int) -> int:
@@ -244,14 +254,8 @@ class Editor:
         """Add a row for bytes that are in a shard already."""
         with self.lock:
             self._begin(is_addition=True)
-            self._insert(check_new_name(name), place, about)
+            self._queue.put(check_new_name(name), place, about)
             self._count(place[2])
-
-    def _insert(self, name: str, place: tuple[int, int, int, int | None], about: Metadata) -> None:
-        try:
-            self._connection.execute(_INSERT, (name, *place, *about))
-        except sqlite3.IntegrityError as error:
-            raise self._named(error, name) from error
 
     def _named(self, error: sqlite3.IntegrityError, name: str) -> Exception:
         text = str(error)
@@ -262,13 +266,6 @@ class Editor:
         if "UNIQUE" in text:
             return EntryExistsError(self.path, name)
         return unreadable(self.path, error)
-
-    def _refuse(self, name: str) -> None:
-        if self.index.is_file(name):
-            raise EntryExistsError(self.path, name)
-        if name == "" or self.index.is_dir(name):
-            raise EntryIsDirectoryError(self.path, name)
-        self._refuse_below_file(name)
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)
@@ -306,7 +303,7 @@ class Editor:
             self.shards.overwrite(shard, offset, data)
 
     def save(self, spans: list[tuple[int, int, int]]) -> None:
-        """Save (shard, offset, size) spans before they are overwritten, as far as committed rows may have bytes there."""
+        """Save (shard, offset, size) spans before they are overwritten, where committed rows may have bytes."""
         with self.lock:
             self._begin()
             for shard, offset, size in spans:
@@ -362,6 +359,7 @@ class Editor:
             if dirs or files or name == "":
                 raise DirectoryNotEmptyError(self.path, name)
             self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
+            self._queue.forget_dirs()
             self._count(0)
 
     def _existing_dir(self, name: str) -> None:
@@ -374,7 +372,7 @@ class Editor:
         """Remove a directory and everything below; of the root, everything below."""
         with self.lock:
             self._begin()
-            self._existing_dir(name)
+            self._existing_dir(name)  # also puts into the index what is still waiting
             low, high = (f"{name}/", f"{name}0") if name else ("", "\U0010ffff")
             below = [
                 path
@@ -384,11 +382,10 @@ class Editor:
             ]
             below.sort(key=len, reverse=True)  # a directory may go only when nothing refers to it
 
-            def delete() -> None:
+            with triggers_off(self._connection):
                 self._connection.execute("DELETE FROM files WHERE path >= ? AND path < ?", (low, high))
                 self._connection.executemany("DELETE FROM dirs WHERE path = ?", [(path,) for path in below])
-
-            self._without_triggers(delete)
+            self._queue.forget_dirs()
             if name:
                 self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
             else:
@@ -396,13 +393,6 @@ class Editor:
                     "UPDATE dirs SET num_subdirs = 0, num_files = 0, num_files_tree = 0, size_tree = 0"
                 )
             self._count(0)
-
-    def _without_triggers(self, change: Callable[[], None]) -> None:
-        self._connection.execute("UPDATE config SET value_int = 0 WHERE key = 'use_triggers'")
-        try:
-            change()
-        finally:
-            self._connection.execute("UPDATE config SET value_int = 1 WHERE key = 'use_triggers'")
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or a directory another name; directories on the way are made."""
@@ -431,14 +421,13 @@ class Editor:
         self._connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
         self._connection.execute("UPDATE dirs SET path = ? WHERE path = ?", (new, old))
 
-        def move() -> None:
+        with triggers_off(self._connection):
             for table in ("files", "dirs"):
                 self._connection.execute(
                     f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
                     (new, len(old) + 1, f"{old}/", f"{old}0"),
                 )
-
-        self._without_triggers(move)
+        self._queue.forget_dirs()
 
     def set_metadata(self, name: str, about: Metadata) -> None:
         """Set those of mode, owner and time that are not None."""

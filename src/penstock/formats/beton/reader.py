@@ -286,9 +286,7 @@ class BetonDataset(BaseDataset):
         finally:
             self.check_file()
 
-    def _read_values(
-        self, indices: IndexArray, column: Column, source: Source | None
-    ) -> list[Any] | npt.NDArray[Any]:
+    def _read_values(self, indices: IndexArray, column: Column, source: Source | None) -> list[Any] | npt.NDArray[Any]:
         if self._checksums is not None:
             self._check_records(indices)
         if column.slot is None:
