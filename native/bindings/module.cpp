@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   bind_mapping_guard(module);
   bind_range_reader(module);
   bind_mix(module);
+  bind_path_index(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Places", "check_spans", "gather_places", "gather_ragged"]
 
+_KEPT_BYTES = 24 << 20
 RESTORE = "Restore the shards from a copy, or remove the file."
 
 
@@ -50,6 +52,12 @@ class Places:
             4 * len(rows),
         ).reshape(-1, 4)
         return cls(*(np.ascontiguousarray(flat[:, i]) for i in range(4)))
+
+    @classmethod
+    def of_table(cls, table: npt.NDArray[np.int64]) -> Places:
+        """From an array with four columns, a CRC-32C of -1 not known."""
+        shard, offset, size, checksum = np.ascontiguousarray(table.T)
+        return cls(shard, np.where(size == 0, 0, offset), size, checksum)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Places:
         """Those at some positions."""
@@ -105,10 +113,21 @@ def _check_sums(
         )
 
 
+@functools.cache
+def _keep_memory() -> None:
+    """Make the allocator keep the memory of a batch for the next one.
+
+    glibc gives the top of the heap back to the system when more than twice the largest block that was ever freed lies
+    there unused, 256 KiB at first; then every batch would be paid for with page faults.
+    """
+    np.empty(_KEPT_BYTES, np.uint8)
+
+
 def gather_places(
     path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], *, is_checked: bool
 ) -> list[bytes]:
     """The bytes of many files, in the order of the places."""
+    _keep_memory()
     out: list[bytes] = [b""] * len(places)
     for shard, positions, offsets, sizes in _by_shard(shards, places):
         check_spans(path, shard, places, name_of, positions)

@@ -17,8 +17,9 @@ import zipfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from penstock.errors import FormatError, MissingExtraError
+from penstock.errors import FormatError
 from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.decoded import require
 from penstock.formats.barecat.entries import Entry, safe_name
 from penstock.formats.barecat.extracting import FolderTarget
 from penstock.formats.barecat.packing import find_files
@@ -145,18 +146,10 @@ def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
     if kind != "tar.zst":
         return tarfile.open(path, "r:*")
-    zstandard = _zstandard()
+    zstandard = require("zstandard", ".tar.zst")
     file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
     stream: IO[bytes] = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
     return tarfile.open(fileobj=stream, mode="r|")
-
-
-def _zstandard() -> Any:
-    try:
-        import zstandard  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise MissingExtraError("zstandard", extra="zstd", needed_by=".tar.zst") from None
-    return zstandard
 
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) -> Entry | None:
@@ -296,7 +289,9 @@ class _TarSink:
         self._file = open(f"{path}.incomplete", "wb")  # noqa: SIM115  # closed with the stack
         self._stack.callback(self._file.close)
         if kind == "tar.zst":
-            stream = self._stack.enter_context(_zstandard().ZstdCompressor().stream_writer(self._file, closefd=False))
+            stream = self._stack.enter_context(
+                require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(self._file, closefd=False)
+            )
             tar = tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115
         else:
             how: Any = "w:" + kind.partition(".")[2]

@@ -45,23 +45,26 @@ class MappedShard:
 
 
 class MappedShards:
-    """The shards of an archive that is read; any number of threads may use it, and forked children, too."""
+    """The shards of an archive that is read; any number of threads may use it, and forked children, too.
+
+    ``mapped`` has those that were needed so far.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._shards: dict[int, MappedShard] = {}
+        self.mapped: dict[int, MappedShard] = {}
 
     def shard(self, number: int, end: int = 0) -> MappedShard:
         """A shard by number, mapped anew if it is shorter than ``end`` and has grown since."""
-        found = self._shards.get(number)
+        found = self.mapped.get(number)
         if found is not None and end <= found.size:
             return found
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
         if found is None or os.path.getsize(found.path) > found.size:
-            found = self._shards[number] = MappedShard(shard_path(self._path, number))
+            found = self.mapped[number] = MappedShard(shard_path(self._path, number))
         return found
 
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""
-        self._shards = {}
+        self.mapped = {}
