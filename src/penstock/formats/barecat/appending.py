@@ -56,13 +56,12 @@ class ShardWriter:
         self._buffer: list[Buffer] = []
         self._buffer_bytes = 0
         self._untouched: tuple[int, int] | None = None  # shard and offset of a small file, the last that was written
+        self._lock_fd = lock_archive(path)
         numbers = shard_numbers(path)
         if not allow_links:
             _refuse_links(path, numbers)
-        self.last = numbers[-1] if numbers else 0
+        self.last = numbers[-1]
         self._fd(self.last)
-        self._kept[self.last] = self._ends[self.last]
-        self._lock_fd = lock_archive(path)
 
     def _fd(self, shard: int) -> int:
         if shard not in self._fds:
@@ -217,8 +216,15 @@ class ShardWriter:
     def close(self) -> None:
         """Close all files; does not flush."""
         for fd in (*self._fds.values(), self._lock_fd):
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
         self._fds.clear()
+        self._lock_fd = -1
+
+    def __del__(self) -> None:
+        # A writer that nobody has closed must not hold the lock for ever.
+        if getattr(self, "_lock_fd", -1) >= 0:
+            self.close()
 
 
 def _refuse_links(path: str, numbers: list[int]) -> None:

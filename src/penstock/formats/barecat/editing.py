@@ -79,8 +79,12 @@ class Editor:
         self._queue = FileQueue(path, self._connection)
         self.index = Index(self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
-        if shard_size is not None and shard_size != self.limit:
-            self.set_limit(shard_size)
+        try:
+            if shard_size is not None and shard_size != self.limit:
+                self.set_limit(shard_size)
+        except BaseException:
+            self.close()
+            raise
 
     def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> sqlite3.Connection:
         file = index_path(self.path)

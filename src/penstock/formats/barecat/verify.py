@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from penstock.types import Problem, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from penstock.formats.barecat.archive import Archive
     from penstock.formats.barecat.index import Index
@@ -47,6 +49,14 @@ class _Found:
     size_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
 
+    def add(self, other: _Found) -> None:
+        """Count what another part has found."""
+        self.files += other.files
+        self.checksums += other.checksums
+        self.decoded += other.decoded
+        self.size_bytes += other.size_bytes
+        self.problems += other.problems
+
 
 def verify_archive(
     archive: Archive,
@@ -70,23 +80,16 @@ def verify_archive(
     if archive.is_writable:
         archive.commit()
     check = _Check(MappedShards(archive.path), quick, sample_of, decode)
-    total = _Found(problems=[_problem(text) for text in _index_problems(archive.index)])
-    try:
-        rows = list(_chunks(archive.index))
-    except sqlite3.DatabaseError as error:
-        total.problems.append(_problem(f"the list of files cannot be read to its end ({error})"))
-        rows = []
-    count = sum(len(chunk) for chunk in rows)
+    count = archive.index.number("SELECT count(*) FROM files") if progress is not None else 0
+    total = _Found()
     threads = workers or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        for found in pool.map(check, rows):
-            total.files += found.files
-            total.checksums += found.checksums
-            total.decoded += found.decoded
-            total.size_bytes += found.size_bytes
-            total.problems += found.problems
+        about_index = pool.submit(lambda: [_problem(text) for text in _index_problems(archive.index)])
+        for found in _in_order(pool, check, _chunks(archive.index), 2 * threads):
+            total.add(found)
             if progress is not None:
                 progress(total.files, count, total.size_bytes)
+        total.problems = about_index.result() + total.problems
     return Report(
         path=archive.path,
         samples_checked=total.files,
@@ -96,6 +99,20 @@ def verify_archive(
         problems=tuple(total.problems[:_MAX_PROBLEMS]),
         problems_left_out=max(0, len(total.problems) - _MAX_PROBLEMS),
     )
+
+
+def _in_order(pool: ThreadPoolExecutor, check: _Check, chunks: Iterator[list[_Row]], ahead: int) -> Iterator[_Found]:
+    """Check chunks while further ones are read; an index that breaks off is a problem, not an end."""
+    waiting: deque[Future[_Found]] = deque()
+    try:
+        for chunk in chunks:
+            waiting.append(pool.submit(check, chunk))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+    except sqlite3.DatabaseError as error:
+        yield _Found(problems=[_problem(f"the list of files cannot be read to its end ({error})")])
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _problem(message: str) -> Problem:
@@ -168,11 +185,12 @@ def _chunks(index: Index) -> Iterator[list[_Row]]:
     chunk: list[_Row] = []
     size_bytes = 0
     for row in index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY shard, offset"):
-        if chunk and (row[1] != chunk[0][1] or size_bytes >= _CHUNK_BYTES or len(chunk) >= _CHUNK_FILES):
+        if size_bytes >= _CHUNK_BYTES or len(chunk) >= _CHUNK_FILES or (chunk and row[1] != chunk[0][1]):
             yield chunk
             chunk, size_bytes = [], 0
         chunk.append(row)
-        size_bytes += max(row[3] or 0, 0) if isinstance(row[3], int) else 0
+        if type(row[3]) is int:
+            size_bytes += row[3]
     if chunk:
         yield chunk
 
@@ -188,6 +206,22 @@ class _Check:
 
     def __call__(self, chunk: list[_Row]) -> _Found:
         found = _Found(files=len(chunk))
+        readable = chunk if self._is_plain(chunk) else self._sound_rows(chunk, found)
+        if readable and not self.quick:
+            self._check_bytes(readable, found)
+        return found
+
+    def _is_plain(self, chunk: list[_Row]) -> bool:
+        """All places are numbers inside the shard: the usual case, found out all at once."""
+        try:
+            shard = self.shards.shard(chunk[0][1])
+            places = Places.of([row[1:] for row in chunk])
+        except (FormatError, OSError, TypeError, ValueError, OverflowError):
+            return False
+        inside = (places.offset >= 0) & (places.size > 0) & (places.offset <= shard.size)
+        return bool((inside & (places.size <= shard.size - places.offset) & (places.crc32c >= -1)).all())
+
+    def _sound_rows(self, chunk: list[_Row], found: _Found) -> list[_Row]:
         readable = []
         for row in chunk:
             problem = _place_problem(self.shards, row)
@@ -195,9 +229,7 @@ class _Check:
                 found.problems.append(self._problem(row[0], problem))
             elif row[3]:
                 readable.append(row)
-        if readable and not self.quick:
-            self._check_bytes(readable, found)
-        return found
+        return readable
 
     def _problem(self, name: str, message: str) -> Problem:
         sample, field_name = self.sample_of(name) or (None, None)
