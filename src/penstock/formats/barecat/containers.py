@@ -9,11 +9,13 @@ from __future__ import annotations
 import calendar
 import contextlib
 import io
+import lzma
 import os
 import stat
 import tarfile
 import time
 import zipfile
+import zlib
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["KINDS", "Sink", "kind_of", "open_sink", "read_entries"]
+__all__ = ["KINDS", "READ_ERRORS", "Sink", "kind_of", "open_sink", "read_entries"]
 
+READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+"""What the libraries raise for broken files."""
 KINDS = {
     ".barecat": "barecat",
     ".tar": "tar",
@@ -45,6 +49,7 @@ KINDS = {
     ".zip": "zip",
 }
 _BLOCK = 256
+_ENCRYPTED = 1
 _PIECE = 1 << 20
 _FREE_BYTES = 1 << 30
 _MAX_RATIO = 1100  # what deflate can do at most; above it, entries overlap
@@ -130,17 +135,12 @@ def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
 
 
 def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
-    try:
-        with contextlib.ExitStack() as stack:
-            tar = stack.enter_context(_open_tar(path, kind, stack))
-            for member in tar:
-                entry = _tar_entry(tar, member, skipped)
-                if entry is not None:
-                    yield entry
-    except (tarfile.TarError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise FormatError(path, problem=f"the tar cannot be read ({error})") from error
+    with contextlib.ExitStack() as stack:
+        tar = stack.enter_context(_open_tar(path, kind, stack))
+        for member in tar:
+            entry = _tar_entry(tar, member, skipped)
+            if entry is not None:
+                yield entry
 
 
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
@@ -180,19 +180,16 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]
 
 
 def _zip_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                name = safe_name(member.filename)
-                mode = member.external_attr >> 16
-                if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    skipped.append(f"{member.filename}: neither a file nor a directory")
-                    continue
-                about = Metadata(mode=stat.S_IMODE(mode) or None, mtime_ns=_zip_time_ns(member))
-                content: Any = partial(archive.open, member)
-                yield Entry(name, member.is_dir(), member.file_size, about, content)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise FormatError(path, problem=f"the zip cannot be read ({error})") from error
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = safe_name(member.filename)
+            mode = member.external_attr >> 16
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & _ENCRYPTED:
+                skipped.append(f"{member.filename}: encrypted, or neither a file nor a directory")
+                continue
+            about = Metadata(mode=stat.S_IMODE(mode) or None, mtime_ns=_zip_time_ns(member))
+            content: Any = partial(archive.open, member)
+            yield Entry(name, member.is_dir(), member.file_size, about, content)
 
 
 def _zip_time_ns(member: zipfile.ZipInfo) -> int | None:
@@ -285,13 +282,12 @@ class _FolderSink:
 class _TarSink:
     def __init__(self, path: str, kind: str) -> None:
         self._path = path
+        compress = require("zstandard", ".tar.zst").ZstdCompressor() if kind == "tar.zst" else None
         self._stack = contextlib.ExitStack()
         self._file = open(f"{path}.incomplete", "wb")  # noqa: SIM115  # closed with the stack
         self._stack.callback(self._file.close)
-        if kind == "tar.zst":
-            stream = self._stack.enter_context(
-                require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(self._file, closefd=False)
-            )
+        if compress is not None:
+            stream = self._stack.enter_context(compress.stream_writer(self._file, closefd=False))
             tar = tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115
         else:
             how: Any = "w:" + kind.partition(".")[2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from penstock.formats.barecat.containers import open_sink, read_entries
+from penstock.errors import FormatError
+from penstock.formats.barecat.containers import READ_ERRORS, open_sink, read_entries
 from penstock.formats.barecat.entries import Transfer
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def convert(
             if progress is not None:
                 progress(result.files, None, result.size_bytes)
         sink.finish()
-    except BaseException:
+    except BaseException as error:
         sink.abort()
+        is_gzip_error = isinstance(error, OSError) and error.errno is None
+        if isinstance(error, READ_ERRORS) or is_gzip_error:
+            raise FormatError(source, problem=f"it cannot be read ({error})") from error
         raise
     return result

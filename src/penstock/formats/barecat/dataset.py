@@ -256,7 +256,7 @@ class BarecatDataset(BaseDataset):
         from penstock.formats.barecat.verify import verify_archive
 
         places = {name: (i, field) for field, names in self._names.items() for i, name in enumerate(names)}
-        check = (lambda name, data: self._decode(places[name][1], data) if name in places else None) if decode else None
+        check = (lambda name, data: self._decode(places[name][1], data)) if decode else None
         return verify_archive(
             self.archive, quick=False, workers=workers, progress=progress, sample_of=places.get, decode=check
         )

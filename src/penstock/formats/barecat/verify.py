@@ -75,7 +75,7 @@ def verify_archive(
         workers: threads; by default one for each core.
         progress: called as the work advances.
         sample_of: sample and field that a file belongs to, for the report.
-        decode: is given the name and bytes of every file and raises ValueError when they are bad.
+        decode: is given the name and bytes of every file of a sample and raises ValueError when they are bad.
     """
     if archive.is_writable:
         archive.commit()
@@ -254,9 +254,10 @@ class _Check:
 
     def _check_value(self, row: _Row, shard: MappedShard, found: _Found) -> None:
         name, _, offset, size, _ = row
+        if self.decode is None or self.sample_of(name) is None:
+            return
         try:
-            if self.decode is not None:
-                self.decode(name, bytes(shard.view[offset : offset + size]))
+            self.decode(name, bytes(shard.view[offset : offset + size]))
             found.decoded += 1
         except (ValueError, RecursionError) as error:
             found.problems.append(self._problem(name, f"cannot be decoded ({error})"))
