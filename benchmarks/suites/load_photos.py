@@ -62,11 +62,27 @@ def compare(what: str, path: Path, flip: bool) -> list[dict[str, Any]]:
                 "seconds"
             ]
     rows = [row(f"penstock, {what}", ours, samples=images, unit="images")]
+    if theirs and flip and "jpg" in what:
+        peer = [s for _ in range(ROUNDS) for s in simplejpeg_seconds(path)]
+        if peer:
+            rows.append(row(f"simplejpeg + OpenCV without antialiasing, {what}", peer, samples=images, unit="images"))
+            times = statistics.median(peer) / statistics.median(ours)
+            rows.append(ratio(f"loading {what}, one core", times, "the speed of simplejpeg + OpenCV"))
     if theirs:
         rows.append(row(f"FFCV, {what}", theirs, samples=images, unit="images"))
         times = statistics.median(theirs) / statistics.median(ours)
         rows.append(ratio(f"loading {what}, one core", times, "the speed of FFCV"))
     return rows
+
+
+def simplejpeg_seconds(path: Path) -> list[float]:
+    """The fastest peer in Python; nothing when FFCV's environment does not have it."""
+    try:
+        lines = run_peer("simplejpeg_load.py", str(path), str(EPOCHS)).splitlines()
+    except RuntimeError:
+        return []
+    seconds: list[float] = json.loads(lines[-1])["seconds"]
+    return seconds
 
 
 def float16_cost(name: str, path: Path) -> list[dict[str, Any]]:

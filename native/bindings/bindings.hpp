@@ -117,6 +117,8 @@ void bind_errors(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
+void bind_jpeg_slice(nb::module_& module);
+void bind_jpeg_tiles(nb::module_& module);
 void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
 void bind_store(nb::module_& module);
@@ -125,5 +127,6 @@ void bind_mapping_guard(nb::module_& module);
 void bind_range_reader(nb::module_& module);
 void bind_mix(nb::module_& module);
 void bind_path_index(nb::module_& module);
+void bind_ffcv_order(nb::module_& module);
 
 }  // namespace penstock::bindings

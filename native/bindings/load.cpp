@@ -4,15 +4,18 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,8 +28,11 @@ using U8Array = Array<const std::uint8_t, nb::ndim<1>>;
 using U32Array = Array<const std::uint32_t, nb::ndim<1>>;
 using Crops = Array<const std::int32_t, nb::shape<-1, 4>>;
 using Factors = std::optional<Array<const float, nb::shape<3>>>;
+using Table = std::optional<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, nb::shape<3, 256>>>;
 using StepValues = Array<const float, nb::ndim<2>>;
 using Steps = std::optional<std::vector<std::pair<std::string, StepValues>>>;
+using Tiles = std::optional<std::tuple<ByteArray, U64Array, U64Array>>;
+using Counts = std::optional<Array<std::uint64_t, nb::shape<6>>>;
 using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
 
 class Loader {
@@ -55,12 +61,24 @@ ResampleFilter filter_of(std::string_view name) {
   if (name == "bilinear") return ResampleFilter::bilinear;
   if (name == "bicubic") return ResampleFilter::bicubic;
   if (name == "lanczos") return ResampleFilter::lanczos;
+  if (name == "nearest") return ResampleFilter::nearest;
+  if (name == "opencv_area") return ResampleFilter::opencv_area;
   throw_invalid(Detail("unknown interpolation '")
-                << name << "'; known are area, bilinear, bicubic and lanczos");
+                << name
+                << "'; known are area, bilinear, bicubic, lanczos, nearest and opencv_area");
 }
 
 void set_factors(const Factors& factors, std::array<float, kRgbChannels>& out) {
   if (factors) std::copy_n(factors->data(), kRgbChannels, out.begin());
+}
+
+ByteSpan table_of(const Table& table, OutputType type, const Factors& scale, const Factors& bias) {
+  if (!table) return {};
+  if (scale || bias) throw_invalid(Detail("a table takes the place of scale and bias: give one"));
+  if (type == OutputType::uint8 || output_type_of(*table, "table") != type) {
+    throw_invalid(Detail("table must be float16 or float32, and out of the same type"));
+  }
+  return bytes_of(*table);
 }
 
 // Checked here: to the core, an empty array says that there are no checksums.
@@ -71,6 +89,32 @@ std::span<const std::uint32_t> checksums_of(const U32Array& checksums, std::size
                   << " images");
   }
   return span_of(checksums);
+}
+
+JpegDecoder decoder_of(std::string_view name) {
+  if (name == "window") return JpegDecoder::window;
+  if (name == "libjpeg") return JpegDecoder::libjpeg;
+  throw_invalid(Detail("unknown JPEG decoder '") << name << "'; known are window and libjpeg");
+}
+
+// Checked here: to the core, empty arrays say that there are no indices.
+void set_tiles(const Tiles& tiles, std::size_t images, LoadBatch& batch) {
+  if (!tiles) return;
+  const auto& [base, offsets, sizes] = *tiles;
+  if (offsets.size() != images || sizes.size() != images) {
+    throw_invalid(Detail("tiles needs an offset and a size for each of ") << images << " images");
+  }
+  batch.tiles = bytes_of(base);
+  batch.tile_offsets = span_of(offsets);
+  batch.tile_sizes = span_of(sizes);
+}
+
+void add_counts(const LoadCounts& counts, const Counts& out) {
+  if (!out) return;
+  const std::uint64_t values[] = {counts.window,          counts.window_without_tiles,
+                                  counts.libjpeg_chosen,  counts.libjpeg_unsupported,
+                                  counts.libjpeg_damaged, counts.rejected_tiles};
+  for (std::size_t i = 0; i < std::size(values); ++i) out->data()[i] += values[i];
 }
 
 PixelStep step_of(const std::string& name, const StepValues& values, std::size_t images) {
@@ -114,16 +158,19 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               const Crops& crops, const U8Array& flips, const BatchArray& out, bool channels_first,
               std::string_view interpolation, const Factors& scale, const Factors& bias,
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
-              const Steps& steps) {
+              const Steps& steps, const Table& table, const Tiles& tiles, std::string_view jpeg,
+              const Counts& counts) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
                       .filter = filter_of(interpolation),
                       .fast_dct = fast_dct,
-                      .is_reduced = reduced};
+                      .is_reduced = reduced,
+                      .jpeg = decoder_of(jpeg)};
   if (options.type == OutputType::uint8 && (scale || bias)) {
     throw_invalid(Detail("scale and bias need a float16 or float32 output"));
   }
+  options.table = table_of(table, options.type, scale, bias);
   set_factors(scale, options.scale);
   set_factors(bias, options.bias);
   if (out.shape(0) != offsets.size()) {
@@ -134,15 +181,18 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
                   span_of(heights), span_of(crops), span_of(flips)};
   const std::vector<PixelStep> pixel_steps = steps_of(steps, offsets.size());
   batch.steps = pixel_steps;
+  set_tiles(tiles, offsets.size(), batch);
   if (checksums) batch.checksums = checksums_of(*checksums, offsets.size());
   const MutableByteSpan bytes{static_cast<std::byte*>(out.data()), out.nbytes()};
   std::vector<LoadFailure> failures;
+  LoadCounts found;
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = loader.core().load(bytes_of(base), batch, options, bytes, failures);
+    status = loader.core().load(bytes_of(base), batch, options, bytes, failures, &found);
   }
   throw_if_error(status);
+  add_counts(found, counts);
   return to_list(failures);
 }
 
@@ -164,12 +214,22 @@ void bind_load(nb::module_& module) {
            nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
            nb::arg("fast_dct") = false, nb::arg("reduced") = false,
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
+           nb::arg("table").noconvert() = nb::none(),
+           nb::arg("tiles").noconvert() = nb::none(), nb::arg("jpeg") = "window",
+           nb::arg("counts").noconvert() = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
-           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. "
+           "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "
+           "of "
+           "the type of out, has the output of every channel and value, instead of scale and bias. "
            "Steps are done in order before scaling: (kind, values of shape (images, k)) with kind "
            "and values brightness, contrast or saturation (factor; NaN does nothing), flip (not "
-           "0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).");
+           "0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b). "
+           "Tiles are packed tile indices: a region, and an offset and a size (0: none) for each "
+           "image. jpeg is \"window\", which decodes only what a crop needs where the pixels are "
+           "those of libjpeg-turbo, or \"libjpeg\". How many JPEGs were decoded by a tile index, "
+           "without one, and by libjpeg because of the options, the kind or damage, and how many "
+           "indices were rejected, is added to the six counts.");
 }
 
 }  // namespace penstock::bindings

@@ -31,11 +31,15 @@ NB_MODULE(_core, module) {
   using namespace penstock;
   using namespace penstock::bindings;
   module.doc() = "Native core of penstock.";
+  // Objects that live to the end of a worker process are no leak; a debug build still tells.
+  nb::set_leak_warnings(kIsDebug);
   module.attr("DEBUG") = kIsDebug;
   bind_errors(module);
   bind_checksum(module);
   bind_gather(module);
   bind_jpeg(module);
+  bind_jpeg_slice(module);
+  bind_jpeg_tiles(module);
   bind_resize(module);
   bind_beton(module);
   bind_store(module);
@@ -44,6 +48,7 @@ NB_MODULE(_core, module) {
   bind_range_reader(module);
   bind_mix(module);
   bind_path_index(module);
+  bind_ffcv_order(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

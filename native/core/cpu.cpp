@@ -15,7 +15,10 @@ SimdLevel detect() noexcept {
   if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) {
     return SimdLevel::scalar;
   }
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return SimdLevel::sse42;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c") ||
+      !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2")) {
+    return SimdLevel::sse42;
+  }
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
       !__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vnni") ||

@@ -99,6 +99,8 @@ Status decode_window(JpegHandle& handle, WindowJob& job, DecodedWindow& out) noe
   return {};
 }
 
+}  // namespace
+
 Status check_window(const Window& window, ImageShape stated) noexcept {
   if (window.width == 0 || window.height == 0 ||
       !is_inside(window.left, window.width, stated.width) ||
@@ -111,8 +113,6 @@ Status check_window(const Window& window, ImageShape stated) noexcept {
   }
   return {};
 }
-
-}  // namespace
 
 unsigned scale_denominator_for(const Window& window, ImageShape least) noexcept {
   for (const unsigned denominator : {8U, 4U, 2U}) {

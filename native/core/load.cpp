@@ -6,16 +6,16 @@
 #include <mutex>
 #include <new>
 
+#include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
 #include "penstock/checksum.hpp"
-#include "penstock/jpeg_window.hpp"
 
 namespace penstock {
 
 namespace {
 
 struct LoadScratch : WorkerMemory {
-  DecodedWindow decoded;
+  JpegScratch jpeg;
   Resampler resampler;
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
@@ -56,6 +56,7 @@ struct StoredImageView {
   ImageShape shape;
   Window crop;
   bool is_flipped;
+  ByteSpan tiles;
 };
 
 struct Job {
@@ -66,6 +67,7 @@ struct Job {
   std::byte* out;
   std::size_t slot_size;
   FailureList& failures;
+  JpegCounter& counter;
 };
 
 Status wrong_crop(const std::int32_t* crop, ImageShape shape) noexcept {
@@ -91,6 +93,17 @@ Result<Window> crop_of(const std::int32_t* crop, ImageShape shape) noexcept {
   return window;
 }
 
+Result<ByteSpan> tiles_of(const LoadBatch& batch, std::size_t i) noexcept {
+  if (batch.tile_sizes.empty()) return ByteSpan();
+  if (!is_inside(batch.tile_offsets[i], batch.tile_sizes[i], batch.tiles.size())) {
+    return Status(Code::out_of_bounds,
+                  Detail("the tile index of ")
+                      << batch.tile_sizes[i] << " bytes at byte " << batch.tile_offsets[i]
+                      << " is not inside the region of " << batch.tiles.size() << " bytes");
+  }
+  return batch.tiles.subspan(batch.tile_offsets[i], batch.tile_sizes[i]);
+}
+
 Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
   const LoadBatch& batch = job.batch;
   if (!is_inside(batch.offsets[i], batch.sizes[i], job.base.size())) {
@@ -109,7 +122,9 @@ Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
                                               << std::uint64_t{batch.modes[i]}
                                               << "; known are 0 (JPEG) and 1 (raw)");
   }
-  return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0};
+  const auto tiles = tiles_of(batch, i);
+  if (!tiles.is_ok()) return tiles.status();
+  return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0, tiles.value()};
 }
 
 Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
@@ -123,7 +138,7 @@ Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexce
 // Pixels that the filter uses around the crop.
 std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
                       unsigned denominator) noexcept {
-  if (filter == ResampleFilter::area) return 0;
+  if (support_of(filter) == 0) return 0;
   const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
   return (support_of(filter) * shrinking + 1) * denominator;
 }
@@ -134,11 +149,12 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch, PixelView& view,
-              Region& region) noexcept {
+Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+              LoadScratch& scratch, PixelView& view, Region& region) noexcept {
   const LoadOptions& options = job.options;
-  const unsigned denominator =
-      options.is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
+  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
+                          options.filter != ResampleFilter::opencv_area;
+  const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
@@ -146,16 +162,21 @@ Status decode(const Job& job, const StoredImageView& image, LoadScratch& scratch
   widen(window.top, window.height,
         margin_of(options.filter, crop.height, options.shape.height, denominator),
         image.shape.height);
-  DecodedWindow& decoded = scratch.decoded;
-  const Status status = decode_jpeg_window(
-      image.bytes, {.fast_dct = options.fast_dct, .scale_denominator = denominator}, image.shape,
-      window, decoded);
+  const Status status = decode_jpeg_part(
+      jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
+      image.shape, window, scratch.jpeg, job.counter);
   if (!status.is_ok()) return status;
+  const DecodedWindow& decoded = scratch.jpeg.decoded;
   view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
-  region = {static_cast<double>(crop.left) * part - static_cast<double>(decoded.window.left),
-            static_cast<double>(crop.top) * part - static_cast<double>(decoded.window.top),
-            static_cast<double>(crop.width) * part, static_cast<double>(crop.height) * part};
+  const auto left = static_cast<double>(decoded.window.left);
+  const auto top = static_cast<double>(decoded.window.top);
+  region = {static_cast<double>(crop.left) * part - left,
+            static_cast<double>(crop.top) * part - top,
+            static_cast<double>(crop.width) * part,
+            static_cast<double>(crop.height) * part,
+            left,
+            top};
   return {};
 }
 
@@ -190,7 +211,9 @@ void prepare(const Job& job, LoadScratch& scratch) {
 void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
   Resampler& resampler = scratch.resampler;
-  if (resampler.has_values()) return resampler.write_values(view, y, writer.values_at(slot, y));
+  if (resampler.has_values() && !writer.has_table()) {
+    return resampler.write_values(view, y, writer.values_at(slot, y));
+  }
   if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
   resampler.write_row(view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
@@ -221,7 +244,9 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
   if (!status.is_ok()) return status;
   PixelView view;
   Region region{};
-  status = image.mode == StoredMode::jpeg ? decode(job, image, scratch, view, region)
+  TiledJpeg jpeg{image.bytes, image.tiles, {}};
+  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  status = image.mode == StoredMode::jpeg ? decode(job, jpeg, image, scratch, view, region)
                                           : view_raw(image, view, region);
   if (!status.is_ok()) return status;
   status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
@@ -254,7 +279,9 @@ Status check_counts(const LoadBatch& batch) noexcept {
   const std::size_t n = batch.offsets.size();
   if (batch.sizes.size() != n || batch.modes.size() != n || batch.widths.size() != n ||
       batch.heights.size() != n || batch.flips.size() != n || batch.crops.size() / 4 != n ||
-      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n)) {
+      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n) ||
+      batch.tile_offsets.size() != batch.tile_sizes.size() ||
+      (!batch.tile_sizes.empty() && batch.tile_sizes.size() != n)) {
     return Status(Code::invalid_argument, "every array must have one entry for each image");
   }
   return {};
@@ -271,6 +298,20 @@ Result<std::size_t> slot_size_of(const LoadOptions& options) noexcept {
     return Status(Code::too_large, "an output image does not fit in memory");
   }
   return static_cast<std::size_t>(bytes);
+}
+
+Status check_table(const LoadOptions& options) noexcept {
+  if (options.table.empty()) return {};
+  const std::size_t value_size = size_bytes_of(options.type);
+  if (options.type == OutputType::uint8 ||
+      options.table.size() != kRgbChannels * 256 * value_size) {
+    return Status(Code::invalid_argument,
+                  "a table has 256 values of the output's type, a float, for each channel");
+  }
+  if (reinterpret_cast<std::uintptr_t>(options.table.data()) % value_size != 0) {
+    return Status(Code::invalid_argument, "the table is not aligned to its values");
+  }
+  return {};
 }
 
 Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::size_t slot_size,
@@ -300,7 +341,8 @@ Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) no
 }
 
 Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-                         MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept {
+                         MutableByteSpan out, std::vector<LoadFailure>& failures,
+                         LoadCounts* counts) noexcept {
   failures.clear();
   if (Status status = check_counts(batch); !status.is_ok()) return status;
   const auto slot_size = slot_size_of(options);
@@ -310,13 +352,22 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
       !status.is_ok()) {
     return status;
   }
+  if (Status status = check_table(options); !status.is_ok()) return status;
+  if (is_overlapping(options.table, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the table");
+  }
+  if (is_overlapping(batch.tiles, out)) {
+    return Status(Code::invalid_argument, "the output overlaps the tile indices");
+  }
   if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);
   FailureList list(failures);
-  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list};
+  JpegCounter counter;
+  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list, counter};
   const Status status = pool_->run(count, [&job](std::size_t i, WorkerMemory& memory) noexcept {
     load_into_slot(job, i, static_cast<LoadScratch&>(memory));
   });
+  if (counts != nullptr) counter.add_to(*counts);
   return status.is_ok() ? list.finish() : status;
 }
 

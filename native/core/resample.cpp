@@ -1,6 +1,7 @@
 #include "penstock/resample.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -118,6 +119,9 @@ AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out
       return AxisKind::cubic;
     case ResampleFilter::lanczos:
       return AxisKind::lanczos;
+    case ResampleFilter::nearest:
+      return AxisKind::nearest;
+    case ResampleFilter::opencv_area:
     case ResampleFilter::area:
       break;
   }
@@ -135,6 +139,8 @@ const std::uint8_t* first_pixel(const PixelView& view, std::size_t column) noexc
 std::size_t support_of(ResampleFilter filter) noexcept {
   switch (filter) {
     case ResampleFilter::area:
+    case ResampleFilter::nearest:
+    case ResampleFilter::opencv_area:
       return 0;
     case ResampleFilter::bilinear:
       return 1;
@@ -194,6 +200,7 @@ void Resampler::quantize_weights() {
 }
 
 void Resampler::prepare_work() {
+  if (is_nearest_) return;
   const std::size_t row_size = used_columns_ * kRgbChannels;
   const std::size_t out_size = out_shape_.width * kRgbChannels;
   if (is_fixed_) {
@@ -210,17 +217,38 @@ void Resampler::prepare_work() {
   std::iota(same_starts_.begin(), same_starts_.end(), 0U);
 }
 
+Status Resampler::plan_opencv(const Region& region, ImageShape out_shape,
+                              bool is_flipped) noexcept {
+  first_column_ = static_cast<std::size_t>(region.left);
+  first_row_ = static_cast<std::size_t>(region.top);
+  const ImageShape shape{static_cast<std::size_t>(region.width),
+                         static_cast<std::size_t>(region.height)};
+  if (static_cast<double>(first_column_) != region.left ||
+      static_cast<double>(first_row_) != region.top ||
+      static_cast<double>(shape.width) != region.width ||
+      static_cast<double>(shape.height) != region.height) {
+    return Status(Code::invalid_argument, "OpenCV's area filter takes regions of whole pixels");
+  }
+  return opencv_.plan(shape, out_shape, is_flipped);
+}
+
 Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
                        ImageShape out_shape, bool is_flipped) noexcept {
   if (Status status = check_plan(view_shape, region, out_shape); !status.is_ok()) return status;
   const AxisKind kind = choose_kind(region, filter, out_shape);
   out_shape_ = out_shape;
   is_sharp_ = is_sharp(kind);
+  is_nearest_ = kind == AxisKind::nearest;
   has_sixteens_ = false;
+  is_opencv_ = filter == ResampleFilter::opencv_area;
+  if (is_opencv_) return plan_opencv(region, out_shape, is_flipped);
   try {
-    plan_axis({kind, region.left, region.width, view_shape.width, out_shape.width, is_flipped},
+    plan_axis({kind, region.left, region.width, region.view_left, view_shape.width, out_shape.width,
+               is_flipped},
               columns_);
-    plan_axis({kind, region.top, region.height, view_shape.height, out_shape.height, false}, rows_);
+    plan_axis({kind, region.top, region.height, region.view_top, view_shape.height,
+               out_shape.height, false},
+              rows_);
     std::size_t end = 0;
     first_column_ = *std::min_element(columns_.starts.begin(), columns_.starts.end());
     for (std::size_t j = 0; j < out_shape.width; ++j) {
@@ -298,8 +326,21 @@ void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t 
                      out_shape_.width, 1.0F, 0.0F, out);
 }
 
+void Resampler::write_nearest_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                                  std::uint8_t* out) const noexcept {
+  const std::uint8_t* row = source + rows_.starts[y] * stride;
+  for (const std::uint32_t start : columns_.starts) {
+    std::memcpy(out, row + std::size_t{start} * kRgbChannels, kRgbChannels);
+    out += kRgbChannels;
+  }
+}
+
 void Resampler::write_row(const PixelView& view, std::size_t y, std::uint8_t* out) noexcept {
   const std::uint8_t* source = first_pixel(view, first_column_);
+  if (is_opencv_) {
+    return opencv_.write_row(source + first_row_ * view.row_stride, view.row_stride, y, out);
+  }
+  if (is_nearest_) return write_nearest_row(source, view.row_stride, y, out);
   if (!is_sharp_) return write_smooth_row(source, view.row_stride, y, out);
   if (is_fixed_) return write_sharp_row(source, view.row_stride, y, out);
   write_sharp_row_of_many(source, view.row_stride, y, out);

@@ -171,6 +171,8 @@ std::size_t most_taps(AxisKind kind, double scale) noexcept {
       return cut(scale) + 3;
     case AxisKind::area_linear:
       return 2;
+    case AxisKind::nearest:
+      return 1;
     case AxisKind::triangle:
     case AxisKind::cubic:
     case AxisKind::lanczos:
@@ -204,6 +206,20 @@ void plan_outputs(const AxisRequest& request, const TapsOf& taps_of, AxisPlan& p
   }
 }
 
+// Positions add up, as in Pillow: another rounding would name the neighbour where one is whole.
+void plan_nearest(const AxisRequest& request, double scale, AxisPlan& plan) noexcept {
+  const std::size_t origin = cut(request.origin);
+  double position = request.origin + request.begin + scale * 0.5;
+  plan.taps = 1;
+  for (std::size_t i = 0; i < request.out_size; ++i, position += scale) {
+    const std::size_t to = request.is_mirrored ? request.out_size - 1 - i : i;
+    plan.starts[to] =
+        static_cast<std::uint32_t>(std::min(cut(position) - origin, request.limit - 1));
+    plan.counts[to] = 1;
+    plan.weights[to] = 1;
+  }
+}
+
 }  // namespace
 
 void plan_axis(const AxisRequest& request, AxisPlan& plan) {
@@ -230,6 +246,8 @@ void plan_axis(const AxisRequest& request, AxisPlan& plan) {
       return plan_outputs(request, KernelTaps(request, scale, 2, by_cubic), plan);
     case AxisKind::lanczos:
       return plan_outputs(request, KernelTaps(request, scale, 3, by_lanczos), plan);
+    case AxisKind::nearest:
+      return plan_nearest(request, scale, plan);
   }
 }
 

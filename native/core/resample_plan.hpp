@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-enum class AxisKind { area, area_linear, triangle, cubic, lanczos };
+enum class AxisKind { area, area_linear, triangle, cubic, lanczos, nearest };
 
 // Some weights are negative.
 [[nodiscard]] constexpr bool is_sharp(AxisKind kind) noexcept {
@@ -18,6 +18,7 @@ struct AxisRequest {
   AxisKind kind;
   double begin;  // of the region
   double length;
+  double origin;      // of the sources in the picture
   std::size_t limit;  // sources there are
   std::size_t out_size;
   bool is_mirrored;

@@ -10,6 +10,7 @@ struct Kernels {
   decltype(&kernels::scalar::split_row) split_row = kernels::scalar::split_row;
   decltype(&kernels::scalar::scale_row) scale_row = kernels::scalar::scale_row;
   decltype(&kernels::scalar::scale_row_half) scale_row_half = kernels::scalar::scale_row_half;
+  decltype(&kernels::scalar::look_up_row) look_up_row = kernels::scalar::look_up_row;
 };
 
 Kernels pixel_kernels() noexcept {
@@ -17,9 +18,10 @@ Kernels pixel_kernels() noexcept {
   switch (simd_level()) {
     case SimdLevel::avx512:
       return {kernels::avx512::split_row, kernels::avx512::scale_row,
-              kernels::avx512::scale_row_half};
-    case SimdLevel::avx2:
-      return {kernels::avx2::split_row, kernels::avx2::scale_row, kernels::avx2::scale_row_half};
+              kernels::avx512::scale_row_half, kernels::avx512::look_up_row};
+    case SimdLevel::avx2:  // its gathers are no faster than plain loads
+      return {kernels::avx2::split_row, kernels::avx2::scale_row, kernels::avx2::scale_row_half,
+              kernels::scalar::look_up_row};
     case SimdLevel::sse42:
     case SimdLevel::scalar:
       break;
@@ -35,10 +37,25 @@ RowWriter::RowWriter(const LoadOptions& options) noexcept
       is_channels_first_(options.is_channels_first),
       is_direct_(options.type == OutputType::uint8 && !options.is_channels_first),
       width_(options.shape.width),
-      height_(options.shape.height) {
+      height_(options.shape.height),
+      table_(options.table.empty() ? nullptr : options.table.data()) {
   for (std::size_t i = 0; i < kPeriod; ++i) {
     scale_[i] = options.scale[i % kRgbChannels];
     bias_[i] = options.bias[i % kRgbChannels];
+  }
+  if (has_table()) split_table();
+}
+
+void RowWriter::split_table() noexcept {
+  const std::size_t value_size = size_bytes_of(type_);
+  std::uint8_t* to = table_bytes_;
+  for (std::size_t c = 0; c < kRgbChannels; ++c) {
+    const std::byte* entries = table_ + c * kernels::kLevels * value_size;
+    for (std::size_t b = 0; b < value_size; ++b) {
+      for (std::size_t level = 0; level < kernels::kLevels; ++level) {
+        *to++ = static_cast<std::uint8_t>(entries[level * value_size + b]);
+      }
+    }
   }
 }
 
@@ -65,6 +82,11 @@ void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::byte* o
 }
 
 void RowWriter::write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept {
+  if (has_table()) {
+    const kernels::LevelTable table{table_, table_bytes_};
+    const kernels::ValueRow values = values_at(slot, y);
+    return pixel_kernels().look_up_row(row, width_, &table, &values);
+  }
   if (is_channels_first_) {
     const kernels::ValueRow planes = values_at(slot, y);
     return pixel_kernels().split_row(row, width_, &planes);

@@ -16,6 +16,8 @@ class RowWriter {
   // True when a row may be written straight to row_at.
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] std::uint8_t* row_at(std::byte* slot, std::size_t y) const noexcept;
+  // True when rows may only be written by write.
+  [[nodiscard]] bool has_table() const noexcept { return table_ != nullptr; }
   // Where a row goes, for kernels that write it themselves.
   [[nodiscard]] kernels::ValueRow values_at(std::byte* slot, std::size_t y) const noexcept;
   void write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept;
@@ -23,6 +25,7 @@ class RowWriter {
  private:
   static constexpr std::size_t kPeriod = 48;  // of the kernels' factors
 
+  void split_table() noexcept;
   void scale(const std::uint8_t* values, std::size_t size, std::byte* out) const noexcept;
 
   OutputType type_;
@@ -32,6 +35,8 @@ class RowWriter {
   std::size_t height_;
   float scale_[kPeriod];
   float bias_[kPeriod];
+  const std::byte* table_;
+  alignas(64) std::uint8_t table_bytes_[kRgbChannels * sizeof(float) * kernels::kLevels];
 };
 
 }  // namespace penstock

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/jpeg_types.hpp"
+
 namespace penstock::kernels {
 
 // How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
@@ -22,6 +24,35 @@ struct FixedColumns {
   const uint8_t* table;  // of plan_columns_fixed, or null
 };
 
+// How the pixels of an output row are averages of pixels of a source row, or lie between two.
+struct TapColumns {
+  const uint32_t* starts;
+  const uint32_t* counts;
+  const float* weights;  // of an average: weights[j * stride + k], zero from the count up to `taps`
+  const uint32_t* pairs;  // else, in 2048ths: that of the source, and above it that of the next one
+  size_t stride;
+  size_t taps;
+  size_t pixels;
+  size_t source_pixels;
+  const uint8_t* table;  // of the plan
+  bool has_vectors;      // what the plan returned
+};
+
+// One row, or two that follow each other.
+struct SourceRows {
+  const uint8_t* first;
+  size_t stride;
+  size_t count;
+};
+
+inline constexpr size_t kTapTableAlignment = 64;
+inline constexpr size_t average_table_bytes(size_t pixels, size_t taps) {
+  return (pixels / 16 + 1) * (192 * (taps + 1) + 64 * taps + 12);
+}
+inline constexpr size_t interpolate_table_bytes(size_t pixels) {
+  return (pixels / 16 + 1) * (3 * 128 + 12);
+}
+
 // A row of a batch: bytes, or halves or floats that are grey level * scale + bias. Either a row of
 // each of three planes, or interleaved at the first of these addresses.
 struct ValueRow {
@@ -30,6 +61,14 @@ struct ValueRow {
   bool is_interleaved;
   const float* scale;
   const float* bias;
+};
+
+// What grey levels become, for each channel. `entries` is [3][256] of the row's type; `bytes` has
+// their bytes apart, [3][value_size][256], and is aligned to 64 bytes.
+inline constexpr size_t kLevels = 256;
+struct LevelTable {
+  const void* entries;
+  const uint8_t* bytes;
 };
 
 // A table has so many bytes for each group of pixels and pair of taps, 4 for each group, and 1.
@@ -104,6 +143,33 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void to_half(const float* values, size_t size, uint16_t* out) noexcept;                      \
   }
 
+#define PENSTOCK_DECLARE_OPENCV_AREA(level)                                                       \
+  namespace penstock::kernels::level {                                                            \
+  /* A plan fills `table` and says how. Rows between the passes have 64 values more than used,    \
+     which may be read and written. */                                                            \
+  bool plan_average_rows(const TapColumns* columns, uint8_t* table) noexcept;                     \
+  void average_rows(const SourceRows* rows, const TapColumns* columns,                            \
+                    float* const* out) noexcept;                                                  \
+  /* sums[i] += row[i] * weight */                                                                \
+  void add_average(const float* row, float weight, size_t size, float* sums) noexcept;            \
+  /* out[x] = scale * (sum over k of weights[k] * rows[k][x]) + bias, rounded to nearest even. */ \
+  void blend_averages(const float* const* rows, const float* weights, size_t taps, size_t size,   \
+                      float scale, float bias, uint8_t* out) noexcept;                            \
+  bool plan_interpolate_row(const TapColumns* columns, uint8_t* table) noexcept;                  \
+  /* Grey levels in 128ths, cut. */                                                               \
+  void interpolate_row(const uint8_t* row, const TapColumns* columns, int16_t* out) noexcept;     \
+  /* Weights in 2048ths; each product is cut to a quarter of a grey level. */                     \
+  void blend_two_rows(const int16_t* first, const int16_t* second, int first_weight,              \
+                      int second_weight, size_t size, uint8_t* out) noexcept;                     \
+  }
+
+#define PENSTOCK_DECLARE_LOOKUP(level)                                                   \
+  namespace penstock::kernels::level {                                                   \
+  /* Every level's entry, for halves and floats; the row's scale and bias do nothing. */ \
+  void look_up_row(const uint8_t* row, size_t pixels, const LevelTable* table,           \
+                   const ValueRow* out) noexcept;                                        \
+  }
+
 #define PENSTOCK_DECLARE_COLOUR(level)                                                        \
   namespace penstock::kernels::level {                                                        \
   /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
@@ -127,12 +193,33 @@ inline constexpr size_t kColumnTableAlignment = 64;
   void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
   }
 
+#define PENSTOCK_DECLARE_JPEG_ROWS(level)                                                   \
+  namespace penstock::kernels::level {                                                      \
+  /* False when codes are wrong, end too early, or values leave the range in which decoders \
+     agree. Then the coefficients are to be cleared. */                                     \
+  bool decode_jpeg_rows(JpegRows* rows) noexcept;                                           \
+  }
+
+#define PENSTOCK_DECLARE_JPEG_PIXELS(level)                                                     \
+  namespace penstock::kernels::level {                                                          \
+  /* Fancy upsampling as libjpeg has it, of `size` samples to 2 * size; `row` and `beside` have \
+     a readable sample before the first one. All of these functions read and write up to 64     \
+     samples, and write up to 192 bytes of pixels, more than asked for. */                      \
+  void upsample_h2v1(const uint8_t* row, size_t size, uint8_t* out) noexcept;                   \
+  void upsample_h2v2(const JpegSamples* samples, size_t size, uint8_t* out) noexcept;           \
+  void upsample_h1v2(const JpegSamples* samples, size_t size, int bias, uint8_t* out) noexcept; \
+  void ycc_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept;          \
+  void planes_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept;       \
+  }
+
 PENSTOCK_DECLARE_CRC32(scalar)
 PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_SIXTEENS(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
+PENSTOCK_DECLARE_OPENCV_AREA(scalar)
+PENSTOCK_DECLARE_LOOKUP(scalar)
 PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_COLOUR(scalar)
 PENSTOCK_DECLARE_MIX(scalar)
@@ -141,6 +228,7 @@ PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
 PENSTOCK_DECLARE_SIXTEENS(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
+PENSTOCK_DECLARE_OPENCV_AREA(avx2)
 PENSTOCK_DECLARE_CRC32(avx512)
 PENSTOCK_DECLARE_COLOUR(avx2)
 PENSTOCK_DECLARE_MIX(avx2)
@@ -149,8 +237,16 @@ PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_SIXTEENS(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
+PENSTOCK_DECLARE_OPENCV_AREA(avx512)
+PENSTOCK_DECLARE_LOOKUP(avx512)
 PENSTOCK_DECLARE_COLOUR(avx512)
 PENSTOCK_DECLARE_MIX(avx512)
+PENSTOCK_DECLARE_JPEG_ROWS(scalar)
+PENSTOCK_DECLARE_JPEG_PIXELS(scalar)
+PENSTOCK_DECLARE_JPEG_ROWS(avx2)
+PENSTOCK_DECLARE_JPEG_PIXELS(avx2)
+PENSTOCK_DECLARE_JPEG_ROWS(avx512)
+PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
 
 #undef PENSTOCK_DECLARE_CRC32
 #undef PENSTOCK_DECLARE_CRC32C
@@ -158,5 +254,9 @@ PENSTOCK_DECLARE_MIX(avx512)
 #undef PENSTOCK_DECLARE_RESAMPLE
 #undef PENSTOCK_DECLARE_SIXTEENS
 #undef PENSTOCK_DECLARE_PIXELS
+#undef PENSTOCK_DECLARE_OPENCV_AREA
+#undef PENSTOCK_DECLARE_LOOKUP
 #undef PENSTOCK_DECLARE_COLOUR
 #undef PENSTOCK_DECLARE_MIX
+#undef PENSTOCK_DECLARE_JPEG_ROWS
+#undef PENSTOCK_DECLARE_JPEG_PIXELS

@@ -55,7 +55,8 @@ void configure(jpeg_compress_struct& cinfo, const JpegSpec& spec) {
   cinfo.in_color_space = input_space(spec.kind);
   jpeg_set_defaults(&cinfo);
   jpeg_set_colorspace(&cinfo, file_space(spec.kind));
-  jpeg_set_quality(&cinfo, 95, TRUE);
+  jpeg_set_quality(&cinfo, spec.quality, TRUE);
+  if (spec.is_optimised) cinfo.optimize_coding = TRUE;
   if (spec.kind == JpegKind::color) {
     cinfo.comp_info[0].h_samp_factor = spec.horizontal_sampling;
     cinfo.comp_info[0].v_samp_factor = spec.vertical_sampling;
@@ -121,6 +122,29 @@ bool can_encode(const JpegSpec& spec) {
 #else
   return !spec.is_arithmetic;
 #endif
+}
+
+Bytes decode(const Bytes& file, ImageShape shape) {
+  Bytes out(shape.width * shape.height * 3);
+  expect_ok(decode_jpeg(file, {}, shape, out));
+  return out;
+}
+
+Bytes part_of(const Bytes& image, ImageShape shape, const Window& window) {
+  Bytes pixels;
+  for (std::size_t y = 0; y < window.height; ++y) {
+    const auto row = image.begin() + static_cast<std::ptrdiff_t>(
+                                         ((window.top + y) * shape.width + window.left) * 3);
+    pixels.insert(pixels.end(), row, row + static_cast<std::ptrdiff_t>(window.width * 3));
+  }
+  return pixels;
+}
+
+Window random_window(std::mt19937& engine, ImageShape shape) {
+  const std::size_t width = 1 + engine() % shape.width;
+  const std::size_t height = 1 + engine() % shape.height;
+  return {engine() % (shape.width - width + 1), engine() % (shape.height - height + 1), width,
+          height};
 }
 
 Bytes from_hex(std::string_view text) {

@@ -1,7 +1,10 @@
 // JPEG files of every kind for tests, written with libjpeg itself.
 #pragma once
 
+#include <random>
+
 #include "penstock/image.hpp"
+#include "penstock/jpeg_window.hpp"
 #include "support.hpp"
 
 namespace penstock::testing {
@@ -16,7 +19,9 @@ struct JpegSpec {
   unsigned restart_interval = 0;
   int horizontal_sampling = 2;  // luma samples for each one of chroma, in colour images
   int vertical_sampling = 2;
-  bool is_noisy = false;         // random pixels instead of gradients
+  bool is_noisy = false;  // random pixels instead of gradients
+  int quality = 95;
+  bool is_optimised = false;     // Huffman tables made for the image
   bool has_whole_scans = false;  // progressive, one component a scan, every scan in full precision
 };
 
@@ -27,6 +32,14 @@ Bytes gradient(ImageShape shape, std::size_t channels);
 bool can_encode(const JpegSpec& spec);
 
 Bytes make_jpeg(const JpegSpec& spec);
+
+// By libjpeg-turbo, all of it.
+Bytes decode(const Bytes& file, ImageShape shape);
+
+// The window's pixels of an image without gaps.
+Bytes part_of(const Bytes& image, ImageShape shape, const Window& window);
+
+Window random_window(std::mt19937& engine, ImageShape shape);
 
 // Markers and other test data in hexadecimal, blanks ignored.
 Bytes from_hex(std::string_view text);

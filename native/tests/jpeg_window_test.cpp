@@ -10,17 +10,14 @@ namespace {
 
 using testing::Bytes;
 using testing::can_encode;
+using testing::decode;
 using testing::expect_code;
 using testing::expect_ok;
 using testing::JpegKind;
 using testing::JpegSpec;
 using testing::make_jpeg;
-
-Bytes decode(const Bytes& file, ImageShape shape) {
-  Bytes out(shape.width * shape.height * 3);
-  expect_ok(decode_jpeg(file, {}, shape, out));
-  return out;
-}
+using testing::part_of;
+using testing::random_window;
 
 // The window's pixels without the gaps between its rows.
 Bytes pixels_of(const DecodedWindow& decoded) {
@@ -32,16 +29,6 @@ Bytes pixels_of(const DecodedWindow& decoded) {
   return pixels;
 }
 
-Bytes part_of(const Bytes& image, ImageShape shape, const Window& window) {
-  Bytes pixels;
-  for (std::size_t y = 0; y < window.height; ++y) {
-    const auto row = image.begin() + static_cast<std::ptrdiff_t>(
-                                         ((window.top + y) * shape.width + window.left) * 3);
-    pixels.insert(pixels.end(), row, row + static_cast<std::ptrdiff_t>(window.width * 3));
-  }
-  return pixels;
-}
-
 std::string text_of(const JpegSpec& spec, const Window& window) {
   return std::to_string(spec.shape.width) + "x" + std::to_string(spec.shape.height) + " sampling " +
          std::to_string(spec.horizontal_sampling) + "x" + std::to_string(spec.vertical_sampling) +
@@ -49,13 +36,6 @@ std::string text_of(const JpegSpec& spec, const Window& window) {
          " restart " + std::to_string(spec.restart_interval) + " window " +
          std::to_string(window.left) + "," + std::to_string(window.top) + " " +
          std::to_string(window.width) + "x" + std::to_string(window.height);
-}
-
-Window random_window(std::mt19937& engine, ImageShape shape) {
-  const std::size_t width = 1 + engine() % shape.width;
-  const std::size_t height = 1 + engine() % shape.height;
-  return {engine() % (shape.width - width + 1), engine() % (shape.height - height + 1), width,
-          height};
 }
 
 void check_windows(const JpegSpec& spec, int count) {

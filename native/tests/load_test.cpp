@@ -10,6 +10,7 @@
 #include "jpeg_support.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/jpeg.hpp"
+#include "penstock/jpeg_tiles.hpp"
 
 namespace penstock {
 namespace {
@@ -98,8 +99,9 @@ std::pair<Stored, Stored> twins(int count) {
 
 TEST(Load, JpegEqualsItsPixels) {
   const auto [jpegs, raws] = twins(60);
-  for (const ResampleFilter filter : {ResampleFilter::area, ResampleFilter::bilinear,
-                                      ResampleFilter::bicubic, ResampleFilter::lanczos}) {
+  for (const ResampleFilter filter :
+       {ResampleFilter::area, ResampleFilter::bilinear, ResampleFilter::bicubic,
+        ResampleFilter::lanczos, ResampleFilter::nearest, ResampleFilter::opencv_area}) {
     const LoadOptions options{.shape = {32, 24}, .filter = filter};
     EXPECT_EQ(load(jpegs, options), load(raws, options));
   }
@@ -201,6 +203,34 @@ TEST(Load, AllLevelsAgree) {
   }
 }
 
+TEST(Load, TablesReplaceScaleAndBias) {
+  const auto [jpegs, raws] = twins(3);
+  for (const ImageShape shape : {ImageShape{1, 2}, {63, 3}, {64, 9}, {65, 2}, {150, 33}}) {
+    const Bytes levels = load(raws, {.shape = shape});
+    for (const OutputType type : {OutputType::float16, OutputType::float32}) {
+      const std::size_t size = size_bytes_of(type);
+      const Bytes table = random_bytes(3 * 256 * size, 5);
+      for (const bool is_channels_first : {false, true}) {
+        const LoadOptions options{
+            .shape = shape, .type = type, .is_channels_first = is_channels_first, .table = table};
+        Bytes expected(levels.size() * size);
+        const std::size_t plane = shape.width * shape.height;
+        for (std::size_t i = 0; i < levels.size(); ++i) {
+          const std::size_t channel = i % 3;
+          const std::size_t in_planes = (i / (3 * plane) * 3 + channel) * plane + i / 3 % plane;
+          const std::size_t entry = channel * 256 + static_cast<std::size_t>(levels[i]);
+          std::memcpy(expected.data() + (is_channels_first ? in_planes : i) * size,
+                      table.data() + entry * size, size);
+        }
+        for (const SimdLevel level : testing::available_levels()) {
+          const testing::LevelGuard guard(level);
+          ASSERT_EQ(load(raws, options), expected) << shape.width << " " << simd_level_name(level);
+        }
+      }
+    }
+  }
+}
+
 TEST(Load, HalvesAreRoundedFloats) {
   const auto [jpegs, raws] = twins(2);
   for (const bool is_channels_first : {false, true}) {
@@ -257,6 +287,18 @@ TEST(Load, ReducedSizeIsClose) {
       }
       EXPECT_LE(largest, 3) << out_shape.width;  // a step of the smallest output is 6
     }
+  }
+}
+
+TEST(Load, ExactFiltersAreNeverReduced) {
+  const ImageShape shape{400, 300};
+  Stored stored;
+  stored.add(ramp_jpeg(shape), StoredMode::jpeg, shape, {13, 37, 250, 330});
+  for (const ResampleFilter filter : {ResampleFilter::nearest, ResampleFilter::opencv_area}) {
+    LoadOptions options{.shape = {40, 30}, .filter = filter};
+    const Bytes expected = load(stored, options);
+    options.is_reduced = true;
+    EXPECT_EQ(load(stored, options), expected);
   }
 }
 
@@ -336,6 +378,130 @@ TEST(Load, ChecksumsAreCompared) {
   }
 }
 
+// Packed tile indices, one after another.
+struct StoredTiles {
+  Bytes base;
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> sizes;
+
+  void add(const Bytes& packed) {
+    offsets.push_back(base.size());
+    sizes.push_back(packed.size());
+    base.insert(base.end(), packed.begin(), packed.end());
+  }
+
+  [[nodiscard]] LoadBatch added_to(LoadBatch batch) const {
+    batch.tiles = base;
+    batch.tile_offsets = offsets;
+    batch.tile_sizes = sizes;
+    return batch;
+  }
+};
+
+Bytes tiles_of(const Bytes& file, unsigned tile) {
+  JpegTiles tiles;
+  expect_ok(find_jpeg_tiles(file, tile, tiles));
+  Bytes packed;
+  expect_ok(pack_jpeg_tiles(tiles, packed));
+  return packed;
+}
+
+struct Loaded {
+  Bytes out;
+  LoadCounts counts;
+};
+
+Loaded load_tiled(const Stored& stored, const LoadBatch& batch, const LoadOptions& options,
+                  std::size_t threads) {
+  Loaded loaded;
+  loaded.out.resize(stored.sizes.size() * options.shape.width * options.shape.height * 3);
+  std::vector<LoadFailure> failures;
+  expect_ok(make_loader(threads)->load(stored.base, batch, options, loaded.out, failures,
+                                       &loaded.counts));
+  EXPECT_TRUE(failures.empty());
+  return loaded;
+}
+
+TEST(Load, TilesChangeNothing) {
+  const auto [jpegs, raws] = twins(40);
+  LoadOptions options{.shape = {32, 24}};
+  options.jpeg = JpegDecoder::libjpeg;
+  const Loaded expected = load_tiled(jpegs, jpegs.batch(), options, 1);
+  EXPECT_EQ(expected.counts.libjpeg_chosen, 40U);
+  options.jpeg = JpegDecoder::window;
+  for (const std::size_t threads : {1U, 3U}) {
+    for (const unsigned tile : {0U, 1U, 3U, 8U}) {
+      StoredTiles tiles;
+      for (int i = 0; i < 40; ++i) tiles.add(tile == 0 ? Bytes() : tiles_of(test_jpeg(), tile));
+      const Loaded found = load_tiled(jpegs, tiles.added_to(jpegs.batch()), options, threads);
+      EXPECT_EQ(found.out, expected.out);
+      EXPECT_EQ(found.counts.window, tile == 0 ? 0U : 40U);
+      EXPECT_EQ(found.counts.window_without_tiles, tile == 0 ? 40U : 0U);
+    }
+  }
+}
+
+TEST(Load, CountsWhyLibjpegWasUsed) {
+  Stored stored;
+  StoredTiles tiles;
+  const Bytes progressive = make_jpeg({.shape = kImage, .is_progressive = true});
+  stored.add(progressive, StoredMode::jpeg, kImage, {0, 0, 61, 97});
+  stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // index of another JPEG
+  stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // cut index
+  stored.add(decoded_jpeg(), StoredMode::raw, kImage, {5, 6, 30, 40});
+  const Bytes other = tiles_of(make_jpeg({.shape = kImage}), 8);
+  tiles.add({});
+  tiles.add(other);
+  tiles.add({other.begin(), other.begin() + 20});
+  tiles.add({});
+  const Loaded found = load_tiled(stored, tiles.added_to(stored.batch()), {.shape = {32, 24}}, 2);
+  EXPECT_EQ(found.counts.libjpeg_unsupported, 1U);
+  EXPECT_EQ(found.counts.rejected_tiles, 2U);
+  EXPECT_EQ(found.counts.window_without_tiles, 2U);
+  EXPECT_EQ(found.counts.window, 0U);
+  EXPECT_EQ(found.out, load(stored, {.shape = {32, 24}, .jpeg = JpegDecoder::libjpeg}));
+  const Loaded fast = load_tiled(stored, stored.batch(), {.shape = {32, 24}, .fast_dct = true}, 1);
+  EXPECT_EQ(fast.counts.libjpeg_chosen, 3U);
+  const Loaded reduced =
+      load_tiled(stored, stored.batch(), {.shape = {10, 10}, .is_reduced = true}, 1);
+  EXPECT_EQ(reduced.counts.libjpeg_chosen, 3U);
+}
+
+TEST(Load, DamagedJpegsFailInEveryDecoder) {
+  Bytes cut = test_jpeg();
+  cut.resize(cut.size() / 2);
+  Stored stored;
+  stored.add(cut, StoredMode::jpeg, kImage, {0, 0, 61, 97});
+  StoredTiles tiles;
+  tiles.add(tiles_of(test_jpeg(), 8));
+  Bytes out(16 * 16 * 3);
+  std::vector<LoadFailure> failures;
+  LoadCounts counts;
+  expect_ok(make_loader(1)->load(stored.base, tiles.added_to(stored.batch()), {.shape = {16, 16}},
+                                 out, failures, &counts));
+  ASSERT_EQ(failures.size(), 1U);
+  expect_code(failures[0].status, Code::truncated);
+  EXPECT_EQ(counts.rejected_tiles, 1U);
+  EXPECT_EQ(counts.libjpeg_damaged, 1U);
+}
+
+TEST(Load, TilesOutsideTheirRegionFail) {
+  const auto [jpegs, raws] = twins(1);
+  StoredTiles tiles;
+  tiles.add(tiles_of(test_jpeg(), 8));
+  tiles.sizes[0] += 1;
+  Bytes out(16 * 16 * 3);
+  std::vector<LoadFailure> failures;
+  const auto loader = make_loader(1);
+  LoadBatch batch = tiles.added_to(jpegs.batch());
+  expect_ok(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures));
+  ASSERT_EQ(failures.size(), 1U);
+  expect_code(failures[0].status, Code::out_of_bounds);
+  batch.tile_sizes = {};
+  expect_code(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures),
+              Code::invalid_argument);
+}
+
 TEST(Load, WrongArgumentsAreErrors) {
   const auto [jpegs, raws] = twins(2);
   const auto loader = make_loader(1);
@@ -354,6 +520,19 @@ TEST(Load, WrongArgumentsAreErrors) {
   LoadOptions floats = options;
   floats.type = OutputType::float32;
   expect_code(load_with(raws.batch(), floats, std::span(out).subspan(1)), Code::invalid_argument);
+  const Bytes table(3 * 256 * 4 + 1);
+  const MutableByteSpan all = std::span(out).first(2 * 16 * 16 * 3 * 4);
+  floats.table = std::span(table).first(3 * 256 * 4);
+  expect_ok(load_with(raws.batch(), floats, all));
+  floats.table = std::span(table).subspan(1);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  floats.table = std::span(table).first(3 * 256 * 2);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  floats.table = std::span(out).first(3 * 256 * 4);
+  expect_code(load_with(raws.batch(), floats, all), Code::invalid_argument);
+  LoadOptions with_table = options;
+  with_table.table = std::span(table).first(3 * 256);
+  expect_code(load_with(raws.batch(), with_table, bytes), Code::invalid_argument);
   for (int i = 0; i < 6; ++i) {
     LoadBatch batch = raws.batch();
     if (i == 0) batch.sizes = batch.sizes.first(1);

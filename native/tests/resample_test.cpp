@@ -118,6 +118,16 @@ Weights area_linear(std::size_t limit, double begin, double length, std::size_t 
   return weights;
 }
 
+// The source under the centre; positions add up, as in Pillow.
+Weights nearest(std::size_t limit, double begin, double length, std::size_t out, std::size_t i) {
+  const double scale = length / static_cast<double>(out);
+  double position = begin + scale * 0.5;
+  for (std::size_t k = 0; k < i; ++k) position += scale;
+  Weights weights(limit);
+  weights[static_cast<std::size_t>(position)] = 1;
+  return weights;
+}
+
 Weights weights_of(const Case& c, bool is_column, std::size_t i) {
   const std::size_t limit = is_column ? c.shape.width : c.shape.height;
   const double begin = is_column ? c.region.left : c.region.top;
@@ -125,6 +135,7 @@ Weights weights_of(const Case& c, bool is_column, std::size_t i) {
   const std::size_t out = is_column ? c.out.width : c.out.height;
   if (is_column && c.is_flipped) i = out - 1 - i;
   if (c.filter == ResampleFilter::bilinear) return triangle(limit, begin, length, out, i);
+  if (c.filter == ResampleFilter::nearest) return nearest(limit, begin, length, out, i);
   if (c.filter != ResampleFilter::area) return sharp(c.filter, limit, begin, length, out, i);
   const bool is_shrinking = c.region.width >= static_cast<double>(c.out.width) &&
                             c.region.height >= static_cast<double>(c.out.height);
@@ -166,7 +177,8 @@ double largest_error(const Bytes& pixels, const Bytes& out, const Case& c) {
 }
 
 constexpr std::array kFilters = {ResampleFilter::area, ResampleFilter::bilinear,
-                                 ResampleFilter::bicubic, ResampleFilter::lanczos};
+                                 ResampleFilter::bicubic, ResampleFilter::lanczos,
+                                 ResampleFilter::nearest};
 
 Case random_case(std::mt19937& engine, std::size_t most) {
   const ImageShape shape{1 + engine() % most, 1 + engine() % most};
@@ -310,6 +322,8 @@ TEST(Resample, WrongArgumentsAreErrors) {
                                {0, 0, NAN, 1}}) {
     expect_code(plan({5, 5}, region, {5, 5}), Code::out_of_bounds);
   }
+  expect_code(resampler.plan({5, 5}, {0.5, 0, 4, 4}, ResampleFilter::opencv_area, {2, 2}, false),
+              Code::invalid_argument);
 }
 
 }  // namespace

@@ -76,8 +76,11 @@ class Field(Protocol):
         ...
 
 
-class _NamedValues(Sequence[Any]):
-    """Values in field order that are also known by name."""
+class _NamedValues:
+    """Values in field order that are also known by name.
+
+    It counts as a Sequence but does not inherit ``index`` and ``count``: fields may have these names.
+    """
 
     __slots__ = ("_names", "_values")
 
@@ -121,6 +124,9 @@ class _NamedValues(Sequence[Any]):
     def keys(self) -> tuple[str, ...]:
         """Names of the fields, in order (this also makes ``dict()`` work)."""
         return self._names
+
+
+Sequence.register(_NamedValues)
 
 
 class Sample(_NamedValues):

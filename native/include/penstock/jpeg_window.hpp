@@ -33,6 +33,9 @@ struct DecodedWindow {
   std::vector<std::byte> memory;
 };
 
+// `out_of_bounds` unless the window is a part of an image of this shape, and not empty.
+Status check_window(const Window& window, ImageShape stated) noexcept;
+
 // 1, 2, 4 or 8: the largest by which the window can be divided and still cover `least`.
 [[nodiscard]] unsigned scale_denominator_for(const Window& window, ImageShape least) noexcept;
 

@@ -35,7 +35,14 @@ struct LoadBatch {
   std::span<const std::uint32_t> checksums{};
   // Done to each picture in this order, before its values are scaled.
   std::span<const PixelStep> steps{};
+  // Packed tile indices of the JPEGs, in a region of their own; size 0: none. May be left empty.
+  ByteSpan tiles{};
+  std::span<const std::uint64_t> tile_offsets{};
+  std::span<const std::uint64_t> tile_sizes{};
 };
+
+// Our own window decoder wherever it gives the pixels of libjpeg-turbo, or that one always.
+enum class JpegDecoder : std::uint8_t { window, libjpeg };
 
 struct LoadOptions {
   ImageShape shape{};  // of every output image
@@ -45,8 +52,23 @@ struct LoadOptions {
   // Float outputs are value * scale + bias, by channel.
   std::array<float, kRgbChannels> scale{1, 1, 1};
   std::array<float, kRgbChannels> bias{0, 0, 0};
+  // Or, where there is one, the entries of a table [3][256] of their type, by channel and value.
+  ByteSpan table{};
   bool fast_dct = false;
-  bool is_reduced = false;  // decode at 1/2, 1/4 or 1/8 where the crop stays above the output
+  // Decode at 1/2, 1/4 or 1/8 where the crop stays above the output; not with `nearest` and
+  // `opencv_area`, which promise what only the picture itself gives.
+  bool is_reduced = false;
+  JpegDecoder jpeg = JpegDecoder::window;
+};
+
+// How the JPEGs of a batch were decoded. Each is counted once, but for `rejected_tiles`.
+struct LoadCounts {
+  std::uint64_t window = 0;                // from the entry points of a tile index
+  std::uint64_t window_without_tiles = 0;  // by the window decoder from the scan's start
+  std::uint64_t libjpeg_chosen = 0;        // because of the options
+  std::uint64_t libjpeg_unsupported = 0;   // a kind of JPEG that the window decoder does not know
+  std::uint64_t libjpeg_damaged = 0;       // the window decoder failed; libjpeg may have, too
+  std::uint64_t rejected_tiles = 0;        // an index was there, but broken or of other bytes
 };
 
 struct LoadFailure {
@@ -68,8 +90,10 @@ class ImageLoader {
 
   // Fills `out`: one slot for each image, without gaps. An image that fails is listed in
   // `failures`, by position, and its slot is zero; only wrong arguments are a failure of the call.
+  // `counts`, where it is not null, is added to.
   Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-              MutableByteSpan out, std::vector<LoadFailure>& failures) noexcept;
+              MutableByteSpan out, std::vector<LoadFailure>& failures,
+              LoadCounts* counts = nullptr) noexcept;
 
  private:
   explicit ImageLoader(std::unique_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "penstock/axis_plan.hpp"
 #include "penstock/image.hpp"
+#include "penstock/opencv_area.hpp"
 #include "penstock/row_window.hpp"
 #include "penstock/status.hpp"
 
@@ -21,6 +23,9 @@ enum class ResampleFilter : std::uint8_t {
   bilinear,  // Pillow's BILINEAR: a triangle as wide as the shrinking asks for
   bicubic,   // Pillow's BICUBIC
   lanczos,   // Pillow's LANCZOS, three lobes to each side
+  nearest,   // Pillow's NEAREST: the pixel under an output's centre
+  // OpenCV's INTER_AREA bit for bit: the region has whole pixels. `area` is a little faster.
+  opencv_area,
 };
 
 // Sources to each side of an output's centre that count where a side does not shrink.
@@ -33,22 +38,16 @@ struct PixelView {
   ImageShape shape{};
 };
 
-// Part of a view, in its pixels; with fractions only where both sides shrink. `area` takes pixels
-// of the region alone; the others also its neighbours in the view, as Pillow does with a box.
+// Part of a view, in its pixels; with fractions only where both sides shrink. Pillow's
+// filters, except `nearest`, also take its neighbours in the view, as Pillow does with a box.
 struct Region {
   double left;
   double top;
   double width;
   double height;
-};
-
-// Which sources, with which weights, make each output along one axis.
-struct AxisPlan {
-  std::size_t taps = 0;    // most that any output has
-  std::size_t stride = 0;  // weights from one output to the next; those behind the count are zero
-  std::vector<std::uint32_t> starts;
-  std::vector<std::uint32_t> counts;
-  std::vector<float> weights;  // those of an output sum to one
+  // Of the view in the picture: `nearest` rounds positions in the picture.
+  double view_left = 0;
+  double view_top = 0;
 };
 
 // A plan for one image after another; its memory is reused. One for each thread.
@@ -71,6 +70,7 @@ class Resampler {
   void write_values(const PixelView& view, std::size_t y, const kernels::ValueRow& out) noexcept;
 
  private:
+  Status plan_opencv(const Region& region, ImageShape out_shape, bool is_flipped) noexcept;
   void quantize_rows();
   void quantize_columns();
   void quantize_weights();
@@ -83,6 +83,8 @@ class Resampler {
                        std::uint8_t* out) noexcept;
   void write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                std::uint8_t* out) noexcept;
+  void write_nearest_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
+                         std::uint8_t* out) const noexcept;
 
   AxisPlan columns_;
   AxisPlan rows_;
@@ -91,6 +93,10 @@ class Resampler {
   std::size_t used_columns_ = 0;
   bool is_fixed_ = false;  // few taps: whole numbers
   bool is_sharp_ = false;  // some weights are negative
+  bool is_nearest_ = false;
+  bool is_opencv_ = false;  // all else is in opencv_
+  std::size_t first_row_ = 0;
+  OpenCvArea opencv_;
   std::vector<std::int16_t> row_weights_;
   std::vector<std::uint32_t> starts_;
   std::vector<std::uint32_t> pairs_;

@@ -92,6 +92,46 @@ def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(N
 def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], quality: int) -> bytes:
     """Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100."""
 
+def slice_jpeg(data: Buffer, index: Buffer, left: int, top: int, width: int, height: int) -> tuple[bytes, int, int]:
+    """
+    Cut a smaller JPEG that covers the window out of one with a tile index, without loss; returns it, and the column and row in it at which the window begins.
+    """
+
+class JpegTilesInfo:
+    """What a tile index says of itself."""
+
+    @property
+    def jpeg_size(self) -> int: ...
+
+    @property
+    def jpeg_crc32c(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def tile(self) -> int: ...
+
+    @property
+    def components(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+def jpeg_tiles(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
+    """
+    Packed entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
+    """
+
+def jpeg_tiles_info(index: Buffer) -> JpegTilesInfo:
+    """Check a packed tile index and read its header."""
+
 def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
     """Shrink RGB pixels to the size of out by area averaging."""
 
@@ -137,9 +177,9 @@ class ImageLoader:
         Threads that decode; they start with the first load, callers of load only wait.
         """
 
-    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] | None = None) -> list[tuple[int, str, str]]:
+    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] | None = None, table: Annotated[NDArray, dict(shape=(3, 256), order='C', device='cpu', writable=False)] | None = None, tiles: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, jpeg: str = 'window', counts: Annotated[NDArray[numpy.uint64], dict(shape=(6), order='C', device='cpu')] | None = None) -> list[tuple[int, str, str]]:
         """
-        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
+        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, of the type of out, has the output of every channel and value, instead of scale and bias. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b). Tiles are packed tile indices: a region, and an offset and a size (0: none) for each image. jpeg is "window", which decodes only what a crop needs where the pixels are those of libjpeg-turbo, or "libjpeg". How many JPEGs were decoded by a tile index, without one, and by libjpeg because of the options, the kind or damage, and how many indices were rejected, is added to the six counts.
         """
 
 class MappingGuard:
@@ -210,6 +250,11 @@ class PathIndex:
         """
         Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
         """
+
+def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
+    """
 
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""

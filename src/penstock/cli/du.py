@@ -53,4 +53,5 @@ def _rows(archive: Archive, directory: str, levels: int | None, with_files: bool
                 yield from _rows(archive, entry.path, None if levels is None else levels - 1, with_files)
             elif with_files:
                 yield entry.path, getattr(entry, "size", 0)
-    yield info.path, getattr(info, "size_tree", None) or getattr(info, "size", 0)
+    size: int = getattr(info, "size_tree" if info.is_dir() else "size")
+    yield info.path, size

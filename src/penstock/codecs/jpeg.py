@@ -1,8 +1,8 @@
-"""JPEG: header, decoding and encoding, all with the GIL released."""
+"""JPEG: header, decoding, encoding, and lossless cuts by an index of entry points, all with the GIL released."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from penstock.errors import ImageError
 if TYPE_CHECKING:
     from penstock.types import Buffer
 
-__all__ = ["MAX_PIXELS", "decode", "encode", "is_jpeg", "read_info"]
+__all__ = ["MAX_PIXELS", "Slice", "decode", "encode", "index", "is_jpeg", "read_info", "slice"]
 
 MAX_PIXELS = 1 << 28
 """Pictures with more pixels are refused before memory is asked for; real photographs have far fewer."""
@@ -70,3 +70,63 @@ def encode(pixels: npt.NDArray[np.uint8], *, quality: int = 90) -> bytes:
         return _native.encode_jpeg(np.ascontiguousarray(pixels), quality)
     except _native.NativeError as error:
         raise ImageError(f"cannot encode {pixels.shape[1]}x{pixels.shape[0]} as JPEG: {error.detail}") from None
+
+
+class Slice(NamedTuple):
+    """A JPEG cut out of a larger one, and where the wanted window begins in it."""
+
+    data: bytes
+    left: int
+    top: int
+
+
+def index(data: Buffer, *, tile: int = 8) -> bytes:
+    """Find where parts of a baseline JPEG can be decoded from, for :func:`slice`.
+
+    The index takes about 1 % of the JPEG's size and belongs to exactly these bytes.
+
+    Args:
+        data: the whole JPEG.
+        tile: an entry point for every so many MCUs (8 or 16 pixels each) of every row.
+
+    Raises:
+        ImageError: the JPEG is broken, or of a kind that has no index: progressive, arithmetic, CMYK.
+    """
+    try:
+        packed, reason = _native.jpeg_tiles(data, tile)
+    except _native.NativeError as error:
+        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+    if packed is None:
+        raise ImageError(f"this JPEG has no tile index: {reason}")
+    return packed
+
+
+def slice(data: Buffer, index: Buffer, window: tuple[int, int, int, int]) -> Slice:
+    """Cut a smaller JPEG that covers a window out of a JPEG, without loss and without decoding it.
+
+    The pixels of the window are exactly those of the whole image, in every decoder. The slice is somewhat larger than
+    the window: it begins and ends at entry points of the index.
+
+    Args:
+        data: the whole JPEG.
+        index: what :func:`index` made for it.
+        window: left, top, width and height in pixels.
+
+    Raises:
+        ImageError: the window is not inside the image, the index is of another JPEG, or either is broken.
+
+    Example:
+        >>> import numpy as np
+        >>> whole = encode(np.arange(90 * 120 * 3, dtype=np.uint8).reshape(90, 120, 3))
+        >>> cut = slice(whole, index(whole, tile=1), (50, 40, 30, 20))
+        >>> part = decode(cut.data)[cut.top : cut.top + 20, cut.left : cut.left + 30]
+        >>> bool((part == decode(whole)[40:60, 50:80]).all())
+        True
+    """
+    left, top, width, height = window
+    if min(window) < 0:
+        raise ImageError(f"the window {window} has a negative number")
+    try:
+        return Slice(*_native.slice_jpeg(data, index, left, top, width, height))
+    except _native.NativeError as error:
+        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None

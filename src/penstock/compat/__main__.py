@@ -4,15 +4,18 @@ usage: python -m penstock.compat run SCRIPT [ARGUMENT...]
        python -m penstock.compat run -m MODULE [ARGUMENT...]
        python -m penstock.compat pytest [ARGUMENT...]
        python -m penstock.compat -m MODULE [ARGUMENT...]
+
+Processes that the program starts are served in the same way. The exit code is the program's own.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
 
-from penstock.compat.alias import available, install
+from penstock.compat.alias import available, install, share_with_programs
 
 _USAGE = __doc__ or ""
 
@@ -24,31 +27,51 @@ def main(arguments: list[str]) -> int:
         print(_USAGE.strip())
         print(f"\npenstock answers for: {', '.join(available())}")
         return 0 if words else 2
-    if words[0] == "-m" and len(words) < 2:
-        print("-m needs the name of a module", file=sys.stderr)
-        return 2
-    install()
     if words[0] == "-m":
-        _run_module(words[1], words[2:])
-    elif words[0] == "pytest" and arguments[:1] != ["run"]:
-        _run_module("pytest", words[1:])
-    else:
-        _run_script(words[0], words[1:])
+        return _run_module(words[1:])
+    if words[0] == "pytest" and arguments[:1] != ["run"]:
+        return _run_module(words)
+    return _run_script(words)
+
+
+def _run_module(words: list[str]) -> int:
+    if not words:
+        return _refuse("-m needs the name of a module")
+    _begin(words, os.getcwd())
+    if not _is_module(words[0]):
+        return _refuse(f"there is no module named {words[0]}")
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     return 0
 
 
-def _run_module(name: str, arguments: list[str]) -> None:
-    sys.argv = [name, *arguments]
-    sys.path[0] = os.getcwd()
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+def _run_script(words: list[str]) -> int:
+    if not os.path.exists(words[0]):
+        return _refuse(f"{words[0]} does not exist; name a Python script, or -m and a module")
+    _begin(words, os.path.dirname(os.path.realpath(words[0])))
+    runpy.run_path(words[0], run_name="__main__")
+    return 0
 
 
-def _run_script(path: str, arguments: list[str]) -> None:
-    if not os.path.exists(path):
-        raise SystemExit(f"{path} does not exist; name a Python script, or -m and a module")
-    sys.argv = [path, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(path))
-    runpy.run_path(path, run_name="__main__")
+def _begin(words: list[str], folder: str) -> None:
+    sys.argv = words
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+    install()
+    share_with_programs()
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if f"{name}.".startswith(f"{error.name}."):
+            return False
+        raise  # something that the package above it needs
+
+
+def _refuse(problem: str) -> int:
+    print(f"penstock.compat: {problem}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

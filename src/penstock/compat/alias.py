@@ -1,14 +1,18 @@
-"""``import ffcv`` answered by ``penstock.compat.ffcv``, in this process only.
+"""``import ffcv`` answered by ``penstock.compat.ffcv``, in this process and in those it starts.
 
 A finder in front of all others maps every module below the original's name to the module of the same name below
-``penstock.compat``. Both names are one module object, so classes compare and pickle as expected.
+``penstock.compat``. Both names are one module object, so classes compare and pickle as expected. New processes have no
+such finder: multiprocessing hands ``sys.path`` on to them, other programs inherit ``PYTHONPATH``, and both lead to the
+folder ``_path``, whose modules have the originals' names and install the finder.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -17,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-__all__ = ["available", "install"]
+__all__ = ["available", "install", "share_with_programs", "take_over"]
 
 _HOME = "penstock.compat"
+_ORIGINALS = ("barecat", "ffcv", "ffrecord")
+_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_path")
 
 
 def available() -> list[str]:
@@ -29,11 +35,11 @@ def available() -> list[str]:
         >>> "ffcv" in available()
         True
     """
-    return [name for name in ("barecat", "ffcv", "ffrecord") if importlib.util.find_spec(f"{_HOME}.{name}")]
+    return [name for name in _ORIGINALS if importlib.util.find_spec(f"{_HOME}.{name}")]
 
 
 def install(*names: str) -> None:
-    """Let penstock answer ``import NAME`` from now on, in this process.
+    """Let penstock answer ``import NAME`` from now on, in this process and in those that multiprocessing starts.
 
     A real installation of that name is passed over, which a warning says once.
 
@@ -52,11 +58,41 @@ def install(*names: str) -> None:
             continue
         loaded = sys.modules.get(name)
         if loaded is not None:
-            raise RuntimeError(f"{name} is imported already, from {loaded.__file__}; install the adapter before that")
-        if (real := importlib.util.find_spec(name)) is not None:
-            where = real.origin
-            warnings.warn(f"{name} is installed ({where}), but penstock answers for it here", RuntimeWarning, stacklevel=2)
+            where = getattr(loaded, "__file__", None)
+            raise RuntimeError(f"{name} is imported already, from {where}; install the adapter before that")
+        if (where := _installed_at(name)) is not None:
+            problem = f"{name} is installed ({where}), but penstock answers for it here"
+            warnings.warn(problem, RuntimeWarning, stacklevel=2)
         sys.meta_path.insert(0, _Finder(name))
+    if _PATH not in sys.path:
+        sys.path.insert(_place_on_path(), _PATH)
+
+
+def take_over(name: str) -> None:
+    """Put the adapter in the place of the module that is being imported under this name."""
+    sys.modules.pop(name, None)
+    install(name)
+    importlib.import_module(name)
+
+
+def share_with_programs() -> None:
+    """Let programs that this process starts find the adapters, too."""
+    inherited = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != _PATH]
+    os.environ["PYTHONPATH"] = os.pathsep.join([_PATH, *inherited])
+
+
+def _installed_at(name: str) -> str | None:
+    """Where the original is, if it is installed; a folder that happens to have its name is not."""
+    found = importlib.util.find_spec(name)
+    origin = None if found is None else found.origin
+    return None if origin is None or os.path.dirname(origin) == _PATH else origin
+
+
+def _place_on_path() -> int:
+    """Behind the program's own folder, which programs expect first, unless that has the original in it."""
+    first = sys.path[0] if sys.path else ""
+    has_original = any(os.path.exists(os.path.join(first, name)) for name in _ORIGINALS)
+    return 0 if has_original else 1
 
 
 class _Finder:
@@ -81,7 +117,7 @@ class _Finder:
         return importlib.machinery.ModuleSpec(fullname, _Loader(home), origin=found.origin, is_package=is_package)
 
 
-class _Loader:
+class _Loader(importlib.abc.Loader):
     """Gives the adapter itself in place of a new module."""
 
     def __init__(self, home: str) -> None:

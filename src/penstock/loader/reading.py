@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock import _native
+from penstock.loader.slots import SlotPool
 from penstock.read import PageCache, RangeSource
 from penstock.storage import available_bytes
 from penstock.types import Source
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from penstock.formats.base import BaseDataset
     from penstock.loader.options import LoaderOptions
-    from penstock.loader.slots import SlotPool
     from penstock.types import IndexArray
 
 __all__ = ["Reading", "SourceOf"]
@@ -42,13 +42,14 @@ class Reading:
     Args:
         dataset: what is read.
         options: of the loader.
-        slots: memory for spans.
     """
 
-    def __init__(self, dataset: BaseDataset, options: LoaderOptions, slots: SlotPool) -> None:
+    def __init__(self, dataset: BaseDataset, options: LoaderOptions) -> None:
         self._dataset = dataset
-        self._slots = slots
+        self._slots = SlotPool(options.batches_ahead + 2)
         self.budget_bytes = self._choose_budget(options)
+        if self.budget_bytes is not None:
+            _ = self._reader  # opened now: later another file may have the name
 
     def _choose_budget(self, options: LoaderOptions) -> int | None:
         page_size, named = self._dataset.page_size, options.cache_bytes

@@ -73,3 +73,41 @@ def test_is_jpeg() -> None:
     assert jpeg.is_jpeg(memoryview(DATA))
     assert not jpeg.is_jpeg(b"")
     assert not jpeg.is_jpeg(b"\x89PNG")
+
+
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
+@pytest.mark.parametrize("tile", [1, 3, 8])
+def test_a_slice_decodes_to_the_pixels_of_the_whole(subsampling: str, tile: int) -> None:
+    data = image_file(picture(5, 150, 210), "JPEG", quality=80, subsampling=subsampling, optimize=True)
+    whole = jpeg.decode(data)
+    entries = jpeg.index(data, tile=tile)
+    for left, top, width, height in [(0, 0, 210, 150), (70, 33, 50, 41), (209, 149, 1, 1), (17, 0, 100, 9)]:
+        cut = jpeg.slice(data, entries, (left, top, width, height))
+        part = jpeg.decode(cut.data)[cut.top : cut.top + height, cut.left : cut.left + width]
+        np.testing.assert_array_equal(part, whole[top : top + height, left : left + width])
+
+
+def test_a_small_window_is_a_small_file() -> None:
+    data = image_file(picture(5, 300, 400), "JPEG", quality=90)
+    entries = jpeg.index(data, tile=1)
+    assert len(entries) < len(data)
+    assert len(jpeg.slice(data, entries, (200, 100, 30, 30)).data) < len(data) / 5
+
+
+def test_kinds_without_an_index_are_refused() -> None:
+    with pytest.raises(ImageError, match="progressive"):
+        jpeg.index(image_file(PIXELS, "JPEG", progressive=True))
+    with pytest.raises(ImageError, match="tile must be"):
+        jpeg.index(DATA, tile=0)
+
+
+def test_wrong_slices_are_refused() -> None:
+    entries = jpeg.index(DATA)
+    with pytest.raises(ImageError, match="not inside"):
+        jpeg.slice(DATA, entries, (0, 0, 57, 40))
+    with pytest.raises(ImageError, match="negative"):
+        jpeg.slice(DATA, entries, (-1, 0, 5, 5))
+    with pytest.raises(ImageError, match="another JPEG"):
+        jpeg.slice(image_file(PIXELS, "JPEG", quality=91), entries, (0, 0, 5, 5))
+    with pytest.raises(ImageError, match="checksum"):
+        jpeg.slice(DATA, entries[:30] + b"\x55" + entries[31:], (0, 0, 5, 5))

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.helpers import Surgeon
-from tests.unit.loader.tools import COUNT, CROP, contents, damage, labels, penstock_threads, write_pages, write_rows
+from tests.helpers import Surgeon, image_file, picture
+from tests.unit.loader.tools import (
+    COUNT,
+    CROP,
+    contents,
+    damage,
+    labels,
+    penstock_threads,
+    write_pages,
+    write_pictures,
+    write_rows,
+)
 
 import penstock as ps
 from penstock import Loader
@@ -142,6 +152,30 @@ def test_a_damaged_record_is_skipped(path: Path, tmp_path: Path) -> None:
     assert [(error.sample, error.field) for error in loader.errors] == [(5, None)]
     with pytest.raises(CorruptSampleError, match=r"sample 5.*metadata record"):
         list(Loader(broken, COUNT, **(OPTIONS | {"on_error": "raise"})))
+
+
+def test_pictures_of_a_folder_are_skipped_too(tmp_path: Path) -> None:
+    for i in range(6):
+        (tmp_path / f"{i}.jpg").write_bytes(image_file(picture(i, 20, 20), "JPEG"))
+    whole = (tmp_path / "5.jpg").read_bytes()
+    (tmp_path / "6.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    (tmp_path / "7.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    (tmp_path / "8.jpg").write_bytes(whole[: len(whole) * 3 // 4])
+    loader = Loader(tmp_path, 3, on_error="skip")
+    assert [len(batch.image) for batch in loader] == [3, 3, 3]
+    assert sorted(error.sample for error in loader.errors) == [6, 7, 8]
+
+
+@pytest.mark.parametrize("start", [0.5, 0.9])
+def test_a_jpeg_that_breaks_off_is_damaged(tmp_path: Path, start: float) -> None:
+    path = write_pictures(tmp_path / "x.beton", [picture(i, 64, 64) for i in range(6)], mode="jpg")
+    dataset, surgeon = ps.open(path), Surgeon(path)
+    size = len(dataset.read_bytes([4], "image")[0])
+    kept = int(size * start)
+    surgeon.put(int(dataset.image_facts("image")["data_ptr"][4]) + kept, bytes(size - kept))
+    loader = Loader(surgeon.save(), 2, verify=False, on_error="skip")
+    assert 4 not in [i for batch in labels(loader) for i in batch]
+    assert [error.sample for error in loader.errors] == [4]
 
 
 # -- raise, and functions -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.helpers import picture, write_all_fields
-from tests.unit.loader.tools import CROP, blob, contents, labels, penstock_threads, values_of
+from tests.unit.loader.tools import CROP, blob, contents, labels, penstock_threads, values_of, write_pages
 
 import penstock as ps
 from penstock import Loader, ops
@@ -122,6 +122,15 @@ def test_a_file_larger_than_memory_is_read_ahead(pages: Path, monkeypatch: pytes
     assert plan(pool_pages=2).startswith("bytes: read ahead into 20 MiB, by ")
     assert plan(cache="os") == "bytes: from the mapped file"
     assert plan(cache="12M").startswith("bytes: read ahead into 12 MiB, by ")
+
+
+def test_a_file_that_is_replaced_before_the_first_loop_is_still_the_old_one(pages: Path, tmp_path: Path) -> None:
+    path = shutil.copy(pages, tmp_path / "x.beton")
+    for cache in ("os", 2 * PAGE):
+        loader = Loader(path, 4, cache=cache, verify=False)
+        write_pages(tmp_path / "other.beton", count=48, size=200_000).rename(path)
+        assert contents(loader) == contents(Loader(pages, 4))
+        shutil.copy(pages, tmp_path / "again.beton").rename(path)
 
 
 def test_a_file_that_is_renamed_away_is_read_to_the_end(pages: Path, tmp_path: Path) -> None:

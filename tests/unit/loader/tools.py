@@ -126,5 +126,6 @@ def resident_bytes() -> int:
 
 def run_script(code: str, *arguments: Any, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own; a hang is a failure."""
-    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, arguments)]
+    quiet = "ignore:This process:DeprecationWarning"  # Python 3.12 and later at every fork of a process with threads
+    command = [sys.executable, "-X", "faulthandler", "-W", quiet, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_images", "whole"]
 
-INTERPOLATION = "area"
+INTERPOLATION = "opencv_area"
 
 
 def whole(spans: ImageSpans) -> npt.NDArray[np.int32]:
@@ -36,12 +36,7 @@ def load_images(
     **options: Any,
 ) -> None:
     """Decode, crop and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
-    empty = np.flatnonzero((crops[:, 2] < 1) | (crops[:, 3] < 1))
-    if len(empty):
-        i = int(empty[0])
-        raise ValueError(
-            f"sample {int(indices[i])}: the crop of a picture of {spans.widths[i]}x{spans.heights[i]} pixels is empty"
-        )
+    _check_crops(spans, crops, indices)
     failures = native.load(
         spans.base,
         spans.offsets,
@@ -64,4 +59,17 @@ def load_images(
             sample=int(indices[position]),
             problem=f"the picture cannot be decoded ({detail})",
             fix="Restore the file from a copy, or leave the sample out.",
+        )
+
+
+def _check_crops(spans: ImageSpans, crops: npt.NDArray[np.int32], indices: Any) -> None:
+    top, left, height, width = crops.astype(np.int64).T
+    is_empty = (height < 1) | (width < 1)
+    is_outside = (top < 0) | (left < 0) | (top + height > spans.heights) | (left + width > spans.widths)
+    bad = np.flatnonzero(is_empty | is_outside)
+    if len(bad):
+        i = int(bad[0])
+        raise ValueError(
+            f"sample {int(indices[i])}: the crop of a picture of {spans.widths[i]}x{spans.heights[i]} pixels is "
+            f"{'empty' if is_empty[i] else 'not inside it'} (top {top[i]}, left {left[i]}, {width[i]}x{height[i]})"
         )

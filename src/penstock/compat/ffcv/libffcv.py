@@ -20,11 +20,13 @@ def read(fileno: int, destination: Any, offset: int) -> int:
 
 
 def memcpy(source: Any, dest: Any) -> None:
-    """Copy the bytes of one array to the beginning of another."""
+    """Copy the bytes of one array to the beginning of another; plain enough for numba."""
     data = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    if not dest.flags.c_contiguous:
+        raise ValueError("memcpy needs a contiguous array to copy to")
     target = dest.reshape(-1).view(np.uint8)
     if len(data) > len(target):
-        raise ValueError(f"{len(data)} bytes do not fit into {len(target)}")
+        raise ValueError("memcpy has more bytes to copy than there is room for")
     target[: len(data)] = data
 
 
@@ -40,9 +42,7 @@ def _one(data: Any, mode: int, height: int, width: int) -> ImageSpans:
     )
 
 
-def resize_crop(
-    source: Any, start_row: int, end_row: int, start_col: int, end_col: int, destination: Any
-) -> None:
+def resize_crop(source: Any, start_row: int, end_row: int, start_col: int, end_col: int, destination: Any) -> None:
     """Resize a part of a picture into another picture, area-averaged."""
     crops = np.array([[start_row, start_col, end_row - start_row, end_col - start_col]], np.int32)
     spans = _one(source, 1, source.shape[0], source.shape[1])
@@ -75,3 +75,8 @@ def imdecode(
     crops, flips = np.array([part], np.int32), np.array([do_flip], np.uint8)
     load_images(ImageLoader(1), _one(source, 0, height, width), crops, out, [0], flips=flips)
     return 0
+
+
+_NATIVE: tuple[Any, ...] = (read, resize_crop, imdecode)
+for _function in _NATIVE:
+    _function.is_native = True  # Compiler.compile() gives them back as they are

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from penstock.compat.ffcv.fields import BytesField, NDArrayField
 from penstock.compat.ffcv.types import (
     ALLOC_TABLE_TYPE,
     CURRENT_VERSION,
@@ -15,7 +14,7 @@ from penstock.compat.ffcv.types import (
     get_handlers,
     get_metadata_type,
 )
-from penstock.compat.ffcv.utils import decode_null_terminated_string
+from penstock.compat.ffcv.utils import decode_null_terminated_string, is_power_of_2
 from penstock.errors import FormatError
 from penstock.storage import map_file
 
@@ -29,7 +28,7 @@ class Reader:
     """Opens a file and checks that its parts are inside it; ``custom_handlers`` are field classes by name."""
 
     def __init__(self, fname: Any, custom_handlers: Mapping[str, Any] | None = None) -> None:
-        self._fname = os.fspath(fname)
+        self._fname: str = os.fspath(fname)
         self._custom_handlers = custom_handlers or {}
         self.mapped = map_file(self._fname)
         self.read_header()
@@ -62,6 +61,11 @@ class Reader:
         self.num_samples = int(self.header["num_samples"])
         self.page_size = int(self.header["page_size"])
         self.num_fields = int(self.header["num_fields"])
+        if not is_power_of_2(self.page_size):
+            problem = f"page_size must be a power of two, found {self.page_size}"
+            raise FormatError(self._fname, offset=4, problem=problem)
+        if not self.num_fields:
+            raise FormatError(self._fname, offset=2, problem="the file has no fields")
 
     def read_field_descriptors(self) -> None:
         """Read names and types of the fields."""
@@ -70,13 +74,29 @@ class Reader:
         self.field_names = [decode_null_terminated_string(name) for name in descriptors["name"]]
         if len(set(self.field_names)) < len(self.field_names):
             raise FormatError(self._fname, problem=f"two fields have the same name: {', '.join(self.field_names)}")
-        self.handlers: dict[str, Any] = dict(zip(self.field_names, get_handlers(descriptors), strict=True))
+        try:
+            handlers = get_handlers(descriptors)
+        except (LookupError, TypeError, ValueError) as error:
+            raise FormatError(self._fname, problem=f"a field cannot be read: {error}") from error
+        self.handlers: dict[str, Any] = dict(zip(self.field_names, handlers, strict=True))
         for name, descriptor in zip(self.field_names, descriptors, strict=True):
             if name in self._custom_handlers:
                 self.handlers[name] = self._custom_handlers[name].from_binary(descriptor["arguments"])
             elif self.handlers[name] is None:
                 raise ValueError(f"Must specify a custom_field entry for custom field {name}")
+            self._limit(name, self.handlers[name])
         self.metadata_type = get_metadata_type(list(self.handlers.values()))
+
+    def _limit(self, name: str, handler: Any) -> None:
+        """No value is larger than a page, or than the file."""
+        largest = min(self.page_size, len(self.mapped))
+        if isinstance(handler, BytesField):
+            handler.largest_size = largest
+        elif isinstance(handler, NDArrayField) and handler.element_size > largest:
+            raise FormatError(
+                self._fname,
+                problem=f"the arrays of {name!r} have {handler.element_size} bytes, and a page has {self.page_size}",
+            )
 
     def read_metadata(self) -> None:
         """Find the records of the samples; they stay in the mapped file."""

@@ -14,7 +14,7 @@ from penstock.types import ImageSpans
 if TYPE_CHECKING:
     from penstock.types import Source
 
-__all__ = ["StorageState", "locate_bytes", "locate_images", "read_span"]
+__all__ = ["StorageState", "check_sizes", "locate_bytes", "locate_images", "read_span"]
 
 StorageState: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 """What decoders get: the bytes of the file, pointers of the allocation table in ascending order, their sizes.
@@ -58,6 +58,13 @@ def locate_bytes(
     _raise_first(spans, indices)
     base, places = (state[0], spans.pointers) if source is None else source.locate(spans.pointers, spans.sizes)
     return base, places, spans.sizes
+
+
+def check_sizes(sizes: npt.NDArray[np.uint64], room: int, indices: Any) -> None:
+    """CorruptSampleError for the first value that is longer than any value can be."""
+    spans = Spans(np.zeros(len(sizes), np.uint64), sizes)
+    spans.reject(sizes > np.uint64(room), f"a value of {{size}} bytes, and none can have more than {room}")
+    _raise_first(spans, indices)
 
 
 def read_span(address: Any, mem_state: Any) -> Any:

@@ -45,9 +45,9 @@ def align_to_page(ptr: int, page_size: int) -> int:
     return -(-ptr // page_size) * page_size
 
 
-def decode_null_terminated_string(data: Any) -> str:
+def decode_null_terminated_string(bytes: Any) -> str:
     """ASCII text up to the first zero byte."""
-    return bytes(np.asarray(data, np.uint8).tobytes()).partition(b"\0")[0].decode("ascii")
+    return np.asarray(bytes, np.uint8).tobytes().partition(b"\0")[0].decode("ascii")
 
 
 def cast_int_to_byte_ptr(value: int) -> Any:

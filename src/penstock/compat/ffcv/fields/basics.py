@@ -65,11 +65,6 @@ class _NumberField(Field):
         """The number itself."""
         return self._decoder.dtype
 
-    @classmethod
-    def from_binary(cls, binary: Any) -> Field:
-        """There are no arguments."""
-        return cls()
-
     def to_binary(self) -> Any:
         """There are no arguments."""
         return no_arguments()
@@ -88,8 +83,18 @@ class FloatField(_NumberField):
 
     _decoder = FloatDecoder
 
+    @staticmethod
+    def from_binary(binary: Any) -> Field:
+        """There are no arguments."""
+        return FloatField()
+
 
 class IntField(_NumberField):
     """A whole number (int64)."""
 
     _decoder = IntDecoder
+
+    @staticmethod
+    def from_binary(binary: Any) -> Field:
+        """There are no arguments."""
+        return IntField()

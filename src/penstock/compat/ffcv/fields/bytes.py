@@ -11,7 +11,7 @@ from penstock._native import gather_into
 from penstock.compat.ffcv.fields.base import Field, no_arguments
 from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from penstock.compat.ffcv.pipeline.operation import Operation
-from penstock.compat.ffcv.storage import locate_bytes
+from penstock.compat.ffcv.storage import check_sizes, locate_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,10 @@ class BytesDecoder(Operation):
     """Bytes as (batch, longest value of the file), zeros after each value."""
 
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
-        """As many bytes as the longest value has."""
-        shape = (int(self.metadata["size"].max(initial=0)),)
+        """As many bytes as the longest value has; what cannot be true is told when it is read."""
+        sizes = self.metadata["size"]
+        largest = getattr(getattr(self, "field", None), "largest_size", None)
+        shape = (int((sizes if largest is None else sizes[sizes <= largest]).max(initial=0)),)
         after = replace(previous_state, jit_mode=True, shape=shape, dtype=np.dtype("<u1"))
         return after, AllocationQuery(shape, dtype=np.dtype("<u1"))
 
@@ -37,6 +39,7 @@ class BytesDecoder(Operation):
             rows = metadata[np.asarray(batch_indices, np.int64)]
             base, places, sizes = locate_bytes(rows["ptr"], rows["size"], batch_indices, storage_state)
             destination = destination[: len(batch_indices)]
+            check_sizes(sizes, destination.shape[1], batch_indices)
             destination[:] = 0
             targets = np.arange(len(sizes), dtype=np.uint64) * np.uint64(destination.shape[1])
             gather_into(base, places, sizes, destination.reshape(-1), targets)
@@ -49,15 +52,17 @@ class BytesDecoder(Operation):
 class BytesField(Field):
     """Bytes of any length, given as a one-dimensional uint8 array."""
 
+    largest_size: int | None = None  # a value of a file that is read cannot be longer
+
     @property
     def metadata_type(self) -> np.dtype[Any]:
         """Pointer and size."""
         return np.dtype([("ptr", "<u8"), ("size", "<u8")])
 
-    @classmethod
-    def from_binary(cls, binary: Any) -> Field:
+    @staticmethod
+    def from_binary(binary: Any) -> Field:
         """There are no arguments."""
-        return cls()
+        return BytesField()
 
     def to_binary(self) -> Any:
         """There are no arguments."""

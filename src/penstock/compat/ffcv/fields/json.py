@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from penstock.compat.ffcv.fields.bytes import BytesField
+
+if TYPE_CHECKING:
+    from penstock.compat.ffcv.fields.base import Field
 
 __all__ = ["ENCODING", "SEPARATOR", "JSONField"]
 
@@ -18,6 +21,11 @@ SEPARATOR = "\0"
 
 class JSONField(BytesField):
     """What JSON can hold; batches have its text, and ``unpack`` makes values of it."""
+
+    @staticmethod
+    def from_binary(binary: Any) -> Field:
+        """There are no arguments."""
+        return JSONField()
 
     def encode(self, destination: Any, field: Any, malloc: Any) -> None:
         """Store the JSON text and a zero byte."""

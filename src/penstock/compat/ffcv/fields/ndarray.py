@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ class NDArrayField(Field):
     def __init__(self, dtype: Any, shape: Any) -> None:
         self.dtype = dtype
         self.shape = shape
-        self.element_size = int(dtype.itemsize * np.prod(shape, dtype=np.int64))
+        self.element_size = int(dtype.itemsize) * math.prod(int(side) for side in shape)
         if dtype == np.uint16:
             warnings.warn(
                 "torch has few operations for uint16; store int16 and reinterpret it later in your pipeline",
@@ -97,10 +98,21 @@ class NDArrayField(Field):
         result[0][: len(data)] = data
         return result
 
+    def as_stored(self, value: Any) -> Any:
+        """The bytes of an array, whatever its dtype and shape, with those of the field."""
+        array = np.ascontiguousarray(value)
+        if array.nbytes != self.element_size:
+            raise ValueError(
+                f"an array of {self.dtype} and shape {tuple(self.shape)} has {self.element_size} bytes, "
+                f"got {array.nbytes} ({array.dtype} of shape {array.shape})"
+            )
+        return array.reshape(-1).view(self.dtype).reshape(self.shape)
+
     def encode(self, destination: Any, field: Any, malloc: Any) -> None:
         """Store an array."""
+        stored = self.as_stored(field).reshape(-1).view("<u1")
         destination[0], data = malloc(self.element_size)
-        data[:] = np.ascontiguousarray(field).reshape(-1).view("<u1")
+        data[:] = stored
 
     def get_decoder_class(self) -> Any:
         """NDArrayDecoder."""

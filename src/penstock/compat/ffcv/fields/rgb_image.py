@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._native import ImageLoader
+from penstock.codecs import jpeg
 from penstock.compat.ffcv.fields.base import Field, no_arguments
 from penstock.compat.ffcv.images import load_images, whole
 from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
@@ -33,12 +34,27 @@ __all__ = [
     "RandomResizedCropRGBImageDecoder",
     "ResizedCropRGBImageDecoder",
     "SimpleRGBImageDecoder",
+    "encode_jpeg",
     "get_center_crop",
     "get_random_crop",
+    "resizer",
 ]
 
 IMAGE_MODES = {"jpg": 0, "raw": 1}
+_LONGEST_SIDE = 65_535
 _PIXEL = np.dtype("<u1")
+
+
+def encode_jpeg(numpy_image: Any, quality: int) -> npt.NDArray[np.uint8]:
+    """The bytes of a JPEG file with a picture."""
+    return np.frombuffer(jpeg.encode(np.ascontiguousarray(numpy_image), quality=int(quality)), np.uint8)
+
+
+def resizer(image: Any, target_resolution: int | None) -> npt.NDArray[np.uint8]:
+    """A picture whose longer side is at most ``target_resolution``, shrunk by averaging areas."""
+    stored = RGBImageField("raw", max_resolution=target_resolution).as_penstock().encode(image, 0)
+    _, width, height = stored.facts
+    return np.frombuffer(stored.payload or b"", np.uint8).reshape(int(height), int(width), 3)
 
 
 def get_random_crop(height: Any, width: Any, scale: Any, ratio: Any) -> tuple[int, int, int, int]:
@@ -48,13 +64,13 @@ def get_random_crop(height: Any, width: Any, scale: Any, ratio: Any) -> tuple[in
     for _ in range(10):
         target = area * np.random.uniform(scale[0], scale[1])
         aspect = np.exp(np.random.uniform(log_ratio[0], log_ratio[1]))
-        w, h = int(round(np.sqrt(target * aspect))), int(round(np.sqrt(target / aspect)))
+        w, h = round(np.sqrt(target * aspect)), round(np.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:
             top = int(np.random.uniform(0, height - h + 1))
             left = int(np.random.uniform(0, width - w + 1))
             return top, left, h, w
-    h = min(height, int(round(width / min(ratio)))) if width / height < min(ratio) else height
-    w = min(width, int(round(height * max(ratio)))) if width / height > max(ratio) else width
+    h = min(height, round(width / min(ratio))) if width / height < min(ratio) else height
+    w = min(width, round(height * max(ratio))) if width / height > max(ratio) else width
     return (height - h) // 2, (width - w) // 2, h, w
 
 
@@ -71,12 +87,12 @@ class SimpleRGBImageDecoder(Operation):
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, Any]:
         """Pictures of the size that all have."""
         widths, heights = self.metadata["width"], self.metadata["height"]
-        if widths.min() != widths.max() or heights.min() != heights.max():
+        shape = (int(heights.max(initial=0)), int(widths.max(initial=0)), 3)
+        if (widths != shape[1]).any() or (heights != shape[0]).any():
             raise TypeError(
-                "SimpleRGBImageDecoder only supports constant image, "
-                "consider RandomResizedCropRGBImageDecoder or CenterCropRGBImageDecoder instead."
+                "SimpleRGBImageDecoder takes pictures of one size, and these have several; "
+                "use RandomResizedCropRGBImageDecoder or CenterCropRGBImageDecoder"
             )
-        shape = (int(heights.max()), int(widths.max()), 3)
         return replace(previous_state, jit_mode=True, shape=shape, dtype=_PIXEL), AllocationQuery(shape, _PIXEL)
 
     def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
@@ -110,9 +126,13 @@ class ResizedCropRGBImageDecoder(SimpleRGBImageDecoder, metaclass=ABCMeta):
         self.output_size = output_size
 
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, Any]:
-        """Pictures of the output size."""
+        """Pictures of the output size; memory for them, and for the largest whole picture."""
         shape = (int(self.output_size[0]), int(self.output_size[1]), 3)
-        return replace(previous_state, jit_mode=True, shape=shape, dtype=_PIXEL), AllocationQuery(shape, _PIXEL)
+        self.max_width = int(self.metadata["width"].max(initial=0))
+        self.max_height = int(self.metadata["height"].max(initial=0))
+        whole_size = (self.max_height * self.max_width * 3,)
+        queries = (AllocationQuery(shape, _PIXEL), AllocationQuery(whole_size, _PIXEL))
+        return replace(previous_state, jit_mode=True, shape=shape, dtype=_PIXEL), queries
 
     @property
     @abstractmethod
@@ -205,10 +225,10 @@ class RGBImageField(Field):
         mode: Any = self.write_mode
         return Image(
             mode=mode,
-            max_side=self.max_resolution,
-            quality=self.jpeg_quality,
+            max_side=None if self.max_resolution is None else min(int(self.max_resolution), _LONGEST_SIDE),
+            quality=min(max(self.jpeg_quality, 1), 100),
             smart_threshold=self.smart_threshold,
-            compress_probability=self.proportion,
+            compress_probability=min(max(self.proportion, 0.0), 1.0),
         )
 
     def encode(self, destination: Any, image: Any, malloc: Any) -> None:
@@ -230,8 +250,8 @@ def checked_pixels(image: Any) -> npt.NDArray[np.uint8]:
         raise TypeError(f"Unsupported image type {type(image)}")
     if image.dtype != np.uint8:
         raise ValueError("Image type has to be uint8")
+    if image.ndim < 3:
+        raise IndexError(f"Invalid shape for rgb image: {image.shape}; a grey picture needs three equal channels")
     if image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(f"Invalid shape for rgb image: {image.shape}")
     return image
-
-

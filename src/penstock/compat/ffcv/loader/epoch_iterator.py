@@ -12,7 +12,7 @@ import torch
 from penstock.loader.engine import Prefetcher
 from penstock.loader.slots import SlotPool
 from penstock.ops import Draws
-from penstock.storage import allocate_pages
+from penstock.storage import allocate_pages, check_mapping
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,6 +37,7 @@ class _Maker:
         self._seed, self._epoch = loader.seed, epoch
         self._native = loader.native
         self._context = context
+        self._reader = loader.reader
         is_cuda = any(node.state.device.type == "cuda" for node in loader.graph.nodes)
         self._slots = SlotPool(loader.batches_ahead + 2, _pinned if is_cuda else allocate_pages)
         self._stream = torch.cuda.Stream() if is_cuda else None
@@ -57,6 +58,7 @@ class _Maker:
         """Run the operations that are left."""
         indices, parts = begun
         self._context.start_batch(step)
+        check_mapping(self._reader.mapped, self._reader.file_name)
         if self._stream is None:
             return self._graph.finish(parts, indices, self._slots, self._context.state), None
         with torch.cuda.stream(self._stream):

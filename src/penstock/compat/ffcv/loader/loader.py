@@ -16,6 +16,7 @@ from penstock.compat.ffcv.pipeline.compiler import Compiler
 from penstock.compat.ffcv.pipeline.graph import Graph
 from penstock.compat.ffcv.pipeline.pipeline_spec import PipelineSpec
 from penstock.compat.ffcv.reader import Reader
+from penstock.compat.ffcv.storage import read_span
 from penstock.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential
 from penstock.compat.ffcv.traversal_order.base import TraversalOrder
 
@@ -122,16 +123,16 @@ class Loader:
         if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
             raise ValueError(f"indices must be a list of whole numbers, got {chosen.dtype} of shape {chosen.shape}")
         if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.reader.num_samples:
-            raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {chosen.min()} to {chosen.max()}")
+            limits = f"{chosen.min()} to {chosen.max()}"
+            raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {limits}")
         return chosen.astype(np.int64) if not len(chosen) else chosen
 
     def _make_order(self, order: Any) -> TraversalOrder:
-        if isinstance(order, OrderOption):
-            made: TraversalOrder = ORDER_MAP[order](self, **self._args["order_kwargs"])
-            return made
-        if issubclass(order, TraversalOrder):
-            return order(self, **self._args["order_kwargs"])
-        raise ValueError(f"Order {order} is not a supported order type or a subclass of TraversalOrder")
+        kind: Any = ORDER_MAP[order] if isinstance(order, OrderOption) else order
+        if not issubclass(kind, TraversalOrder):
+            raise ValueError(f"Order {order} is not a supported order type or a subclass of TraversalOrder")
+        made: TraversalOrder = kind(self, **self._args["order_kwargs"])
+        return made
 
     def _make_specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
         custom: dict[str, PipelineSpec] = {}
@@ -142,9 +143,7 @@ class Loader:
                 custom[name] = PipelineSpec(name, decoder=None, transforms=spec)
                 custom[name].default_pipeline = False
             elif spec is not None:
-                raise ValueError(
-                    f"The pipeline for {name} has to be either a PipelineSpec or a sequence of operations"
-                )
+                raise ValueError(f"The pipeline for {name} has to be either a PipelineSpec or a sequence of operations")
         specs = {}
         for name in self.reader.handlers:
             if name in custom:
@@ -155,14 +154,23 @@ class Loader:
 
     def generate_code(self) -> None:
         """Plan the pipelines anew."""
-        specs = {n: PipelineSpec(s.source, s.decoder, s.transforms) for n, s in self.pipeline_specs.items()}
-        for name, spec in specs.items():
-            spec.default_pipeline = self.pipeline_specs[name].default_pipeline
-        memory_read = self.memory_manager.compile_reader()
+        reader = self.reader
+        # Compiling loads numba, and only operations of a user's own read by themselves.
+        memory_read = self.memory_manager.compile_reader() if self._has_own_operations() else read_span
         self.graph = Graph(
-            specs, self.reader.handlers, self.field_name_to_f_ix, self.reader.metadata, memory_read
+            self.pipeline_specs,
+            reader.handlers,
+            self.field_name_to_f_ix,
+            reader.metadata,
+            memory_read,
+            reader.file_name,
         )
         self.code = self.graph
+
+    def _has_own_operations(self) -> bool:
+        specs = self.pipeline_specs.values()
+        used = [*self.reader.handlers.values(), *(op for spec in specs for op in (spec.decoder, *spec.transforms))]
+        return any(op is not None and not type(op).__module__.startswith("penstock.compat.") for op in used)
 
     def next_traversal_order(self) -> Any:
         """The samples of the next epoch."""
@@ -173,6 +181,8 @@ class Loader:
         order = self.next_traversal_order()[: len(self) * self.batch_size]
         if self.code is None or self.recompile:
             self.generate_code()
+        else:
+            self.graph.collect_requirements()
         epoch, self.next_epoch = self.next_epoch, self.next_epoch + 1
         return EpochIterator(self, np.asarray(order), epoch)
 
@@ -182,13 +192,11 @@ class Loader:
 
     def filter(self, field_name: str, condition: Callable[[Any], bool]) -> Loader:
         """A loader over those samples whose value, as the field's pipeline gives it, fulfils a condition."""
-        if field_name not in self.reader.handlers:
+        given = self._args["pipelines"].get(field_name)
+        if given is None and field_name not in self.reader.handlers:
             raise KeyError(f"no field {field_name!r}; the fields are {', '.join(self.reader.handlers)}")
         pipelines: dict[str, Any] = dict.fromkeys(self.reader.handlers)
-        if self._args["pipelines"].get(field_name) is not None:
-            pipelines[field_name] = self._args["pipelines"][field_name]
-        else:
-            del pipelines[field_name]
+        pipelines[field_name] = PipelineSpec(field_name) if given is None else given
         arguments = self._args | {
             "pipelines": pipelines,
             "order": OrderOption.SEQUENTIAL,

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.compat.ffcv.pipeline.compiler import Compiler
 from penstock.compat.ffcv.storage import StorageState, read_span
+from penstock.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,12 @@ class MemoryManager(ABC):
         samples: dict[int, set[int]] = defaultdict(set)
         pages: dict[int, set[int]] = defaultdict(set)
         table = self.reader.alloc_table
+        if len(self.ptrs) and int(self.ptrs[-1]) > len(self.reader.mapped):
+            raise FormatError(
+                self.reader.file_name,
+                problem=f"the allocation table points to byte {self.ptrs[-1]} of {len(self.reader.mapped)}",
+                fix="Restore the file from a copy, or use OrderOption.RANDOM, which does not need the table.",
+            )
         numbers = table["ptr"] // np.uint64(self.reader.page_size)
         for sample, page in zip(table["sample_id"].tolist(), numbers.tolist(), strict=True):
             samples[page].add(sample)

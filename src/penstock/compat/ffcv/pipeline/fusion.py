@@ -62,16 +62,17 @@ class FusedImages:
     def load(
         self,
         indices: Any,
+        shape: Any,
         draws: Callable[[int], Draws],
         native: Any,
         slots: SlotPool,
         state: Any,
         source: Source | None,
     ) -> Any:
-        """Make the batch."""
+        """Make the batch; ``shape`` is what the decoder has declared."""
         spans = locate_images(self.metadata, indices, state, source)
         crops = self.decoder.choose_crops(spans, draws(-1))
-        height, width = self._size(spans)
+        height, width = int(shape[0]), int(shape[1])
         out = slots.take((len(indices), height, width, 3), self._dtype)
         options: dict[str, Any] = {}
         if self.flip is not None:
@@ -86,12 +87,6 @@ class FusedImages:
     @property
     def _dtype(self) -> Any:
         return np.dtype(np.uint8) if self.normalize is None else self.normalize.original_dtype
-
-    def _size(self, spans: Any) -> tuple[int, int]:
-        size = getattr(self.decoder, "output_size", None)
-        if size is not None:
-            return int(size[0]), int(size[1])
-        return int(spans.heights[0]), int(spans.widths[0])
 
     def _finished(self, out: Any) -> Any:
         is_half = out.dtype == np.float16

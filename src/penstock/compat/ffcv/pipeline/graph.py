@@ -4,10 +4,14 @@ Every operation is a node; a pipeline that branches off another one begins at th
 what they share is computed once. For pictures the decoder and the operations behind it that penstock knows become one
 native call; it may run for several batches at a time. What is left runs one batch after the other: penstock's own
 operations as they are, a user's compiled with numba where it is installed.
+
+Code is made once; states and memory are asked for at the beginning of every epoch, so that for example a decoder's
+output size can change between epochs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -21,16 +25,17 @@ from penstock.compat.ffcv.pipeline.compiler import Compiler
 from penstock.compat.ffcv.pipeline.fusion import FusedImages
 from penstock.compat.ffcv.pipeline.state import State
 from penstock.compat.ffcv.transforms.module import ModuleWrapper
+from penstock.errors import CorruptSampleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.compat.ffcv.pipeline.pipeline_spec import PipelineSpec
     from penstock.loader.slots import SlotPool
     from penstock.ops import Draws
     from penstock.types import Source
 
-__all__ = ["Graph", "Node"]
+__all__ = ["INITIAL_STATE", "Graph", "Node"]
 
 INITIAL_STATE = State(jit_mode=True, device=torch.device("cpu"), dtype=np.dtype("u1"), shape=None)
 
@@ -52,6 +57,11 @@ class Node:
         if parent is not None:
             parent.children.append(self)
 
+    @property
+    def root(self) -> Node:
+        """The decoder it begins with."""
+        return self if self.parent is None else self.parent.root
+
 
 class Graph:
     """The nodes of all pipelines, in an order in which they can be computed."""
@@ -63,7 +73,10 @@ class Graph:
         fieldname_to_fix: Mapping[str, int],
         metadata: Any,
         memory_read: Any,
+        path: str = "dataset",
     ) -> None:
+        self.path = path
+        self.pipeline_specs = pipeline_specs
         self.handlers = handlers
         self.fieldname_to_fix = fieldname_to_fix
         self.metadata = metadata
@@ -81,7 +94,7 @@ class Graph:
                 spec.accept_decoder(None, name)
         self._add_nodes(pipeline_specs)
         self.fused: dict[Node, FusedImages] = {}
-        self.collect_requirements()
+        self._generate_code()
 
     def _add_nodes(self, specs: Mapping[str, PipelineSpec]) -> None:
         nodes_of: dict[Any, list[Node]] = defaultdict(list)
@@ -112,14 +125,26 @@ class Graph:
         nodes_of[operation].append(node)
         return node
 
+    def column_of(self, field: str) -> Any:
+        """The metadata of a field."""
+        return self.metadata[f"f{self.fieldname_to_fix[field]}"]
+
     def collect_requirements(self) -> None:
-        """Ask every operation for its state, memory and code, from the decoders on."""
+        """Ask every operation for its state and memory, from the decoders on."""
         for node in self.nodes:
-            operation, before = node.operation, INITIAL_STATE if node.parent is None else node.parent.state
-            operation.accept_field(self.handlers[node.field])
-            operation.accept_globals(self.metadata[f"f{self.fieldname_to_fix[node.field]}"], self.memory_read)
-            node.state, node.allocation = operation.declare_state_and_memory(before)
-            node.shared_allocation = operation.declare_shared_memory(before)
+            self._declare(node)
+
+    def _declare(self, node: Node) -> None:
+        operation, before = node.operation, INITIAL_STATE if node.parent is None else node.parent.state
+        operation.accept_field(self.handlers[node.field])
+        operation.accept_globals(self.column_of(node.field), self.memory_read)
+        node.state, node.allocation = operation.declare_state_and_memory(before)
+        node.shared_allocation = operation.declare_shared_memory(before)
+
+    def _generate_code(self) -> None:
+        for node in self.nodes:
+            operation = node.operation
+            self._declare(node)  # an operation may stand in several places: its code belongs to what it has just heard
             if isinstance(operation, ModuleWrapper) and node.state.device.type == "cpu":
                 warnings.warn(
                     "a module of torch on the CPU is slow; move it to the GPU, or use an operation of ffcv",
@@ -136,7 +161,6 @@ class Graph:
 
     def _fuse(self) -> None:
         """Find the runs that become one native call; they end where a pipeline branches."""
-        self.fused.clear()
         outputs = set(self.leaf_nodes.values())
         for root in [node for node in self.nodes if node.parent is None]:
             is_ours = isinstance(root.operation, SimpleRGBImageDecoder) and (
@@ -144,7 +168,7 @@ class Graph:
             )
             if not is_ours:
                 continue
-            run, node = FusedImages(root.operation, self.metadata[f"f{self.fieldname_to_fix[root.field]}"]), root
+            run, node = FusedImages(root.operation, self.column_of(root.field)), root
             while len(node.children) == 1 and node not in outputs:
                 longer = run.extended(node.children[0].operation, node.children[0].id)
                 if longer is None:
@@ -153,10 +177,20 @@ class Graph:
             self.fused[node] = run
 
     def begin(
-        self, indices: Any, draws: Callable[[int], Draws], native: Any, slots: SlotPool, state: Any, source: Source | None
+        self,
+        indices: Any,
+        draws: Callable[[int], Draws],
+        native: Any,
+        slots: SlotPool,
+        state: Any,
+        source: Source | None,
     ) -> dict[Node, Any]:
         """The native calls of a batch; may run for several batches at a time."""
-        return {node: run.load(indices, draws, native, slots, state, source) for node, run in self.fused.items()}
+        begun = {}
+        for node, run in self.fused.items():
+            with self._noting(node):
+                begun[node] = run.load(indices, node.root.state.shape, draws, native, slots, state, source)
+        return begun
 
     def finish(self, begun: dict[Node, Any], indices: Any, slots: SlotPool, state: Any) -> tuple[Any, ...]:
         """The rest of a batch; one batch after the other."""
@@ -165,7 +199,8 @@ class Graph:
         inside = {n for node in self.fused for n in _ancestors(node)}
         for node in self.nodes:
             if node not in results and node not in inside:
-                results[node] = self._run(node, results, shared, indices, slots, state)
+                with self._noting(node):
+                    results[node] = self._run(node, results, shared, indices, slots, state)
         return tuple(results[leaf] for leaf in self.leaf_nodes.values())
 
     def _run(
@@ -177,21 +212,30 @@ class Graph:
         slots: SlotPool,
         state: Any,
     ) -> Any:
-        memory = _allocate(node.allocation, len(indices), slots)
-        extra: list[Any] = []
         assert node.code is not None
+        makes_memory = getattr(node.code, "makes_memory", False)
+        memory = None if makes_memory else _allocate(node.allocation, len(indices), slots)
+        if node.parent is None:
+            return node.code(indices, memory, self.column_of(node.field), state)
+        extra: list[Any] = []
+        if getattr(node.code, "with_indices", False):
+            extra.append(indices)
+        if node.shared_code is not None:
+            if node.operation not in shared:
+                shared[node.operation] = _allocate(node.shared_allocation, len(indices), slots)
+                node.shared_code(shared[node.operation])
+            extra.append(shared[node.operation])
+        return node.code(results[node.parent], memory, *extra)
+
+    @contextlib.contextmanager
+    def _noting(self, node: Node) -> Iterator[None]:
+        """Say of an exception where it comes from."""
         try:
-            if node.parent is None:
-                column = self.metadata[f"f{self.fieldname_to_fix[node.field]}"]
-                return node.code(indices, memory, column, state)
-            if getattr(node.code, "with_indices", False):
-                extra.append(indices)
-            if node.shared_code is not None:
-                if node.operation not in shared:
-                    shared[node.operation] = _allocate(node.shared_allocation, len(indices), slots)
-                    node.shared_code(shared[node.operation])
-                extra.append(shared[node.operation])
-            return node.code(results[node.parent], memory, *extra)
+            yield
+        except CorruptSampleError as error:
+            raise CorruptSampleError(
+                self.path, sample=error.sample, field=node.field, problem=error.problem, fix=error.fix
+            ) from None
         except Exception as error:
             error.add_note(f"in the operation {type(node.operation).__name__} of the field {node.field!r}")
             raise
@@ -245,5 +289,3 @@ class _Compiled:
         )
         self._call = self._plain
         return self._call(*arguments)
-
-

@@ -27,7 +27,7 @@ class PipelineSpec:
     def __repr__(self) -> str:
         return repr((self.source, self.decoder, self.transforms))
 
-    def accept_decoder(self, Decoder: Any, output_name: str) -> None:  # noqa: N803  # FFCV's spelling
+    def accept_decoder(self, Decoder: Any, output_name: str) -> None:
         """Take the first operation as the decoder if it is one, else the field's own."""
         if not isinstance(self.source, str) and self.decoder is not None:
             raise ValueError("Source can't be a node and also have a decoder")
@@ -44,4 +44,5 @@ class PipelineSpec:
                     ) from error
         if self.default_pipeline:
             self.transforms.append(ToTensor())
+            self.default_pipeline = False
         self.transforms = [ModuleWrapper(op) if isinstance(op, torch.nn.Module) else op for op in self.transforms]

@@ -26,7 +26,7 @@ class Squeeze(Operation):
         """A function of (tensor, nothing)."""
 
         def squeeze(inp: Any, _: Any) -> Any:
-            return inp.squeeze(*self.dims)
+            return inp.squeeze(self.dims) if self.dims else inp.squeeze()
 
         return squeeze
 

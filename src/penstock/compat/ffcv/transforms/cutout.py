@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock import ops
 from penstock.compat.ffcv.transforms.pictures import PictureStep
+
+if TYPE_CHECKING:
+    from penstock.compat.ffcv.pipeline.state import State
 
 __all__ = ["Cutout"]
 
@@ -24,3 +28,7 @@ class Cutout(PictureStep):
         """The op of penstock that does it."""
         red, green, blue = (int(v) for v in self.fill)
         return ops.Cutout(self.crop_size, fill=(red, green, blue))
+
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+        """Pictures in, pictures out."""
+        return replace(previous_state, jit_mode=True), None

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from penstock.compat.ffcv.pipeline.operation import Operation
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ __all__ = ["ImageMixup", "LabelMixup", "MixupToOneHot"]
 
 def mixup_shares(alpha: float, same_lambda: bool, indices: Any) -> npt.NDArray[np.float64]:
     """What each sample keeps of itself: the numbers that FFCV draws for this batch."""
-    key = np.random.RandomState(int(indices[-1]) & 0xFFFFFFFF).get_state(legacy=True)[1]
+    state: Any = np.random.RandomState(int(indices[-1]) & 0xFFFFFFFF).get_state(legacy=True)
+    key = state[1]
     generator = random.Random()
     generator.setstate((3, (*(int(word) for word in np.asarray(key)), 624), None))
     if same_lambda:
@@ -46,7 +48,7 @@ class ImageMixup(Operation):
 
         def mixer(images: Any, dst: Any, indices: Any) -> Any:
             shares = mixup_shares(self.alpha, self.same_lambda, indices)
-            out = np.empty_like(images)
+            out = np.empty_like(images) if dst is None else dst[: len(images)]
             for i, share in enumerate(shares):
                 out[i] = (share * images[i] + (1 - share) * images[i - 1]).astype(images.dtype)
             return out
@@ -55,9 +57,9 @@ class ImageMixup(Operation):
         mixer.is_native = True  # type: ignore[attr-defined]
         return mixer
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """Pictures in, pictures out."""
-        return previous_state, None
+        return previous_state, AllocationQuery(previous_state.shape, previous_state.dtype)
 
 
 class LabelMixup(Operation):
@@ -73,16 +75,19 @@ class LabelMixup(Operation):
 
         def mixer(labels: Any, dst: Any, indices: Any) -> Any:
             first = np.asarray(labels)[:, 0]
-            shares = mixup_shares(self.alpha, self.same_lambda, indices)
-            return np.stack([first, np.roll(first, 1), shares], axis=1).astype(np.float32)
+            out = np.empty((len(first), 3), np.float32) if dst is None else dst[: len(first)]
+            out[:, 0], out[:, 1] = first, np.roll(first, 1)
+            out[:, 2] = mixup_shares(self.alpha, self.same_lambda, indices)
+            return out
 
         mixer.with_indices = True  # type: ignore[attr-defined]
         mixer.is_native = True  # type: ignore[attr-defined]
         return mixer
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """Three numbers."""
-        return replace(previous_state, shape=(3,), dtype=np.dtype(np.float32)), None
+        dtype = np.dtype(np.float32)
+        return replace(previous_state, shape=(3,), dtype=dtype), AllocationQuery((3,), dtype)
 
 
 class MixupToOneHot(Operation):
@@ -93,7 +98,7 @@ class MixupToOneHot(Operation):
         self.num_classes = num_classes
 
     def generate_code(self) -> Callable[..., Any]:
-        """A function of (tensor, nothing)."""
+        """A function of (tensor, memory)."""
 
         def one_hotter(mixed: Any, dst: Any) -> Any:
             out = torch.zeros((len(mixed), self.num_classes), dtype=mixed.dtype, device=mixed.device)
@@ -101,9 +106,13 @@ class MixupToOneHot(Operation):
             out.scatter_add_(1, mixed[:, 1:2].long(), 1 - mixed[:, 2:])
             return out
 
+        one_hotter.makes_memory = True  # type: ignore[attr-defined]
         return one_hotter
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """A row for each sample."""
-        assert not previous_state.jit_mode
-        return replace(previous_state, shape=(self.num_classes,)), None
+        if previous_state.jit_mode:
+            raise AssertionError("MixupToOneHot needs tensors; put ToTensor() before it")
+        shape = (self.num_classes,)
+        query = AllocationQuery(shape, dtype=previous_state.dtype, device=previous_state.device)
+        return replace(previous_state, shape=shape), query

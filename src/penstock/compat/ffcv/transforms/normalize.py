@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from penstock.compat.ffcv.pipeline.operation import Operation
 
 if TYPE_CHECKING:
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
     from penstock.compat.ffcv.pipeline.state import State
 
-__all__ = ["NormalizeImage"]
+__all__ = ["NormalizeImage", "ch_dtype_from_numpy"]
+
+
+def ch_dtype_from_numpy(dtype: Any) -> torch.dtype:
+    """What torch calls a dtype of numpy."""
+    return torch.from_numpy(np.zeros((), dtype=dtype)).dtype
 
 
 class NormalizeImage(Operation):
@@ -45,7 +51,7 @@ class NormalizeImage(Operation):
         def normalize(images: Any, dst: Any) -> Any:
             if isinstance(images, torch.Tensor):
                 return self._on_tensor(images)
-            out = np.empty(images.shape, self.dtype)
+            out = np.empty(images.shape, self.dtype) if dst is None else dst[: len(images)]
             for channel in range(images.shape[-1]):
                 np.take(self.lookup_table[:, channel], images[..., channel], out=out[..., channel])
             return out
@@ -64,9 +70,8 @@ class NormalizeImage(Operation):
             out.select(axis, channel).copy_(table[channel][images.select(axis, channel).long()])
         return out
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery | None]:
         """The new dtype."""
         if previous_state.device == torch.device("cpu") and previous_state.jit_mode:
-            return replace(previous_state, jit_mode=True, dtype=self.dtype), None
-        dtype = torch.from_numpy(np.zeros((), self.original_dtype)).dtype
-        return replace(previous_state, dtype=dtype), None
+            return replace(previous_state, dtype=self.dtype), AllocationQuery(previous_state.shape, self.dtype)
+        return replace(previous_state, dtype=ch_dtype_from_numpy(self.original_dtype)), None

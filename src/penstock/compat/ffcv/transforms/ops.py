@@ -50,11 +50,14 @@ class ToDevice(Operation):
         def to_device(inp: Any, dst: Any) -> Any:
             return inp.to(self.device, non_blocking=self.non_blocking)
 
+        to_device.makes_memory = True  # type: ignore[attr-defined]
         return to_device
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """The same on the device."""
-        return replace(previous_state, device=torch.device(self.device)), None
+        device = torch.device(self.device)
+        query = AllocationQuery(previous_state.shape, dtype=previous_state.dtype, device=device)
+        return replace(previous_state, device=device), query
 
 
 class ToTorchImage(Operation):
@@ -79,14 +82,17 @@ class ToTorchImage(Operation):
             inp = inp.permute([0, 3, 1, 2])
             return inp if self.channels_last else inp.contiguous()
 
+        to_torch_image.makes_memory = True  # type: ignore[attr-defined]
         return to_torch_image
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery | None]:
         """Channels first."""
         height, width, channels = previous_state.shape
         self.enable_int16conv = previous_state.dtype is torch.int16 and self.convert_int16
         dtype = torch.float16 if self.enable_int16conv else previous_state.dtype
-        return replace(previous_state, shape=(channels, height, width), dtype=dtype), None
+        shape = (channels, height, width)
+        query = None if self.channels_last else AllocationQuery(shape, dtype=dtype)
+        return replace(previous_state, shape=shape, dtype=dtype), query
 
 
 class Convert(Operation):

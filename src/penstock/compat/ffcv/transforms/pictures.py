@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
     from penstock.compat.ffcv.pipeline.state import State
 
-__all__ = ["PictureStep", "own_draws", "spans_of"]
+__all__ = ["PictureStep", "own_draws", "spans_of", "target_for"]
 
 
 class PictureStep(Operation):
     """A step of the native call: flip, colour, translate, cut out."""
+
+    makes_memory = False
 
     def as_op(self) -> Any:
         """The op of penstock that does it."""
@@ -40,17 +42,25 @@ class PictureStep(Operation):
         def step(images: Any, dst: Any) -> Any:
             images = np.ascontiguousarray(images)
             op, spans, samples = self.as_op(), spans_of(images), np.arange(len(images))
-            out = np.empty_like(images)
+            out = target_for(images.shape, dst)
             values = op.step(images.shape[1:3], own_draws(len(images)))
             load_images(native, spans, whole(spans), out, samples, steps=[(op.kind, values)])
             return out
 
         step.is_native = True  # type: ignore[attr-defined]
+        step.makes_memory = self.makes_memory  # type: ignore[attr-defined]
         return step
 
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery | None]:
         """Pictures in, pictures out."""
-        return replace(previous_state, jit_mode=True), None
+        return replace(previous_state, jit_mode=True), AllocationQuery(previous_state.shape, previous_state.dtype)
+
+
+def target_for(shape: tuple[int, ...], dst: Any) -> Any:
+    """Where a batch of pictures goes: into the memory that was given, if it fits, else into new memory."""
+    if isinstance(dst, np.ndarray) and dst.dtype == np.uint8 and dst.flags.c_contiguous and dst.shape[1:] == shape[1:]:
+        return dst[: shape[0]]
+    return np.empty(shape, np.uint8)
 
 
 def own_draws(count: int) -> Draws:

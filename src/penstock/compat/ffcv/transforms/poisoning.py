@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from penstock.compat.ffcv.pipeline.operation import Operation
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ class Poison(Operation):
 
         poison.with_indices = True  # type: ignore[attr-defined]
         poison.is_native = True  # type: ignore[attr-defined]
+        poison.makes_memory = True  # type: ignore[attr-defined]
         return poison
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """Pictures in, pictures out."""
-        return replace(previous_state, jit_mode=True), None
+        query = AllocationQuery(previous_state.shape, np.dtype(np.float32))
+        return replace(previous_state, jit_mode=True), query

@@ -10,9 +10,10 @@ import numpy as np
 from penstock import ops
 from penstock._native import ImageLoader
 from penstock.compat.ffcv.images import load_images
+from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from penstock.compat.ffcv.pipeline.compiler import Compiler
 from penstock.compat.ffcv.pipeline.operation import Operation
-from penstock.compat.ffcv.transforms.pictures import own_draws, spans_of
+from penstock.compat.ffcv.transforms.pictures import own_draws, spans_of, target_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +43,14 @@ class RandomResizedCrop(Operation):
             images = np.ascontiguousarray(images)
             spans = spans_of(images)
             sides = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
-            out = np.empty((len(images), self.size, self.size, 3), np.uint8)
+            out = target_for((len(images), self.size, self.size, 3), dst)
             load_images(native, spans, op.crops(*sides, own_draws(len(images))), out, np.arange(len(images)))
             return out
 
         crop.is_native = True  # type: ignore[attr-defined]
         return crop
 
-    def declare_state_and_memory(self, previous_state: State) -> tuple[State, None]:
+    def declare_state_and_memory(self, previous_state: State) -> tuple[State, AllocationQuery]:
         """Squares."""
-        return replace(previous_state, jit_mode=True, shape=(self.size, self.size, 3)), None
+        shape = (self.size, self.size, 3)
+        return replace(previous_state, jit_mode=True, shape=shape), AllocationQuery(shape, previous_state.dtype)

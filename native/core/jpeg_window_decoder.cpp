@@ -1,0 +1,227 @@
+#include "penstock/jpeg_window_decoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/jpeg_kernels.hpp"
+#include "core/jpeg_markers.hpp"
+#include "core/jpeg_mcus.hpp"
+#include "core/jpeg_planes.hpp"
+#include "core/jpeg_scan.hpp"
+#include "core/jpeg_segment.hpp"
+#include "penstock/checksum.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kGroupRows = kBlockSide * kernels::kGroupWidth;  // of coefficients
+// When there is no index: small enough to start near the window.
+constexpr unsigned kSearchTile = 4;
+// libjpeg repeats samples of narrower components instead of mixing them.
+constexpr std::size_t kLeastChromaWidth = 3;
+
+struct alignas(64) Factors {
+  std::array<std::int16_t, kGroupRows> quantiser;
+  std::array<std::int16_t, kGroupRows> limits;
+};
+
+}  // namespace
+
+struct JpegWindowDecoder::Memory {
+  BaselineJpeg jpeg;
+  JpegTiles tiles;
+  ScanMemory scan;
+  std::array<Factors, kMaxBaselineComponents> factors;
+  std::array<std::vector<std::uint8_t>, kernels::kJpegLanes> bytes;
+  alignas(64) std::array<std::int16_t, kernels::kJpegLanes * kernels::kLaneSize> coefficients{};
+  JpegPlanes planes;
+  McuRange mcus{};
+
+  void fill_factors() noexcept;
+  Status find_entries(const TiledJpeg& source) noexcept;
+  Status decode_all_rows(ByteSpan data);
+  Status decode_rows(ByteSpan data, kernels::JpegRows& rows, std::size_t first, std::size_t count);
+  Status fill_lane(ByteSpan data, std::size_t row, std::vector<std::uint8_t>& bytes,
+                   kernels::JpegLane& lane);
+  Status check_ends(const kernels::JpegRows& rows, std::size_t first) const noexcept;
+  Status write(const Window& window, DecodedWindow& out);
+
+  [[nodiscard]] std::size_t first_tile() const noexcept { return mcus.left / tiles.info.tile; }
+  [[nodiscard]] std::size_t end_tile() const noexcept {
+    return (mcus.right + tiles.info.tile - 1) / tiles.info.tile;
+  }
+};
+
+namespace {
+
+Status broken() noexcept { return Status(Code::corrupt, "JPEG scan: does not fit its tile index"); }
+
+// Without stuffing and restart markers, each of which stands at the start of a byte.
+Status destuff_row(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size) {
+  size = 0;
+  while (!from.empty()) {
+    const std::size_t at = destuff(from, out, size, nullptr);
+    if (at == from.size()) return {};
+    if (!is_restart_marker(byte_at(from, at + 1))) return broken();
+    from = from.subspan(at + 2);
+  }
+  return {};
+}
+
+// Never a row by itself if it can be avoided.
+std::size_t rows_at_once(std::size_t left) noexcept {
+  if (left == kernels::kJpegLanes + 1) return kernels::kJpegLanes - 1;
+  return std::min(left, kernels::kJpegLanes);
+}
+
+Status check_supported(const BaselineJpeg& jpeg, ImageShape stated) noexcept {
+  if (jpeg.shape.width != stated.width || jpeg.shape.height != stated.height) {
+    return Status(Code::corrupt, Detail("JPEG is ") << jpeg.shape.width << "x" << jpeg.shape.height
+                                                    << " pixels, expected " << stated.width << "x"
+                                                    << stated.height);
+  }
+  if (jpeg.h == 2 && (jpeg.shape.width + 1) / 2 < kLeastChromaWidth) {
+    return Status(Code::unsupported, "JPEG: too narrow for its sampling");
+  }
+  return {};
+}
+
+}  // namespace
+
+void JpegWindowDecoder::Memory::fill_factors() noexcept {
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    const Quantiser& quantiser = jpeg.quantisers[jpeg.component[c].quantiser];
+    for (std::size_t i = 0; i < kBlockSize; ++i) {
+      const std::size_t at = i / kBlockSide * kernels::kGroupWidth + i % kBlockSide;
+      const int limit = kernels::kMaxDequantised / quantiser[i];
+      for (std::size_t block = 0; block < kernels::kGroupBlocks; ++block) {
+        factors[c].quantiser[at + kBlockSide * block] = static_cast<std::int16_t>(quantiser[i]);
+        factors[c].limits[at + kBlockSide * block] = static_cast<std::int16_t>(limit);
+      }
+    }
+  }
+}
+
+Status JpegWindowDecoder::Memory::find_entries(const TiledJpeg& source) noexcept {
+  if (source.tiles.empty()) {
+    return find_tiles(source.bytes, jpeg, kSearchTile, mcus.bottom, scan, tiles);
+  }
+  Status status = unpack_jpeg_tiles(source.tiles, mcus.bottom, tiles);
+  if (!status.is_ok()) return status;
+  const std::uint32_t crc = source.crc32c ? *source.crc32c : crc32c(source.bytes);
+  status = check_tiles_belong(tiles.info, source.bytes, crc);
+  return status.is_ok() ? check_tiles_fit(tiles.info, jpeg) : status;
+}
+
+Status JpegWindowDecoder::Memory::fill_lane(ByteSpan data, std::size_t row,
+                                            std::vector<std::uint8_t>& lane_bytes,
+                                            kernels::JpegLane& lane) {
+  const std::size_t entry = row * tiles.info.columns + first_tile();
+  const std::size_t begin = tiles.positions[entry];
+  const std::size_t end = tiles.positions[row * tiles.info.columns + end_tile()];
+  const ByteSpan range = data.subspan(begin / 8, (end + 7) / 8 - begin / 8);
+  std::size_t size = 0;
+  if (Status status = destuff_row(range, lane_bytes, size); !status.is_ok()) return status;
+  lane.bytes = lane_bytes.data();
+  lane.end = lane_bytes.data() + size;
+  lane.first_bit = begin % 8;
+  std::copy_n(tiles.predictors[entry].begin(), kMaxBaselineComponents, lane.predictors);
+  const std::size_t interval = jpeg.restart_interval;
+  const std::size_t number = row * jpeg.mcu_columns + first_tile() * tiles.info.tile;
+  lane.until_restart = interval == 0 ? 0 : interval - number % interval;
+  return {};
+}
+
+// A row that ends at an entry point ends where the index says. What fills the byte before a restart
+// marker is in between otherwise.
+Status JpegWindowDecoder::Memory::check_ends(const kernels::JpegRows& rows,
+                                             std::size_t first) const noexcept {
+  const bool is_at_entry = mcus.right == std::min(end_tile() * tiles.info.tile, jpeg.mcu_columns);
+  for (std::size_t i = 0; i < rows.lane_count; ++i) {
+    const kernels::JpegLane& lane = rows.lanes[i];
+    const std::size_t end = tiles.positions[(first + i) * tiles.info.columns + end_tile()];
+    const auto bits = static_cast<std::size_t>(lane.end - lane.bytes) * 8;
+    const std::size_t end_bit = end % 8 == 0 ? bits : bits - 8 + end % 8;
+    if (lane.position > end_bit) return broken();
+    if (is_at_entry && jpeg.restart_interval == 0 && lane.position != end_bit) return broken();
+  }
+  return {};
+}
+
+Status JpegWindowDecoder::Memory::decode_rows(ByteSpan data, kernels::JpegRows& rows,
+                                              std::size_t first, std::size_t count) {
+  rows.lane_count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Status status = fill_lane(data, first + i, bytes[i], rows.lanes[i]);
+    if (!status.is_ok()) return status;
+  }
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    rows.planes[c] = planes.row_of_mcus(c, first);
+  }
+  if (!jpeg_kernels().decode_rows(&rows)) {
+    coefficients.fill(0);
+    return Status(Code::corrupt, "JPEG scan: wrong codes, or values out of range");
+  }
+  return check_ends(rows, first);
+}
+
+Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
+  planes.reset(jpeg, mcus);
+  kernels::JpegRows rows{};
+  rows.components = jpeg.components;
+  rows.h = jpeg.h;
+  rows.v = jpeg.v;
+  rows.skipped = mcus.left - first_tile() * tiles.info.tile;
+  rows.mcus = mcus.right - mcus.left;
+  rows.restart_interval = jpeg.restart_interval;
+  rows.coefficients = coefficients.data();
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    rows.dc[c] = &scan.tables.dc[jpeg.component[c].dc_table];
+    rows.ac[c] = &scan.tables.ac[jpeg.component[c].ac_table];
+    rows.quantisers[c] = factors[c].quantiser.data();
+    rows.limits[c] = factors[c].limits.data();
+    rows.strides[c] = planes.stride(c);
+  }
+  for (std::size_t row = mcus.top; row < mcus.bottom;) {
+    const std::size_t count = rows_at_once(mcus.bottom - row);
+    if (Status status = decode_rows(data, rows, row, count); !status.is_ok()) return status;
+    row += count;
+  }
+  return {};
+}
+
+Status JpegWindowDecoder::Memory::write(const Window& window, DecodedWindow& out) {
+  const std::size_t size = JpegPlanes::size_of(window);
+  if (out.memory.size() < size) out.memory.resize(size);
+  planes.write_pixels(jpeg, window, reinterpret_cast<std::uint8_t*>(out.memory.data()));
+  out.scale_denominator = 1;
+  out.window = window;
+  out.row_stride = window.width * kRgbChannels;
+  out.pixels = out.memory.data();
+  return {};
+}
+
+JpegWindowDecoder::JpegWindowDecoder() noexcept = default;
+JpegWindowDecoder::~JpegWindowDecoder() = default;
+
+Status JpegWindowDecoder::decode(const TiledJpeg& source, ImageShape stated, const Window& window,
+                                 DecodedWindow& out) noexcept {
+  if (Status status = check_window(window, stated); !status.is_ok()) return status;
+  try {
+    if (memory_ == nullptr) memory_.reset(new Memory);
+    Memory& memory = *memory_;
+    if (Status status = read_baseline(source.bytes, memory.jpeg); !status.is_ok()) return status;
+    if (Status status = check_supported(memory.jpeg, stated); !status.is_ok()) return status;
+    fill_code_tables(memory.jpeg, memory.scan.tables);
+    memory.fill_factors();
+    memory.mcus = mcus_of(memory.jpeg, window);
+    if (Status status = memory.find_entries(source); !status.is_ok()) return status;
+    if (Status status = memory.decode_all_rows(source.bytes); !status.is_ok()) return status;
+    return memory.write(window, out);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a window of a JPEG");
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,87 @@
+"""The native call that makes batches, where another tool says what the values must be."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from tests.helpers import image_file, picture
+
+from penstock._native import ImageLoader, NativeError
+
+JPEG, RAW = 0, 1
+
+
+def load(pixels: np.ndarray, crop: list[int], out: np.ndarray, interpolation: str, **options: Any) -> np.ndarray:
+    """A crop (top, left, height, width) of a picture, or of a JPEG file of it, into ``out`` (height, width, 3)."""
+    options = {"channels_first": False, "flip": 0, "file": b"", **options}
+    file, flip, channels_first = (options.pop(name) for name in ("file", "flip", "channels_first"))
+    base = np.frombuffer(file, np.uint8) if file else pixels.reshape(-1)
+    height, width, _ = pixels.shape
+    failures = ImageLoader(1).load(
+        base,
+        np.zeros(1, np.uint64),
+        np.array([len(base)], np.uint64),
+        np.array([JPEG if file else RAW], np.uint8),
+        np.array([width], np.uint32),
+        np.array([height], np.uint32),
+        np.array([crop], np.int32),
+        np.array([flip], np.uint8),
+        out[None],
+        channels_first,
+        interpolation,
+        **options,
+    )
+    assert failures == []
+    return out
+
+
+def random_crop(rng: np.random.Generator, height: int, width: int) -> list[int]:
+    h, w = rng.integers(1, height + 1), rng.integers(1, width + 1)
+    return [int(x) for x in (rng.integers(0, height - h + 1), rng.integers(0, width - w + 1), h, w)]
+
+
+@pytest.mark.parametrize("is_jpeg", [False, True])
+def test_nearest_is_pillows(is_jpeg: bool) -> None:
+    rng = np.random.default_rng(1)
+    for i in range(150):
+        pixels = picture(i, *rng.integers(1, 120, 2).tolist())
+        file = image_file(pixels, "JPEG", quality=95) if is_jpeg else b""
+        source = Pillow.open(io.BytesIO(file)) if is_jpeg else Pillow.fromarray(pixels)
+        top, left, height, width = crop = random_crop(rng, *pixels.shape[:2])
+        size = rng.integers(1, 150, 2).tolist()
+        box = (left, top, left + width, top + height)
+        expected = np.asarray(source.convert("RGB").resize(size[::-1], Pillow.Resampling.NEAREST, box=box))
+        found = load(pixels, crop, np.empty((*size, 3), np.uint8), "nearest", file=file, flip=i % 2)
+        np.testing.assert_array_equal(found[:, ::-1] if i % 2 else found, expected)
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_table_has_the_outputs(dtype: Any, channels_first: bool) -> None:
+    pixels, crop = picture(3, 90, 110), [5, 6, 70, 80]
+    table = np.random.default_rng(2).normal(size=(3, 256)).astype(dtype)
+    levels = load(pixels, crop, np.empty((64, 72, 3), np.uint8), "area")
+    expected = np.stack([table[c][levels[:, :, c]] for c in range(3)], axis=0 if channels_first else 2)
+    found = load(pixels, crop, np.empty_like(expected), "area", channels_first=channels_first, table=table)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "table", "options"),
+    [
+        (np.uint8, np.float32, {}),
+        (np.uint8, np.uint8, {}),
+        (np.float16, np.float32, {}),
+        (np.float32, np.float32, {"scale": np.ones(3, np.float32)}),
+        (np.float32, np.float32, {"bias": np.ones(3, np.float32)}),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(out: Any, table: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(NativeError, match="table"):
+        load(
+            picture(1, 9, 9), [0, 0, 9, 9], np.empty((4, 4, 3), out), "area", table=np.zeros((3, 256), table), **options
+        )
