@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 
-A peer that is not installed is left out. FFCV needs an environment of its own: name its interpreter in
-PENSTOCK_FFCV_PYTHON. Photographs come from the folder in PENSTOCK_PHOTOS, or are made up.
+A peer that is not installed is left out. FFCV and Barecat need environments of their own: name their interpreters in
+PENSTOCK_FFCV_PYTHON and PENSTOCK_BARECAT_PYTHON. Photographs come from the folder in PENSTOCK_PHOTOS, or are made up.
 """
 
 from __future__ import annotations

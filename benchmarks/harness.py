@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 FFCV_PYTHON = os.environ.get("PENSTOCK_FFCV_PYTHON", "")
+BARECAT_PYTHON = os.environ.get("PENSTOCK_BARECAT_PYTHON", "")
 
 
 def environment() -> dict[str, Any]:

@@ -10,6 +10,14 @@
     ├── SampleTooLargeError(ValueError)   a sample does not fit into a page
     ├── WriteError(RuntimeError)          a sample could not be fetched or encoded; the cause is attached
     ├── WorkerDiedError(RuntimeError)     a worker process was killed
+    ├── CorruptFileError(ValueError)      one file of an archive is damaged; the rest may be fine
+    ├── EntryNotFoundError(KeyError, FileNotFoundError)   an archive has nothing under a name
+    ├── EntryExistsError(FileExistsError)                 an archive has something under a name already
+    ├── EntryIsDirectoryError(IsADirectoryError)          a directory of an archive is used as a file
+    ├── EntryIsFileError(NotADirectoryError)              a file of an archive is used as a directory
+    ├── DirectoryNotEmptyError(OSError)   a directory of an archive has something in it
+    ├── FileTooLargeError(ValueError)     a file is larger than a shard may be
+    ├── ArchiveBusyError(RuntimeError)    somebody else writes to an archive
     ├── MissingExtraError(ImportError)    an optional package is needed
     ├── UnknownFormatError(LookupError)   no format fits a path or a name
     └── ClosedError(RuntimeError)         used after close()
@@ -25,8 +33,16 @@ from typing import Any
 
 __all__ = [
     "AnnexError",
+    "ArchiveBusyError",
     "ClosedError",
+    "CorruptFileError",
     "CorruptSampleError",
+    "DirectoryNotEmptyError",
+    "EntryExistsError",
+    "EntryIsDirectoryError",
+    "EntryIsFileError",
+    "EntryNotFoundError",
+    "FileTooLargeError",
     "FormatError",
     "ImageError",
     "MissingExtraError",
@@ -117,6 +133,93 @@ class CorruptSampleError(PenstockError, ValueError):
         if offset is not None:
             where += f", byte {offset}"
         super().__init__(_sentence(where, problem, fix))
+
+
+class CorruptFileError(PenstockError, ValueError):
+    """One file of an archive is damaged.
+
+    Attributes:
+        path: the archive.
+        name: the file inside it.
+        problem: what was expected and what was found.
+        fix: what to do about it.
+    """
+
+    def __init__(self, path: PathLike, *, name: str, problem: str, fix: str = "") -> None:
+        self.path = os.fspath(path)
+        self.name = name
+        self.problem = problem
+        self.fix = fix
+        super().__init__(_sentence(f"{self.path}: {name}", problem, fix))
+
+
+class _EntryError(PenstockError):
+    """Something about one name in an archive; ``path`` is the archive, ``name`` what is inside."""
+
+    _problem = ""
+
+    def __init__(self, path: PathLike, name: str) -> None:
+        self.path = os.fspath(path)
+        self.name = name
+        super().__init__(f"{self.path}: {name or 'the root'} {self._problem}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError would show it in quotes
+
+
+class EntryNotFoundError(_EntryError, KeyError, FileNotFoundError):
+    """An archive has nothing under a name."""
+
+    _problem = "does not exist"
+
+
+class EntryExistsError(_EntryError, FileExistsError):
+    """An archive has something under a name already."""
+
+    _problem = "exists already"
+
+
+class EntryIsDirectoryError(_EntryError, IsADirectoryError):
+    """A directory of an archive was used as a file."""
+
+    _problem = "is a directory"
+
+
+class EntryIsFileError(_EntryError, NotADirectoryError):
+    """A file of an archive was used as a directory."""
+
+    _problem = "is a file, or lies below one"
+
+
+class DirectoryNotEmptyError(_EntryError, OSError):
+    """A directory of an archive has something in it."""
+
+    _problem = "is not empty"
+
+
+class FileTooLargeError(PenstockError, ValueError):
+    """A file is larger than a shard may be.
+
+    Attributes:
+        path: the archive.
+        name: the file.
+        size_bytes: of the file.
+        limit: of the shards.
+    """
+
+    def __init__(self, path: PathLike, *, name: str, size_bytes: int, limit: int) -> None:
+        self.path = os.fspath(path)
+        self.name = name
+        self.size_bytes = size_bytes
+        self.limit = limit
+        super().__init__(
+            f"{self.path}: {name} has {size_bytes} bytes, a shard holds at most {limit}, and a file must fit into "
+            "one. Use a larger shard size."
+        )
+
+
+class ArchiveBusyError(PenstockError, RuntimeError):
+    """Somebody else writes to an archive."""
 
 
 class ImageError(PenstockError, ValueError):

@@ -289,6 +289,32 @@ def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)
     out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
     """
 
+class PathIndex:
+    """Where the files of an archive are, by path, in about 50 bytes a file."""
+
+    def __init__(self, capacity: int, key: int) -> None:
+        """Room for so many files; key is a random number."""
+
+    def __len__(self) -> int:
+        """Number of files."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the table."""
+
+    def add(self, names: list, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Add files with rows of shard, offset, size and CRC-32C, which is -1 if not known.
+        """
+
+    def find(self, name: str) -> tuple[int, int, int, int | None] | None:
+        """Shard, offset, size and CRC-32C of a file, or None."""
+
+    def find_many(self, names: list) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
+        """
+
 def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli.archives import cat_file, is_archive
 from penstock.cli.common import select_samples
 from penstock.cli.files import value_as_file
 
@@ -22,7 +23,8 @@ examples:
   penstock cat train.beton 17
   penstock cat train.beton 17 image > 17.jpg
   penstock cat train.beton cat/7.jpg label
-  penstock cat train.beton 17 image --stored | sha256sum"""
+  penstock cat train.beton 17 image --stored | sha256sum
+  penstock cat photos.barecat photos/cat/7.jpg > 7.jpg"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the value."""
+    if is_archive(args.path):
+        return cat_file(args)
     dataset = penstock.open(args.path)
     (index,) = select_samples(dataset, [args.sample])
     if args.field is None:

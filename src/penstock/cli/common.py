@@ -24,6 +24,7 @@ __all__ = [
     "parse_color",
     "parse_size",
     "print_json",
+    "printable",
     "progress_bar",
     "select_samples",
 ]
@@ -80,6 +81,16 @@ def print_json(value: Any) -> None:
     """Print one JSON value."""
     json.dump(value, sys.stdout, indent=2, default=str)
     print()
+
+
+def printable(text: str) -> str:
+    r"""Text for a terminal: characters that would disturb it are shown as escapes.
+
+    Example:
+        >>> printable("a\nb")
+        'a\\nb'
+    """
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:

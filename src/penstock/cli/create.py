@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli.archives import create_archive, is_archive
 from penstock.cli.common import (
     add_json,
     add_progress,
@@ -27,21 +28,25 @@ HELP = "pack a folder into one file"
 DESCRIPTION = """\
 Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
 sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. Into an
-.ffr go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures and pages do
-not apply there. OUT appears when it is complete, or not at all."""
+.ffr or a .barecat go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures and
+pages do not apply there. OUT appears when it is complete, or not at all."""
 EXAMPLES = """\
 examples:
   penstock create train.beton photos/train
   penstock create train.beton photos/train --max-side 500 --quality 90 -j 8
   penstock create small.beton photos/train --mode raw --max-side 256
   penstock create photos.ffr photos
-  penstock create train.beton photos/train --shuffle 0 --page-size 16M --force"""
+  penstock create train.beton photos/train --shuffle 0 --page-size 16M --force
+  penstock create photos.barecat photos -s 50G --exclude '*.tmp'
+  find photos -name '*.jpg' -print0 | penstock create photos.barecat -0 -T -"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("out", metavar="OUT", help="file to write, for example train.beton or train.ffr")
-    parser.add_argument("folder", metavar="DIR", help="folder of pictures, or for an .ffr of any files")
+    parser.add_argument("out", metavar="OUT", help="file to write: train.beton, train.ffr or train.barecat")
+    parser.add_argument(
+        "folders", metavar="DIR", nargs="*", help="folder of pictures; for .ffr one of any files, for .barecat any files and folders"
+    )
     parser.add_argument(
         "--mode",
         choices=["jpg", "raw", "smart", "proportion"],
@@ -65,6 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-jpeg-index", action="store_true", help="no indices of JPEGs (faster to pack, slower to load)"
     )
+    parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help=".barecat: limit of a shard")
+    parser.add_argument(
+        "-T", "--files-from", metavar="FILE", help=".barecat: pack the paths listed in FILE (- is stdin)"
+    )
+    parser.add_argument(
+        "-0", "--null", action="store_true", help="the list of -T is separated by NUL, as of find -print0"
+    )
+    parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_workers(parser)
     add_progress(parser)
@@ -73,6 +86,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Pack, and say what came out."""
+    if is_archive(args.out):
+        return create_archive(args)
+    _refuse_archive_options(args)
+    (folder,) = args.folders
     if os.path.exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
     image = Image(
@@ -86,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     start_s = time.perf_counter()
     with progress_bar("packing", args) as bar:
         penstock.pack(
-            args.folder,
+            folder,
             args.out,
             image=image,
             workers=args.workers,
@@ -104,3 +121,10 @@ def run(args: argparse.Namespace) -> int:
         rate = samples / elapsed_s
         print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
     return 0
+
+
+def _refuse_archive_options(args: argparse.Namespace) -> None:
+    if args.shard_size or args.files_from or args.null or args.exclude:
+        raise ValueError("-s, -T, -0 and --exclude are for archives; name OUT with the ending .barecat")
+    if len(args.folders) != 1:
+        raise ValueError(f"one folder of pictures is needed, got {len(args.folders)}")

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from penstock.cli.archives import extract_archive, is_archive
 from penstock.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
 from penstock.cli.files import value_as_file
 from penstock.codecs.image import SUFFIXES
@@ -22,13 +23,15 @@ HELP = "write samples to files"
 DESCRIPTION = """\
 Write samples to files below a folder: pictures under their names (JPEG as stored, raw pixels as PNG), other values
 beside them, numbers into index.jsonl, which has one line for each sample. The files of a packed folder (.ffr) come out
-as they went in. Files never land outside the folder, whatever the names in the dataset say."""
+as they went in; those of a .barecat get their modes and times back, and empty directories are made. Files never land
+outside the folder, whatever the names in the dataset say."""
 EXAMPLES = """\
 examples:
   penstock extract train.beton -C out
   penstock extract train.beton -C out 0:100 cat/7.jpg
   penstock extract train.beton -C out --field image
-  penstock extract packed.ffr -C out docs/readme.txt"""
+  penstock extract packed.ffr -C out docs/readme.txt
+  penstock extract photos.barecat -C out photos/cat '**/*.txt'"""
 
 _INDEX = "index.jsonl"
 
@@ -36,7 +39,9 @@ _INDEX = "index.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="a dataset")
-    parser.add_argument("samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20) or names; default all")
+    parser.add_argument(
+        "samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20), names or patterns; default all"
+    )
     parser.add_argument("-C", "--to", metavar="DIR", required=True, help="folder to write to; made if missing")
     parser.add_argument("--field", action="append", metavar="NAME", help="only this field; may be repeated")
     parser.add_argument("-f", "--force", action="store_true", help="replace files that exist")
@@ -46,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files and the index."""
+    if is_archive(args.path):
+        return extract_archive(args)
     dataset = penstock.open(args.path)
     fields = args.field or list(dataset.schema)
     for name in fields:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from penstock.cli.archives import describe_archive, is_archive
 from penstock.cli.common import add_json, print_json
 from penstock.fields import to_spec
 from penstock.formats.beton import BetonDataset
@@ -35,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the summary."""
+    if is_archive(args.path):
+        return _run_archive(args)
     summary = describe(penstock.open(args.path))
     if args.json:
         print_json(summary)
@@ -47,6 +50,22 @@ def run(args: argparse.Namespace) -> int:
         _print_storage(summary)
     elif summary["format"] == "ffr":
         _print_files(summary)
+    return 0
+
+
+def _run_archive(args: argparse.Namespace) -> int:
+    summary = describe_archive(args.path)
+    if args.json:
+        print_json(summary)
+        return 0
+    print(f"{summary['path']}: {summary['files']:,} files, {format_bytes(summary['size_bytes'])}")
+    print(f"  {'directories':<16} {summary['dirs']:,}")
+    limit = summary["shard_size_limit"]
+    print(f"  {'shards':<16} {summary['shards']:,}, limit {format_bytes(limit) if limit else 'none'}")
+    print(f"  {'gaps':<16} {format_bytes(summary['gap_bytes'])}")
+    if summary["without_checksum"]:
+        print(f"  {'no checksum':<16} {summary['without_checksum']:,} files")
+    print(f"  {'schema':<16} {summary['schema']}")
     return 0
 
 

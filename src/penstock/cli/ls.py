@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import penstock
+from penstock.cli.archives import is_archive, list_archive
 from penstock.cli.common import add_json, print_json, select_samples
 from penstock.formats.beton import BetonDataset
 from penstock.formats.ffr import FfrDataset
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
 NAME = "ls"
 HELP = "list samples"
-DESCRIPTION = "List samples by number and name; -l adds the numbers, sizes and picture sizes of their fields."
+DESCRIPTION = """\
+List samples by number and name; -l adds the numbers, sizes and picture sizes of their fields. Of a .barecat, list what
+is in a directory; -l adds mode, owner, size and time (UTC)."""
 EXAMPLES = """\
 examples:
   penstock ls train.beton | head
   penstock ls -l train.beton 0:20
-  penstock ls --json train.beton cat/7.jpg"""
+  penstock ls --json train.beton cat/7.jpg
+  penstock ls -l photos.barecat photos/cat"""
 _BLOCK = 1024
 
 
@@ -33,11 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="FILE", help="a dataset")
     parser.add_argument("samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20) or names; default all")
     parser.add_argument("-l", "--long", action="store_true", help="show the fields, too")
+    parser.add_argument("-R", "--recursive", action="store_true", help=".barecat: also what is below directories")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one line for each sample."""
+    if is_archive(args.path):
+        return list_archive(args)
     dataset = penstock.open(args.path)
     indices = list(select_samples(dataset, args.samples))
     if args.json:

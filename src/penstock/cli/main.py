@@ -10,7 +10,27 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli import cat, convert, create, demo, extract, index, info, ls, verify
+from penstock.cli import (
+    add,
+    cat,
+    convert,
+    create,
+    defrag,
+    demo,
+    du,
+    extract,
+    find,
+    index,
+    info,
+    ls,
+    merge,
+    mv,
+    reshard,
+    rm,
+    subset,
+    tree,
+    verify,
+)
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -18,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS = (create, convert, info, ls, cat, extract, verify, index, demo)
+_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, merge, subset, reshard, defrag)
+_VERBS = (create, convert, info, ls, cat, extract, verify, index, *_ARCHIVE_VERBS, demo)
 _EPILOG = """\
 examples:
   penstock create train.beton photos/train     pack a folder of pictures, one class per directory

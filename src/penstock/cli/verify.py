@@ -7,13 +7,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli.archives import is_archive
 from penstock.cli.common import add_json, add_progress, add_workers, print_json, progress_bar
 from penstock.errors import FormatError
+from penstock.formats.barecat import Archive
 from penstock.progress import format_bytes
 from penstock.types import Problem, Report
 
 if TYPE_CHECKING:
     import argparse
+
+    from penstock.types import Progress
 
 NAME = "verify"
 HELP = "check every sample"
@@ -24,6 +28,7 @@ EXAMPLES = """\
 examples:
   penstock verify train.beton
   penstock verify train.beton --decode -j 8
+  penstock verify photos.barecat --quick
   penstock verify train.beton --json | jq '.problems[].sample'"""
 
 
@@ -31,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="a dataset")
     parser.add_argument("--decode", action="store_true", help="also decode every value")
+    parser.add_argument("--quick", action="store_true", help=".barecat: index and places, not the bytes of the files")
     add_workers(parser)
     add_progress(parser)
     add_json(parser)
@@ -40,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
     try:
         with progress_bar("verifying", args) as bar:
-            report = penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+            report = _verify(args, bar)
     except FormatError as error:  # so damaged that it does not open: that is an answer, too
         report = _unreadable(args.path, error)
     if args.json:
@@ -48,6 +54,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_report(report, args)
     return 0 if report.ok else 1
+
+
+def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
+    if is_archive(args.path) and not args.decode:
+        with Archive(args.path) as archive:
+            return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
+    if args.quick:
+        raise ValueError("--quick is for archives (.barecat), and not together with --decode")
+    return penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
 
 
 def _unreadable(path: str, error: FormatError) -> Report:
@@ -71,5 +86,6 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     bad = len(report.bad_samples)
     verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems, {bad:,} samples affected"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
-    if report.ok and not report.checksums_checked and not os.path.isdir(report.path):
+    can_index = not os.path.isdir(report.path) and not is_archive(report.path)
+    if report.ok and not report.checksums_checked and can_index:
         print(f"Values cannot be checked without checksums; make them with: penstock index {report.path}")

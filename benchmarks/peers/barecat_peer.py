@@ -1,0 +1,58 @@
+"""Barecat's side of the barecat suites.
+
+usage: PYTHON-WITH-BARECAT barecat_peer.py WHAT ARCHIVE [REPEATS]
+WHAT is read, files, walk, verify, open (ARCHIVE exists) or create (ARCHIVE is made from the folder ARCHIVE.d). Prints
+one JSON line with the seconds of each repetition; imports and process start are not counted.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+
+import barecat
+
+
+def names(archive: object) -> list:
+    found = sorted(archive)
+    random.Random(1).shuffle(found)
+    return found[:30_000]
+
+
+def run(what: str, path: str) -> float:
+    if what == "create":
+        start_s = time.perf_counter()
+        with barecat.Barecat(path, readonly=False, overwrite=True) as archive:
+            for folder, _, files in os.walk(path + ".d"):
+                for file in files:
+                    full = os.path.join(folder, file)
+                    archive.add_by_path(full, os.path.relpath(full, path + ".d"))
+        return time.perf_counter() - start_s
+    if what == "open":
+        start_s = time.perf_counter()
+        barecat.Barecat(path).close()
+        return time.perf_counter() - start_s
+    with barecat.Barecat(path) as archive:
+        chosen = names(archive) if what == "read" else []
+        start_s = time.perf_counter()
+        if what == "read":
+            for name in chosen:
+                archive[name]
+        elif what == "files":
+            list(archive.index.iter_all_fileinfos())
+        elif what == "walk":
+            list(archive.walk(""))
+        else:
+            archive.verify_integrity()
+        return time.perf_counter() - start_s
+
+
+def main() -> None:
+    what, path = sys.argv[1], sys.argv[2]
+    repeats = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    print(json.dumps([run(what, path) for _ in range(repeats)]))
+
+
+if __name__ == "__main__":
+    main()

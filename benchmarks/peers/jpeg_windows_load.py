@@ -1,0 +1,73 @@
+"""Penstock's side of jpeg_windows, in a process of its own.
+
+usage: python -m benchmarks.peers.jpeg_windows_load FILE.beton '{"size": 224, "op": "random", "level": "avx2"}'
+Prints one JSON line: seconds of each epoch after a warm-up, how JPEGs were decoded, and how far the pixels are from
+those of the accurate full decode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock import ops
+from penstock._native import set_simd_level
+from penstock.codecs import jpeg
+
+COMPARED = 64  # pictures
+
+
+def main() -> None:
+    path = sys.argv[1]
+    options: dict[str, Any] = {"size": 224, "op": "random", "jpeg": "window", "level": "", "epochs": 2}
+    options |= json.loads(sys.argv[2])
+    if options["level"]:
+        set_simd_level(options["level"])
+    loader = make_loader(path, options, drop_last=False, order="quasi_random")
+    seconds = []
+    for _ in range(options["epochs"] + 1):
+        start_s = time.perf_counter()
+        images = 0
+        for batch in loader:
+            images += len(batch.image)
+        seconds.append(time.perf_counter() - start_s)
+    mean, most = difference(path, options)
+    result = {"seconds": seconds[1:], "images": images, "jpegs": loader.stats.jpegs}
+    print(json.dumps(result | {"mean_difference": mean, "max_difference": most}))
+
+
+def make_loader(path: str, options: dict[str, Any], **others: Any) -> ps.Loader:
+    size = options["size"]
+    crop: Any = ops.CenterCrop(size, ratio=224 / 256)
+    if options["op"] == "random":
+        crop = ops.RandomResizedCrop(size, reduced=options.get("reduced", True))
+    pipeline = [crop, *([ops.RandomHorizontalFlip()] if options["op"] == "random" else []), ops.ToLayout("NCHW")]
+    return ps.Loader(
+        path, 64, workers=1, jpeg=options.get("jpeg", "window"), pipelines={"image": pipeline, "label": None}, **others
+    )
+
+
+def difference(path: str, options: dict[str, Any]) -> tuple[float, int]:
+    """Mean and largest difference to the same crops of pictures that were decoded as a whole before."""
+    with ps.open(path) as dataset, tempfile.TemporaryDirectory() as folder:
+        count = min(COMPARED, len(dataset))
+        pictures = [jpeg.decode(data) for data in dataset.read_bytes(range(count), "image")]
+        whole = os.path.join(folder, "whole.beton")
+        rows = [(picture, i) for i, picture in enumerate(pictures)]
+        ps.write(whole, rows, fields={"image": ps.Image(mode="raw"), "label": ps.Int()}, workers=1)
+        indices = range(count)
+        found = make_loader(path, options, indices=indices, drop_last=False)[0].image
+        expected = make_loader(whole, options, indices=indices, drop_last=False)[0].image
+    off = np.abs(found.astype(np.int16) - expected.astype(np.int16))
+    return float(off.mean()), int(off.max())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""What several verbs do with archives (.barecat)."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.common import print_json, printable, progress_bar
+from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat.extracting import extract_files
+from penstock.formats.barecat.names import archive_exists, shard_numbers
+from penstock.formats.barecat.packing import pack_files
+from penstock.progress import format_bytes
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from penstock.formats.barecat import DirInfo, FileInfo
+    from penstock.formats.barecat.entries import Transfer
+
+__all__ = [
+    "cat_file",
+    "create_archive",
+    "describe_archive",
+    "extract_archive",
+    "is_archive",
+    "list_archive",
+    "names_from",
+    "print_transfer",
+]
+
+_ENDINGS = (".barecat", ".barecat-sqlite-index")
+
+
+def is_archive(path: str) -> bool:
+    """The name says that it is a .barecat."""
+    return path.lower().endswith(_ENDINGS)
+
+
+def names_from(args: argparse.Namespace, paths: list[str]) -> list[str]:
+    """Paths from the command line, and from the file of -T."""
+    if args.files_from is None:
+        return paths
+    if args.files_from == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with open(args.files_from, "rb") as file:
+            data = file.read()
+    parts = data.split(b"\0" if args.null else b"\n")
+    return paths + [os.fsdecode(part) for part in parts if part]
+
+
+def create_archive(args: argparse.Namespace) -> int:
+    """Pack files and folders into a new archive."""
+    paths = names_from(args, args.folders)
+    if not paths:
+        raise ValueError("nothing to pack: name files or folders, or give a list with -T")
+    if archive_exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it")
+    start_s = time.perf_counter()
+    try:
+        with progress_bar("packing", args) as bar, Archive(args.out, "w", shard_size=args.shard_size) as archive:
+            result = pack_files(
+                archive,
+                paths,
+                exclude=args.exclude or (),
+                recurse=args.files_from is None,
+                workers=args.workers,
+                progress=bar,
+            )
+    except BaseException:
+        remove_archive(args.out)
+        raise
+    print_transfer(args, args.out, result, time.perf_counter() - start_s)
+    return 0
+
+
+def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
+    """Say what was carried, and on standard error what was left out."""
+    for line in result.skipped:
+        print(f"penstock: left out: {line}", file=sys.stderr)
+    facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
+    if args.json:
+        print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
+    elif not args.quiet:
+        rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
+        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}")
+
+
+def extract_archive(args: argparse.Namespace) -> int:
+    """Write files below a folder."""
+    if args.field:
+        raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
+    with Archive(args.path) as archive, progress_bar("extracting", args) as bar:
+        result = extract_files(archive, args.to, args.samples, force=args.force, progress=bar)
+    print_transfer(args, args.to, result)
+    return 0
+
+
+def cat_file(args: argparse.Namespace) -> int:
+    """Write one file to standard output."""
+    if args.field is not None:
+        raise ValueError("a file of an archive has no fields; name only the file")
+    with Archive(args.path) as archive:
+        data = archive[args.sample]
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def list_archive(args: argparse.Namespace) -> int:
+    """List files and directories."""
+    with Archive(args.path) as archive:
+        rows: list[FileInfo | DirInfo] = []
+        for name in args.samples or [""]:
+            rows += _listed(archive, name, args.recursive)
+        if args.json:
+            print_json([{"type": "file" if row.is_file() else "dir", **row._asdict()} for row in rows])
+            return 0
+        for row in rows:
+            print(_long_line(row) if args.long else _shown(row))
+    return 0
+
+
+def _listed(archive: Archive, name: str, recursive: bool) -> Iterable[FileInfo | DirInfo]:
+    if any(char in name for char in "*?[") and not archive.exists(name):
+        found = archive.glob(name, recursive=True, include_hidden=True)
+        if not found:
+            raise FileNotFoundError(f"{archive.path}: nothing matches {name}")
+        return [archive.stat(path) for path in sorted(found)]
+    info = archive.stat(name)
+    if info.is_file():
+        return [info]
+    if recursive:
+        below: list[FileInfo | DirInfo] = [entry for entry in archive.index.dirs(below=info.path) if entry.path]
+        below += archive.index.files(below=info.path)
+        return sorted(below, key=lambda entry: entry.path)
+    return sorted(archive.scandir(info.path), key=lambda entry: entry.path)
+
+
+def _shown(row: FileInfo | DirInfo) -> str:
+    return f"{printable(row.path)}/" if row.is_dir() else printable(row.path)
+
+
+def _long_line(row: FileInfo | DirInfo) -> str:
+    size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
+    kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
+    mode = stat.filemode(kind | stat.S_IMODE(row.mode or 0))
+    if row.mode is None:
+        mode = mode[0] + "?" * 9
+    owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
+    moment = row.mtime.strftime("%Y-%m-%d %H:%M:%S") if row.mtime is not None else "?" * 19
+    return f"{mode} {owner:>11} {size:>13,} {moment} {_shown(row)}"
+
+
+def describe_archive(path: str) -> dict[str, Any]:
+    """The summary of an archive for ``penstock info``."""
+    with Archive(path) as archive:
+        numbers = shard_numbers(archive.path)
+        physical = sum(os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers)
+        return {
+            "path": archive.path,
+            "format": "barecat",
+            "files": archive.num_files,
+            "dirs": archive.num_dirs,
+            "size_bytes": archive.total_size,
+            "shards": len(numbers),
+            "shard_size_limit": archive.shard_size,
+            "shard_bytes": physical,
+            "gap_bytes": physical - archive.total_size,
+            "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
+            "schema": ".".join(map(str, archive.version)),
+        }

@@ -1,0 +1,85 @@
+"""``penstock merge``: archives into one."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from penstock.cli.archives import print_transfer
+from penstock.cli.common import add_json, add_progress, parse_size, progress_bar
+from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat.merging import link_archives, merge_archives
+from penstock.formats.barecat.names import archive_exists
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "merge"
+HELP = "join archives"
+DESCRIPTION = """\
+Copy several .barecat archives into one; every file is checked on the way. With --symlink nothing is copied: the new
+archive has links to the shards of the others, which must then stay as they are."""
+EXAMPLES = """\
+examples:
+  penstock merge a.barecat b.barecat -o all.barecat -s 50G
+  penstock merge a.barecat b.barecat -o all.barecat --as-subdirs
+  penstock merge a.barecat b.barecat -o all.barecat --symlink"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("paths", metavar="FILE", nargs="+", help="archives (.barecat)")
+    parser.add_argument("-o", "--out", metavar="OUT", required=True, help="archive to write")
+    parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="limit of a shard")
+    parser.add_argument("-a", "--append", action="store_true", help="add to OUT, which exists")
+    parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
+    parser.add_argument("--symlink", action="store_true", help="link to the shards instead of copying them")
+    parser.add_argument("--as-subdirs", action="store_true", help="each archive into a directory with its name")
+    parser.add_argument("--prefix", default="", metavar="DIR", help="everything into this directory")
+    parser.add_argument("--ignore-duplicates", action="store_true", help="keep the first of files with the same path")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Merge, and say how much."""
+    start_s = time.perf_counter()
+    is_new = not args.append
+    if is_new and archive_exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it, or --append to add to it")
+    if any(os.path.realpath(path) == os.path.realpath(args.out) for path in args.paths):
+        raise ValueError(f"{args.out} cannot be merged into itself")
+    if args.symlink:
+        return _link(args, start_s)
+    try:
+        mode = "w" if is_new else "r+"
+        with Archive(args.out, mode, shard_size=args.shard_size) as target, progress_bar("merging", args) as bar:  # type: ignore[arg-type]
+            result = merge_archives(
+                args.paths,
+                target,
+                as_subdirs=args.as_subdirs,
+                prefix=args.prefix,
+                ignore_duplicates=args.ignore_duplicates,
+                progress=bar,
+            )
+    except BaseException:
+        if is_new:
+            remove_archive(args.out)
+        raise
+    print_transfer(args, args.out, result, time.perf_counter() - start_s)
+    return 0
+
+
+def _link(args: argparse.Namespace, start_s: float) -> int:
+    if args.append or args.as_subdirs or args.prefix or args.shard_size or args.ignore_duplicates:
+        raise ValueError("--symlink goes with --out and --force only")
+    if args.force:
+        remove_archive(args.out)
+    try:
+        result = link_archives(args.paths, args.out)
+    except BaseException:
+        remove_archive(args.out)
+        raise
+    print_transfer(args, args.out, result, time.perf_counter() - start_s)
+    return 0

@@ -1,0 +1,35 @@
+"""``penstock reshard``: another size limit for the shards of an archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cli.common import add_progress, parse_size, progress_bar
+from penstock.formats.barecat import Archive
+from penstock.formats.barecat.maintenance import reshard
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "reshard"
+HELP = "give the shards of an archive another size limit"
+DESCRIPTION = """\
+Pack the files of a .barecat anew into shards of at most SIZE bytes. It can be interrupted at any point. For a time the
+archive takes twice its space."""
+EXAMPLES = """\
+examples:
+  penstock reshard photos.barecat -s 10G"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
+    parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", required=True, help="the new limit")
+    add_progress(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reshard."""
+    with Archive(args.path, "r+") as archive, progress_bar("resharding", args) as bar:
+        reshard(archive, args.shard_size, progress=bar)
+    return 0

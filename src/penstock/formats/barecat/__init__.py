@@ -1,0 +1,30 @@
+"""The .barecat format: archives of many files with an SQLite index, both ways."""
+
+from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.converting import convert
+from penstock.formats.barecat.dataset import BarecatDataset
+from penstock.formats.barecat.decoded import Codec, DecodedView
+from penstock.formats.barecat.names import looks_like_barecat
+from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
+from penstock.formats.base import Format
+
+__all__ = [
+    "FORMAT",
+    "Archive",
+    "BarecatDataset",
+    "Codec",
+    "DecodedView",
+    "DirInfo",
+    "FileInfo",
+    "Metadata",
+    "convert",
+    "remove_archive",
+]
+
+FORMAT = Format(
+    name="barecat",
+    suffixes=(".barecat", ".barecat-sqlite-index"),
+    matches=looks_like_barecat,
+    open=BarecatDataset,
+    create=None,
+)

@@ -1,0 +1,646 @@
+"""Archives of many files: ``Archive``.
+
+Contract: any number of threads may use one archive, and an archive that is read may be used by forked children and
+pickled; nobody has to ask for it. One process at a time may write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sqlite3
+from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from penstock._native import crc32c
+from penstock.errors import (
+    ArchiveBusyError,
+    ClosedError,
+    CorruptFileError,
+    EntryExistsError,
+    EntryIsDirectoryError,
+    EntryIsFileError,
+    EntryNotFoundError,
+)
+from penstock.formats.barecat.batches import RESTORE, Places, gather_places
+from penstock.formats.barecat.connections import ReadConnections, unreadable
+from penstock.formats.barecat.editing import Editor
+from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
+from penstock.formats.barecat.globbing import fixed_prefix, translate
+from penstock.formats.barecat.index import Index, Order
+from penstock.formats.barecat.names import (
+    archive_exists,
+    archive_files,
+    archive_path,
+    clean_name,
+    index_path,
+    undo_path,
+)
+from penstock.formats.barecat.preloading import load_paths
+from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
+from penstock.formats.barecat.schema import UNLIMITED, VERSION
+from penstock.formats.barecat.shards import MappedShards
+from penstock.formats.barecat.undo import recover
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import BinaryIO, Self
+
+    from penstock.errors import PathLike
+    from penstock.types import Buffer, Progress, Report
+
+__all__ = ["Archive", "Mode", "remove_archive"]
+
+Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
+_BLOCK = 256
+_MODES = ("r", "r+", "a", "w", "x")
+
+
+class Archive(MutableMapping[str, bytes]):
+    """A .barecat: files under paths, in one SQLite index and a few large shards.
+
+    It is a mapping of paths to bytes, and has directories, metadata and file objects besides.
+
+    Args:
+        path: of the archive; the index has this name, the shards ``PATH-shard-00000`` and so on.
+        mode: ``"r"`` reads; ``"r+"`` also writes; ``"a"`` writes and makes the archive if it is missing; ``"w"``
+            replaces it; ``"x"`` makes a new one and refuses to replace.
+        shard_size: limit of a shard in bytes; by default that of the archive, or none.
+        checksums: check every file that is read as a whole against its CRC-32C.
+        preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
+        sync: wait for the disk at every commit. Without, a crash of the machine (not of the process) may cost more.
+        wal: use SQLite's write-ahead log; stays with the archive.
+        allow_links: also write to shards that are symbolic links into another archive.
+        append_only: refuse everything but new files and directories.
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.barecat")
+        >>> with Archive(path, "x") as archive:
+        ...     archive["cat/1.txt"] = b"meow"
+        >>> archive = Archive(path)
+        >>> archive["cat/1.txt"], archive.listdir("cat"), len(archive)
+        (b'meow', ['1.txt'], 1)
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        mode: Mode = "r",
+        *,
+        shard_size: int | None = None,
+        checksums: bool = True,
+        preload: bool = False,
+        sync: bool = True,
+        wal: bool = False,
+        allow_links: bool = False,
+        append_only: bool = False,
+    ) -> None:
+        self.path = archive_path(path)
+        self._is_checked = checksums
+        self._editor: Editor | None = None
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
+        if shard_size is not None and shard_size < 1:
+            raise ValueError(f"shard_size must be at least 1, got {shard_size}")
+        _prepare(self.path, mode)
+        if mode == "r":
+            self._open_for_reading(preload)
+            return
+        if preload:
+            raise ValueError("preload is for reading; open with mode 'r'")
+        self._editor = Editor(
+            self.path,
+            shard_size=shard_size,
+            is_synced=sync,
+            wal=wal,
+            allow_links=allow_links,
+            is_append_only=append_only,
+        )
+        self.index: Index = self._editor.index
+        self._place = self.index.place
+
+    def _open_for_reading(self, preload: bool) -> None:
+        follow = False
+        if os.path.exists(undo_path(self.path)):
+            try:
+                recover(self.path)
+            except ArchiveBusyError:
+                follow = True  # the writer is alive and will tidy up itself
+        self._connections = ReadConnections(index_path(self.path), follow=follow)
+        self._shards = MappedShards(self.path)
+        self.index = Index(self._connections.cursor, self._connections.new_cursor)
+        self._paths = load_paths(self.index) if preload else None
+        self._place = self.index.place if self._paths is None else self._paths.find
+
+    # Life
+
+    @property
+    def is_writable(self) -> bool:
+        """It was opened for writing."""
+        return self._editor is not None
+
+    def commit(self) -> None:
+        """Put everything written so far on the disk: from now on no crash takes it."""
+        self.editor.commit()
+
+    def close(self) -> None:
+        """Commit what was written and let go of all files. Bytes that were handed out stay valid."""
+        if self._editor is not None:
+            self._editor.close()
+        else:
+            self._connections.close()
+            self._shards.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._editor is not None:
+            raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
+        return _reopen, (os.path.abspath(self.path), self._is_checked, self._paths is not None)
+
+    def __repr__(self) -> str:
+        return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
+
+    @property
+    def editor(self) -> Editor:
+        """What changes the archive; PermissionError when it is only read."""
+        if self._editor is None:
+            raise PermissionError(f"{self.path} is open for reading only; open it with mode 'r+' or 'a'")
+        return self._editor
+
+    @property
+    def shards(self) -> MappedShards:
+        """The mapped shards of an archive that is read."""
+        if self._editor is not None:
+            raise ClosedError(f"{self.path} is open for writing; its shards are not mapped")
+        return self._shards
+
+    # Reading
+
+    def __getitem__(self, name: str) -> bytes:
+        try:
+            place = self._place(name)
+        except (sqlite3.DatabaseError, TypeError, UnicodeError):
+            place = None  # the slow way finds out what is wrong
+        if place is None:
+            name, place = self._find(name)
+        shard, offset, size, checksum = place
+        data = self._bytes(name, shard, offset, size)
+        if checksum is not None and self._is_checked and crc32c(data) != checksum:
+            self._complain(name, data, checksum)
+        return data
+
+    def _find(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        """The slow way: the name is not as the index has it, or the index has changed, or there is no such file."""
+        cleaned = clean_name(name)
+        try:
+            place = self.index.place(cleaned)
+            if place is None and self._has_changed():
+                place = self.index.place(cleaned)
+        except sqlite3.DatabaseError as error:
+            if not self._has_changed():
+                raise unreadable(self.path, error) from error
+            place = self.index.place(cleaned)
+        except UnicodeError:
+            place = None  # a name that no index can have
+        if place is None:
+            if cleaned.isprintable() and self.index.is_dir(cleaned):
+                raise EntryIsDirectoryError(self.path, cleaned)
+            raise EntryNotFoundError(self.path, cleaned)
+        return cleaned, place
+
+    def _has_changed(self) -> bool:
+        """Somebody has written to the archive since it was opened; from now on the changes are followed."""
+        if self._editor is not None or not self._connections.refresh():
+            return False
+        self._paths = None
+        self._place = self.index.place
+        return True
+
+    def _bytes(self, name: str, shard: int, offset: int, size: int) -> bytes:
+        if self._editor is not None:
+            return self._read_written(name, shard, offset, size)
+        mapped = self._shards.mapped.get(shard)
+        if mapped is not None and offset >= 0 and size >= 0 and offset + size <= mapped.size:
+            return bytes(mapped.view[offset : offset + size])
+        return bytes(self._view(name, shard, offset, size))
+
+    def _view(self, name: str, shard: int, offset: int, size: int) -> memoryview:
+        end = offset + size
+        mapped = self._shards.shard(shard, end) if size else None
+        if mapped is None:
+            return memoryview(b"")
+        if offset < 0 or size < 0 or end > mapped.size:
+            raise CorruptFileError(
+                self.path, name=name, problem=f"it should be {mapped.problem_of(offset, size)}", fix=RESTORE
+            )
+        return mapped.view[offset:end]
+
+    def _read_written(self, name: str, shard: int, offset: int, size: int) -> bytes:
+        editor = self.editor
+        with editor.lock:
+            data = editor.shards.read(shard, offset, size) if offset >= 0 else b""
+        if len(data) != size:
+            missing = f"{size} bytes at byte {offset} of shard {shard} are not there"
+            raise CorruptFileError(self.path, name=name, problem=missing, fix=RESTORE)
+        return data
+
+    def _complain(self, name: str, data: bytes, checksum: int) -> None:
+        raise CorruptFileError(
+            self.path,
+            name=name,
+            problem=f"checksum {checksum:#010x} expected, found {crc32c(data):#010x}",
+            fix=RESTORE,
+        )
+
+    def read(self, name: PathLike, offset: int = 0, size: int = -1) -> bytes:
+        """A part of a file; the whole file is checked, a part cannot be."""
+        if offset == 0 and size < 0:
+            return self[os.fspath(name)]
+        if offset < 0:
+            raise ValueError(f"offset must not be negative, got {offset}")
+        cleaned, (shard, start, length, _) = self._find(name)
+        first = min(offset, length)
+        count = length - first if size < 0 else min(size, length - first)
+        return self._bytes(cleaned, shard, start + first, count)
+
+    def read_many(self, names: Sequence[str]) -> list[bytes]:
+        """Many files in one call, in the order of the names: one native call for each shard, everything checked.
+
+        Example:
+            >>> import os, tempfile
+            >>> path = os.path.join(tempfile.mkdtemp(), "x.barecat")
+            >>> with Archive(path, "x") as archive:
+            ...     archive.update({"a": b"1", "b": b"2"})
+            >>> Archive(path).read_many(["b", "a", "b"])
+            [b'2', b'1', b'2']
+        """
+        if self._editor is not None:
+            return [self[name] for name in names]
+        places = self._find_many(names if isinstance(names, list) else list(names))
+        return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
+
+    def _find_many(self, names: list[str]) -> Places:
+        if self._paths is None:
+            found = self.index.places(names)
+            rows: list[Any] = [found[name] if name in found else self._find(name)[1] for name in names]
+            return Places.of(rows)
+        table = self._paths.find_many(names)
+        for position in np.flatnonzero(table[:, 0] < 0).tolist():
+            place = self._find(names[position])[1]
+            table[position] = [-1 if value is None else value for value in place]
+        return Places.of_table(table)
+
+    def readinto(self, name: PathLike, buffer: Any, offset: int = 0) -> int:
+        """Fill a buffer from a file; gives the number of bytes."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(name, offset, len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def open(
+        self,
+        name: PathLike,
+        mode: str = "r",
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        """A file object, as Python's ``open`` gives it: text unless the mode has a ``b``.
+
+        What is written is stored when the file object is closed.
+        """
+        letter, is_updated, is_text = parse_mode(mode)
+        binary: Any
+        if letter == "r" and not is_updated:
+            cleaned, (shard, offset, size, checksum) = self._find(name)
+            view = (
+                memoryview(self._bytes(cleaned, shard, offset, size))
+                if self.is_writable
+                else self._view(cleaned, shard, offset, size)
+            )
+
+            def check(data: bytes) -> None:
+                if checksum is not None and self._is_checked and crc32c(data) != checksum:
+                    self._complain(cleaned, data, checksum)
+
+            binary = io.BufferedReader(ArchiveRawFile(cleaned, view, check))
+        else:
+            binary = self._open_edited(clean_name(name), letter, is_updated)
+        if not is_text:
+            return cast("IO[Any]", binary)
+        return io.TextIOWrapper(binary, encoding=encoding or "utf-8", errors=errors, newline=newline)
+
+    def _open_edited(self, name: str, letter: str, is_updated: bool) -> EditedFile:
+        editor = self.editor
+        exists = self.index.is_file(name)
+        if letter == "x" and exists:
+            raise EntryExistsError(self.path, name)
+        if letter == "r" and not exists:
+            self._find(name)
+        if not exists:
+            self.add(name, b"")  # errors show at once, not when the file is closed
+        content = self[name] if exists and letter in "ra" else b""
+        return EditedFile(
+            name,
+            content,
+            lambda data: editor.update(name, data),
+            readable=is_updated,
+            appends=letter == "a",
+            dirty=letter == "w" and exists,
+        )
+
+    # What there is
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (self.index.is_file(name) or self.is_file(name))
+
+    def __len__(self) -> int:
+        return self.index.count_files()
+
+    def __iter__(self) -> Iterator[str]:
+        return self.index.file_names()
+
+    def items(self) -> ItemsView[str, bytes]:
+        """Paths and contents, read in the order of the shards."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[bytes]:
+        """Contents, read in the order of the shards."""
+        return _Values(self)
+
+    def exists(self, name: PathLike) -> bool:
+        """There is a file or directory of this name."""
+        return self.is_file(name) or self.is_dir(name)
+
+    def is_file(self, name: PathLike) -> bool:
+        """There is a file of this name."""
+        return self.index.is_file(clean_name(name))
+
+    def is_dir(self, name: PathLike) -> bool:
+        """There is a directory of this name."""
+        return self.index.is_dir(clean_name(name))
+
+    def stat(self, name: PathLike) -> FileInfo | DirInfo:
+        """What the index says about a file or directory."""
+        cleaned = clean_name(name)
+        found = self.index.file(cleaned) or self.index.directory(cleaned)
+        if found is None:
+            raise EntryNotFoundError(self.path, cleaned)
+        return found
+
+    def files(self, order: Order = "any") -> Iterator[FileInfo]:
+        """All files with what the index says about them."""
+        return self.index.files(order)
+
+    def dirs(self, order: Order = "any") -> Iterator[DirInfo]:
+        """All directories, the root included, with their statistics."""
+        return self.index.dirs(order)
+
+    def _directory(self, name: PathLike) -> str:
+        cleaned = clean_name(name)
+        if not self.index.is_dir(cleaned):
+            if self.index.is_file(cleaned):
+                raise EntryIsFileError(self.path, cleaned)
+            raise EntryNotFoundError(self.path, cleaned)
+        return cleaned
+
+    def listdir(self, name: PathLike = "") -> list[str]:
+        """Names of what is directly in a directory, directories first."""
+        dirs, files = self.index.names_in(self._directory(name))
+        return dirs + files
+
+    def scandir(self, name: PathLike = "") -> Iterator[FileInfo | DirInfo]:
+        """What is directly in a directory, with what the index says about it; directories first."""
+        cleaned = self._directory(name)
+        yield from self.index.dirs_in(cleaned)
+        yield from self.index.files_in(cleaned)
+
+    def walk(self, name: PathLike = "") -> Iterator[tuple[str, list[str], list[str]]]:
+        """As ``os.walk``: (directory, names of directories, names of files), from the top down.
+
+        Take names out of the list of directories to leave them out. The root is the empty string.
+        """
+        waiting = [self._directory(name)]
+        while waiting:
+            directory = waiting.pop()
+            dirs, files = self.index.names_in(directory)
+            yield directory, dirs, files
+            prefix = f"{directory}/" if directory else ""
+            waiting.extend(prefix + child for child in reversed(dirs))
+
+    def iglob(self, pattern: str, *, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
+        """Paths of files and directories that match, with the rules of Python's ``glob``."""
+        match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
+        wants_dirs = pattern.endswith("/") or (recursive and pattern.endswith("/**"))
+        prefix = fixed_prefix(pattern)
+        for path in self.index.matching(_escape(prefix) + "*", dirs=True):
+            if path and match(path):
+                yield path
+        if wants_dirs:
+            for path in self.index.dir_names():
+                if path and match(f"{path}/"):
+                    yield f"{path}/"
+
+    def glob(self, pattern: str, *, recursive: bool = False, include_hidden: bool = False) -> list[str]:
+        """The paths of ``iglob`` as a list."""
+        return list(self.iglob(pattern, recursive=recursive, include_hidden=include_hidden))
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return self.index.count_files()
+
+    @property
+    def num_dirs(self) -> int:
+        """How many directories there are, the root included."""
+        return self.index.count_dirs()
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files, without gaps."""
+        return self.index.total_size()
+
+    @property
+    def shard_size(self) -> int | None:
+        """The limit of a shard, or None when there is none."""
+        limit = self.index.config("shard_size_limit")
+        return None if limit is None or limit >= UNLIMITED else limit
+
+    # Writing
+
+    def __setitem__(self, name: str, data: Buffer) -> None:
+        self.add(name, data)
+
+    def __delitem__(self, name: str) -> None:
+        self.remove(name)
+
+    def add(
+        self,
+        name: PathLike,
+        data: Buffer | BinaryIO,
+        *,
+        size: int | None = None,
+        metadata: Metadata | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add a file.
+
+        Args:
+            name: its path in the archive; directories on the way are made.
+            data: bytes, or a file open for reading.
+            size: of a file open for reading, if it is known; then it is stored a piece at a time.
+            metadata: mode, owner and time.
+            replace: replace a file that exists; otherwise that is an error.
+        """
+        cleaned, about = clean_name(name), metadata or Metadata()
+        editor = self.editor
+        if hasattr(data, "read"):
+            if size is None or (replace and self.index.is_file(cleaned)):
+                data = data.read()
+            else:
+                editor.add_stream(cleaned, cast("BinaryIO", data), size, about)
+                return
+        content = cast("Buffer", data)
+        if replace and self.index.is_file(cleaned):
+            editor.update(cleaned, content, about)
+        else:
+            editor.add(cleaned, content, about)
+
+    def add_by_path(self, path: PathLike, name: PathLike | None = None, *, replace: bool = False) -> None:
+        """Add a file from the disk with its metadata; of a directory only itself, not what is in it.
+
+        Args:
+            path: on the disk; links are followed.
+            name: in the archive; by default the same.
+            replace: take what is there already for replaced, instead of raising.
+        """
+        target = path if name is None else name
+        status = os.stat(path)
+        about = Metadata.of(status)
+        if os.path.isdir(path):
+            self.mkdir(target, metadata=about, exist_ok=replace)
+            return
+        with open(path, "rb", buffering=0) as file:
+            self.add(target, cast("BinaryIO", file), size=status.st_size, metadata=about, replace=replace)
+
+    def update_file(self, name: PathLike, data: Buffer | BinaryIO, *, metadata: Metadata | None = None) -> None:
+        """Replace the content of a file, which must exist: in place if it is not longer, else at the end."""
+        content = data.read() if hasattr(data, "read") else data
+        self.editor.update(clean_name(name), content, metadata)
+
+    def remove(self, name: PathLike) -> None:
+        """Remove a file."""
+        self.editor.remove(clean_name(name))
+
+    def mkdir(
+        self, name: PathLike, *, mode: int = 0o755, metadata: Metadata | None = None, exist_ok: bool = False
+    ) -> None:
+        """Make a directory, and those it lies in."""
+        self.editor.make_dir(clean_name(name), metadata or Metadata(mode=mode), exist_ok=exist_ok)
+
+    def rmdir(self, name: PathLike) -> None:
+        """Remove an empty directory."""
+        self.editor.remove_dir(clean_name(name))
+
+    def rmtree(self, name: PathLike) -> None:
+        """Remove a directory and everything below."""
+        self.editor.remove_tree(clean_name(name))
+
+    def rename(self, old: PathLike, new: PathLike) -> None:
+        """Give a file or directory another name; there must be nothing of that name."""
+        self.editor.rename(clean_name(old), clean_name(new))
+
+    def set_metadata(self, name: PathLike, metadata: Metadata) -> None:
+        """Set those of mode, owner and time that are not None."""
+        self.editor.set_metadata(clean_name(name), metadata)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self.rmtree("")
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version of the schema."""
+        return VERSION if self._editor is not None else self._connections.version
+
+    # Whole archives
+
+    def verify(self, *, quick: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the index, the shards and every checksum; a file that is bad is named in the report.
+
+        Args:
+            quick: everything but the bytes of the files.
+            workers: threads; by default one for each core.
+            progress: called as the work advances.
+        """
+        from penstock.formats.barecat.verify import verify_archive
+
+        return verify_archive(self, quick=quick, workers=workers, progress=progress)
+
+
+def _prepare(path: str, mode: str) -> None:
+    exists = archive_exists(path)
+    if mode in ("r", "r+") and not exists:
+        raise FileNotFoundError(f"{path} does not exist")
+    if mode == "x" and exists:
+        raise FileExistsError(f"{path} exists; open it with mode 'a' to add to it, or with 'w' to replace it")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a directory, not an archive")
+    directory = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(f"{directory} does not exist; make it with: mkdir -p {directory}")
+    if mode == "w":
+        remove_archive(path)
+
+
+def remove_archive(path: PathLike) -> None:
+    """Delete all files of an archive; does nothing when there is none."""
+    for file in archive_files(os.fspath(path)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file)
+
+
+def _reopen(path: str, checksums: bool, preload: bool) -> Archive:
+    return Archive(path, checksums=checksums, preload=preload)
+
+
+def _escape(text: str) -> str:
+    """Text that a GLOB of SQLite takes literally."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
+
+
+def _blocks(archive: Archive) -> Iterator[tuple[list[str], list[bytes]]]:
+    names: list[str] = []
+    for name in archive.index.file_names("address"):
+        names.append(name)
+        if len(names) == _BLOCK:
+            yield names, archive.read_many(names)
+            names = []
+    if names:
+        yield names, archive.read_many(names)
+
+
+class _Items(ItemsView[str, bytes]):
+    _mapping: Archive
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        for names, values in _blocks(self._mapping):
+            yield from zip(names, values, strict=True)
+
+
+class _Values(ValuesView[bytes]):
+    _mapping: Archive
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _, values in _blocks(self._mapping):
+            yield from values

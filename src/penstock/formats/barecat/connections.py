@@ -1,0 +1,174 @@
+"""Connections to the index.
+
+Contract: a reader's connections belong to one thread of one process each and are made when they are first needed, so
+any number of threads and forked children may read; nobody has to say so. Where nobody is writing, the index is opened
+as immutable: a look-up then makes no system call. If the index turns out to have changed since, ``refresh`` goes over
+to connections that follow a writer, with SQLite's locks. A writer has one connection, used under its lock; a forked
+child may not use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from typing import Any
+from urllib.parse import quote
+
+from penstock.errors import ArchiveBusyError, ClosedError, FormatError
+from penstock.formats.barecat.schema import check_version
+
+__all__ = ["ReadConnections", "connect_writer"]
+
+_CACHE_KIB = 65_536
+_MAPPED_BYTES = 30 << 30
+_BUSY_TIMEOUT_S = 5.0
+_forks = [0]  # counted in the child: tells inherited connections without asking for the process id each time
+_abandoned: list[Any] = []  # connections inherited by fork: closing them could touch the parent's locks
+
+
+def _count_fork() -> None:
+    _forks[0] += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class _Held:
+    """A connection that is closed when its thread, or its archive, goes away."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.forks = _forks[0]
+
+    def __del__(self) -> None:
+        if self.forks == _forks[0]:
+            self.connection.close()
+        else:
+            _abandoned.append(self.connection)
+
+
+class ReadConnections:
+    """Hands every thread its own cursor on an index that is only read.
+
+    Args:
+        path: the SQLite file.
+        follow: use locks from the beginning, because somebody writes.
+    """
+
+    def __init__(self, path: str, *, follow: bool = False) -> None:
+        self.path = path
+        self._is_closed = False
+        self._local = threading.local()
+        self._seen = _signature(path)
+        self._is_immutable = not follow and not _is_under_way(path)
+        self.version = check_version(path, self._checked_cursor().connection, is_writer=False)
+
+    def cursor(self) -> sqlite3.Cursor:
+        """The cursor of this thread; every call gives the same one."""
+        try:
+            cursor, forks = self._local.pair
+            if forks == _forks[0]:
+                return cursor  # type: ignore[no-any-return]
+        except AttributeError:
+            pass
+        return self._checked_cursor()
+
+    def new_cursor(self) -> sqlite3.Cursor:
+        """A cursor of its own, for results that are fetched while others are asked for."""
+        return self.cursor().connection.cursor()
+
+    def refresh(self) -> bool:
+        """Look whether the index was changed since it was opened; if so, follow the changes from now on."""
+        if self._is_closed or not self._is_immutable or _signature(self.path) == self._seen:
+            return False
+        self._is_immutable = False
+        self._local = threading.local()
+        return True
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._is_closed = True
+        self._local = threading.local()
+
+    def _checked_cursor(self) -> sqlite3.Cursor:
+        if self._is_closed:
+            raise ClosedError(f"{self.path}: the archive is closed; open it again")
+        try:
+            connection = self._connect()
+            cursor = connection.cursor()
+        except sqlite3.DatabaseError as error:
+            raise unreadable(self.path, error) from error
+        self._local.held = _Held(connection)
+        self._local.pair = (cursor, _forks[0])
+        return cursor
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._is_immutable:
+            return _prepared(_open(self.path, "mode=ro&immutable=1"))
+        try:
+            # Only a connection that may write can undo what a writer that was killed has left half done.
+            return _prepared(_open(self.path, "mode=rw"))
+        except sqlite3.OperationalError:
+            return _prepared(_open(self.path, "mode=ro"))
+
+
+def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    for pragma in (
+        "query_only = 1",
+        f"cache_size = -{_CACHE_KIB}",
+        f"mmap_size = {_MAPPED_BYTES}",
+        "temp_store = memory",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return connection
+
+
+def connect_writer(path: str, *, wal: bool, sync: bool) -> sqlite3.Connection:
+    """Open an index for changes, its constraints and triggers active; the file must exist."""
+    try:
+        connection = _open(path, "mode=rw")
+        connection.execute("PRAGMA foreign_keys = 1")
+        connection.execute("PRAGMA recursive_triggers = 1")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute("PRAGMA temp_store = memory")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
+        if wal:
+            connection.execute("PRAGMA journal_mode = wal").fetchone()
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})") from error
+        raise unreadable(path, error) from error
+    except sqlite3.DatabaseError as error:
+        raise unreadable(path, error) from error
+    return connection
+
+
+def _open(path: str, how: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(os.path.abspath(path))}?{how}",
+        uri=True,
+        timeout=_BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=64,
+    )
+
+
+def unreadable(path: str, error: sqlite3.Error) -> FormatError:
+    """The error for an index that SQLite cannot read."""
+    return FormatError(
+        path, problem=f"the index cannot be read ({error})", fix="Restore it from a copy; the shards may be fine."
+    )
+
+
+def _signature(path: str) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_under_way(path: str) -> bool:
+    """A writer is at work, or was killed at it."""
+    return any(os.path.exists(path + ending) and os.path.getsize(path + ending) for ending in ("-journal", "-wal"))

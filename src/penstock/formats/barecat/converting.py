@@ -1,0 +1,68 @@
+"""Between .barecat, tar, zip and folders, streaming: nothing is unpacked on the way."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from penstock.errors import FormatError
+from penstock.formats.barecat.containers import READ_ERRORS, open_sink, read_entries
+from penstock.formats.barecat.entries import Transfer
+
+if TYPE_CHECKING:
+    from penstock.errors import PathLike
+    from penstock.types import Progress
+
+__all__ = ["convert"]
+
+
+def convert(
+    source: PathLike,
+    target: PathLike,
+    *,
+    shard_size: int | None = None,
+    max_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Carry all files and directories from one container to another.
+
+    Both are .barecat, .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst, .zip, or a folder (no ending). Hard links and links
+    inside a tar become files; what cannot be carried is in the result. Names that lead out of the target are refused.
+
+    Args:
+        source: what is read.
+        target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has).
+        shard_size: limit of the shards of a .barecat.
+        max_bytes: refuse more content than this; by default what is compressed may hold 1 GiB, or 1100 times its size.
+        force: replace the target.
+        progress: called as the work advances.
+
+    Example:
+        >>> import os, pathlib, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = pathlib.Path(folder, "in").mkdir(), pathlib.Path(folder, "in", "a.txt").write_text("hello")
+        >>> convert(f"{folder}/in", f"{folder}/x.barecat").files
+        1
+        >>> convert(f"{folder}/x.barecat", f"{folder}/x.tar").files
+        1
+    """
+    result = Transfer()
+    entries = read_entries(os.fspath(source), result.skipped, max_bytes=max_bytes)
+    sink = open_sink(os.fspath(target), shard_size=shard_size, force=force)
+    try:
+        for entry in entries:
+            sink.put(entry)
+            result.dirs += entry.is_dir
+            result.files += not entry.is_dir
+            result.size_bytes += entry.size
+            if progress is not None:
+                progress(result.files, None, result.size_bytes)
+        sink.finish()
+    except BaseException as error:
+        sink.abort()
+        is_gzip_error = isinstance(error, OSError) and error.errno is None
+        if isinstance(error, READ_ERRORS) or is_gzip_error:
+            raise FormatError(source, problem=f"it cannot be read ({error})") from error
+        raise
+    return result

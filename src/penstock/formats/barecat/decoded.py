@@ -1,0 +1,205 @@
+"""Values instead of bytes: a mapping whose codecs follow from the endings of names."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.codecs import image as image_codec
+from penstock.codecs import jpeg
+from penstock.errors import MissingExtraError
+
+__all__ = ["Codec", "DecodedView", "require"]
+
+_MAX_UNPACKED = 4 << 30
+
+
+class Codec(NamedTuple):
+    """How values become bytes and back; a wrapper has another codec inside (``.json.gz``)."""
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    is_wrapper: bool = False
+
+
+class DecodedView(MutableMapping[str, Any]):
+    """Values of a mapping of names to bytes, such as an ``Archive``.
+
+    Known are ``.json``, ``.txt``, ``.npy``, ``.npz`` (a dict of arrays), ``.msgpack``, pictures (RGB arrays), and
+    around them ``.gz``, ``.xz``, ``.bz2`` and ``.zst``. Pickles run code when they are read, so ``.pkl`` needs
+    ``allow_pickle``.
+
+    Args:
+        store: names to bytes.
+        allow_pickle: also read and write ``.pkl`` and ``.pickle``; only for files you trust.
+
+    Example:
+        >>> view = DecodedView({})
+        >>> view["a.json.gz"] = {"x": [1, 2]}
+        >>> view["a.json.gz"]
+        {'x': [1, 2]}
+    """
+
+    def __init__(self, store: MutableMapping[str, bytes], *, allow_pickle: bool = False) -> None:
+        self.store = store
+        self._codecs: dict[str, Codec] = dict(_codecs())
+        if allow_pickle:
+            self._codecs |= dict.fromkeys((".pkl", ".pickle"), _pickle_codec())
+
+    def register(self, endings: list[str], codec: Codec) -> None:
+        """Add a codec for endings, or replace one."""
+        self._codecs |= dict.fromkeys((ending.lower() for ending in endings), codec)
+
+    def _chain(self, name: str) -> list[Codec]:
+        """The codecs of a name, the outermost first."""
+        chain: list[Codec] = []
+        rest = name.rpartition("/")[2].lower()
+        while not chain or chain[-1].is_wrapper:
+            rest, dot, ending = rest.rpartition(".")
+            codec = self._codecs.get(dot + ending)
+            if codec is None:
+                if chain:
+                    break  # x.gz alone: bytes inside
+                hint = "; pass allow_pickle=True if you trust the file" if ending in ("pkl", "pickle") else ""
+                raise ValueError(f"{name}: no codec is known for this ending{hint}")
+            chain.append(codec)
+        return chain
+
+    def __getitem__(self, name: str) -> Any:
+        chain = self._chain(name)
+        value: Any = self.store[name]
+        try:
+            for codec in chain:
+                value = codec.decode(value)
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            raise ValueError(f"{name} cannot be decoded ({error})") from error
+        return value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        for codec in reversed(self._chain(name)):
+            value = codec.encode(value)
+        self.store[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.store[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.store)
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.store
+
+
+def _codecs() -> Iterator[tuple[str, Codec]]:
+    yield ".json", Codec(lambda value: json.dumps(value).encode(), json.loads)
+    yield ".txt", Codec(lambda value: str(value).encode(), lambda data: data.decode())
+    yield ".npy", Codec(_encode_npy, lambda data: np.load(io.BytesIO(data), allow_pickle=False))
+    yield ".npz", Codec(_encode_npz, _decode_npz)
+    yield ".msgpack", Codec(_encode_msgpack, _decode_msgpack)
+    for ending in (".jpg", ".jpeg"):
+        yield ending, Codec(lambda value: jpeg.encode(value), _decode_picture)
+    for ending, kind in ((".png", "PNG"), (".webp", "WEBP"), (".bmp", "BMP"), (".tif", "TIFF"), (".tiff", "TIFF")):
+        yield ending, Codec(_picture_encoder(kind), _decode_picture)
+    for ending in (".gz", ".gzip"):
+        yield ending, Codec(lambda data: gzip.compress(data, mtime=0), _limited(gzip.GzipFile), is_wrapper=True)
+    for ending in (".xz", ".lzma"):
+        yield ending, Codec(lzma.compress, _limited(lzma.LZMAFile), is_wrapper=True)
+    yield ".bz2", Codec(bz2.compress, _limited(bz2.BZ2File), is_wrapper=True)
+    yield ".zst", Codec(_encode_zst, _decode_zst, is_wrapper=True)
+
+
+def _limited(opener: Any) -> Callable[[bytes], bytes]:
+    """Decompress, but never to more than memory can be expected to hold."""
+
+    def decode(data: bytes) -> bytes:
+        arguments = {"fileobj": io.BytesIO(data)} if opener is gzip.GzipFile else {"filename": io.BytesIO(data)}
+        with opener(**arguments) as file:
+            return _checked_size(file.read(_MAX_UNPACKED + 1))
+
+    return decode
+
+
+def _checked_size(value: bytes) -> bytes:
+    if len(value) > _MAX_UNPACKED:
+        raise ValueError(f"it unpacks to more than {_MAX_UNPACKED} bytes")
+    return value
+
+
+def _encode_npy(value: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, value, allow_pickle=False)
+    return out.getvalue()
+
+
+def _encode_npz(value: Any) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **value)
+    return out.getvalue()
+
+
+def _decode_npz(data: bytes) -> dict[str, Any]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _picture_encoder(kind: str) -> Callable[[Any], bytes]:
+    def encode(value: Any) -> bytes:
+        from PIL import Image
+
+        out = io.BytesIO()
+        Image.fromarray(np.asarray(value)).save(out, kind, **({"lossless": True} if kind == "WEBP" else {}))
+        return out.getvalue()
+
+    return encode
+
+
+def _decode_picture(data: bytes) -> Any:
+    if jpeg.is_jpeg(data) and jpeg.read_info(data).color_space in ("grayscale", "ycbcr", "rgb"):
+        return jpeg.decode(data)
+    return image_codec.decode(data)
+
+
+def _encode_msgpack(value: Any) -> bytes:
+    packed: bytes = require("msgpack", ".msgpack").packb(value)
+    return packed
+
+
+def _decode_msgpack(data: bytes) -> Any:
+    return require("msgpack", ".msgpack").unpackb(data)
+
+
+def _encode_zst(data: bytes) -> bytes:
+    packed: bytes = require("zstandard", ".zst").ZstdCompressor().compress(data)
+    return packed
+
+
+def _decode_zst(data: bytes) -> bytes:
+    with require("zstandard", ".zst").ZstdDecompressor().stream_reader(data) as stream:
+        return _checked_size(stream.read(_MAX_UNPACKED + 1))
+
+
+def require(package: str, needed_by: str) -> Any:
+    """An optional package, or the error that says how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        extra = {"zstandard": "zstd"}.get(package, package)
+        raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None
+
+
+def _pickle_codec() -> Codec:
+    import pickle
+
+    return Codec(pickle.dumps, pickle.loads)

@@ -1,0 +1,155 @@
+"""Files of an archive back to the disk: never outside the folder, whatever the names say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from penstock.formats.barecat.entries import Transfer, safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.errors import PathLike
+    from penstock.formats.barecat.archive import Archive
+    from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
+    from penstock.types import Progress
+
+__all__ = ["FolderTarget", "extract_files", "select_infos"]
+
+_BLOCK = 64
+_PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
+
+
+class FolderTarget:
+    """Writes files below a folder.
+
+    Args:
+        folder: made if it is missing.
+        force: replace files that exist.
+    """
+
+    def __init__(self, folder: PathLike, *, force: bool = False) -> None:
+        self._folder = os.fspath(folder)
+        self._force = force
+        os.makedirs(self._folder, exist_ok=True)
+        self._root = os.path.realpath(self._folder)
+        self._made: set[str] = {""}
+        self._dirs: list[tuple[str, Metadata]] = []
+
+    def _place(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def make_dir(self, name: str, about: Metadata) -> None:
+        """Make a directory; its mode and time are set at the end."""
+        self._ensure(safe_name(name))
+        self._dirs.append((name, about))
+
+    def _ensure(self, name: str) -> None:
+        if name in self._made:
+            return
+        self._ensure(name.rpartition("/")[0])
+        path = self._place(name)
+        if not os.path.isdir(path):
+            os.mkdir(path)
+        elif os.path.islink(path) and not os.path.realpath(path).startswith(self._root + os.sep):
+            raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
+        self._made.add(name)
+
+    def write(self, name: str, data: bytes, about: Metadata) -> None:
+        """Write a file; never through a link."""
+        name = safe_name(name)
+        self._ensure(name.rpartition("/")[0])
+        path = self._place(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags | (os.O_TRUNC if self._force else os.O_EXCL), 0o666)
+        except FileExistsError:
+            raise FileExistsError(f"{path} exists; give --force to replace it") from None
+        with open(fd, "wb", buffering=0) as file:
+            file.write(data)
+            if about.mode is not None:
+                os.fchmod(fd, about.mode & _PERMISSIONS)
+            if about.mtime_ns is not None:
+                os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
+
+    def finish(self) -> None:
+        """Give the directories their modes and times, the deepest first."""
+        for name, about in sorted(self._dirs, reverse=True):
+            path = self._place(name)
+            if about.mode is not None and name:
+                os.chmod(path, about.mode & _PERMISSIONS)
+            if about.mtime_ns is not None and name:
+                os.utime(path, ns=(about.mtime_ns, about.mtime_ns))
+
+
+def select_infos(archive: Archive, names: Iterable[str]) -> tuple[list[DirInfo], list[FileInfo]]:
+    """Directories and files under the names, or all; names of directories stand for everything below them."""
+    wanted = list(names)
+    if not wanted:
+        return list(archive.dirs("path")), list(archive.files("address"))
+    dirs: dict[str, DirInfo] = {}
+    files: dict[str, FileInfo] = {}
+    for name in wanted:
+        matches = archive.glob(name, recursive=True, include_hidden=True) if _is_pattern(archive, name) else [name]
+        if not matches:
+            raise FileNotFoundError(f"{archive.path}: nothing matches {name}")
+        for match in matches:
+            info = archive.stat(match)
+            if info.is_file():
+                files[info.path] = info  # type: ignore[assignment]
+            else:
+                dirs[info.path] = info  # type: ignore[assignment]
+                dirs.update((below.path, below) for below in archive.index.dirs(below=info.path))
+                files.update((below.path, below) for below in archive.index.files(below=info.path))
+    return list(dirs.values()), sorted(files.values(), key=lambda info: (info.shard, info.offset))
+
+
+def _is_pattern(archive: Archive, name: str) -> bool:
+    return any(char in name for char in "*?[") and not archive.exists(name)
+
+
+def extract_files(
+    archive: Archive,
+    folder: PathLike,
+    names: Iterable[str] = (),
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Write files, with their modes and times, and directories, also empty ones, below a folder.
+
+    Args:
+        archive: what is read.
+        folder: made if it is missing.
+        names: files, directories (with all below) or patterns; by default everything.
+        force: replace files that exist.
+        progress: called as the work advances.
+    """
+    target = FolderTarget(folder, force=force)
+    dirs, files = select_infos(archive, names)
+    result = Transfer(dirs=len(dirs))
+    for directory in dirs:
+        if directory.path:
+            target.make_dir(directory.path, directory.metadata)
+    for block in _blocks(files):
+        for info, data in zip(block, archive.read_many([info.path for info in block]), strict=True):
+            target.write(info.path, data, info.metadata)
+            result.files += 1
+            result.size_bytes += info.size
+        if progress is not None:
+            progress(result.files, len(files), result.size_bytes)
+    target.finish()
+    return result
+
+
+def _blocks(files: list[FileInfo]) -> Iterator[list[FileInfo]]:
+    """A few files, or one that is large."""
+    block: list[FileInfo] = []
+    for info in files:
+        block.append(info)
+        if len(block) >= _BLOCK or sum(i.size for i in block) > 64 << 20:
+            yield block
+            block = []
+    if block:
+        yield block

@@ -1,0 +1,202 @@
+"""Files of an archive as Python's file objects."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+__all__ = ["ArchiveRawFile", "EditedFile", "parse_mode"]
+
+_SPOOL_BYTES = 50 << 20
+
+
+def parse_mode(mode: str) -> tuple[str, bool, bool]:
+    """The letter (r, w, x or a), whether the file is updated (+), and whether it is text.
+
+    Example:
+        >>> parse_mode("r+b")
+        ('r', True, False)
+    """
+    letters = set(mode)
+    kinds = letters & set("rwxa")
+    if len(letters) != len(mode) or len(kinds) != 1 or letters - set("rwxabt+") or {"b", "t"} <= letters:
+        raise ValueError(f"mode must be one of r, w, x, a with + and b or t, got {mode!r}")
+    return kinds.pop(), "+" in letters, "b" not in letters
+
+
+class ArchiveRawFile(io.RawIOBase):
+    """A stored file, read in place: seeking costs nothing, and only what is asked for is copied.
+
+    Args:
+        name: of the file.
+        view: its bytes.
+        check: called with all bytes when they were read in one go; raises if the checksum is wrong.
+    """
+
+    def __init__(self, name: str, view: memoryview, check: Callable[[bytes], None]) -> None:
+        self.name = name
+        self._view = view
+        self._check = check
+        self._position = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a position; past the end there is nothing to read."""
+        self._check_open()
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}.get(whence)
+        if base is None:
+            raise ValueError(f"whence must be 0, 1 or 2, got {whence}")
+        if base + offset < 0:
+            raise ValueError(f"{self.name}: position {base + offset} lies before the beginning")
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        self._check_open()
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as there are bytes."""
+        self._check_open()
+        part = self._view[self._position : self._position + len(buffer)]
+        buffer[: len(part)] = part
+        self._position += len(part)
+        return len(part)
+
+    def readall(self) -> bytes:
+        """The rest; all bytes at once are checked."""
+        self._check_open()
+        data = bytes(self._view[self._position :])
+        if self._position == 0:
+            self._check(data)
+        self._position = max(self._position, len(self._view))
+        return data
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError(f"{self.name}: the file is closed")
+
+
+class EditedFile(io.BufferedIOBase):
+    """A file that is written: changes are collected beside the archive and stored when it is closed.
+
+    Args:
+        name: of the file.
+        content: what it holds at first.
+        store: takes the new content; called once, and only if something was changed.
+        readable: reading is allowed.
+        appends: every write goes to the end.
+    """
+
+    def __init__(
+        self, name: str, content: bytes, store: Callable[[bytes], None], *, readable: bool, appends: bool, dirty: bool
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._is_readable = readable
+        self._appends = appends
+        self._is_dirty = dirty
+        # Kept until close(), which every file object has.
+        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
+        self._spool.write(content)
+        if not appends:
+            self._spool.seek(0)
+
+    def readable(self) -> bool:
+        """Whether reading is allowed."""
+        return self._is_readable
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Bytes from the position on."""
+        self._check_readable()
+        return self._spool.read(-1 if size is None else size)
+
+    read1 = read
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as there are bytes."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Bytes up to the end of the line."""
+        self._check_readable()
+        return self._spool.readline(-1 if size is None else size)
+
+    def _check_readable(self) -> None:
+        if not self._is_readable:
+            raise io.UnsupportedOperation(f"{self.name} is not open for reading")
+
+    def write(self, data: Any, /) -> int:
+        """Write at the position, or at the end when appending."""
+        if self._appends:
+            self._spool.seek(0, io.SEEK_END)
+        elif self._spool.tell() > self._size():
+            gap = self._spool.tell() - self._size()
+            self._spool.seek(0, io.SEEK_END)
+            self._spool.write(bytes(gap))
+        self._is_dirty |= len(memoryview(data)) > 0
+        return self._spool.write(data)
+
+    def _size(self) -> int:
+        position = self._spool.tell()
+        size = self._spool.seek(0, io.SEEK_END)
+        self._spool.seek(position)
+        return size
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut, or lengthen with zeros."""
+        position = self._spool.tell()
+        wanted = position if size is None else size
+        length = self._size()
+        if wanted > length:
+            self._spool.seek(length)
+            self._spool.write(bytes(wanted - length))
+        else:
+            self._spool.truncate(wanted)
+        self._spool.seek(position)
+        self._is_dirty |= wanted != length
+        return wanted
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position."""
+        return self._spool.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The position."""
+        return self._spool.tell()
+
+    def close(self) -> None:
+        """Store the new content."""
+        if self.closed:
+            return
+        try:
+            if self._is_dirty:
+                self._is_dirty = False
+                self._spool.seek(0)
+                self._store(self._spool.read())
+        finally:
+            self._spool.close()
+            super().close()

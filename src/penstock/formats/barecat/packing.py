@@ -1,0 +1,186 @@
+"""Files from the disk into an archive."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from penstock.formats.barecat.entries import Transfer
+from penstock.formats.barecat.globbing import translate
+from penstock.formats.barecat.names import check_new_name, clean_name
+from penstock.formats.barecat.rows import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from typing import BinaryIO
+
+    from penstock.formats.barecat.archive import Archive
+    from penstock.types import Progress
+
+__all__ = ["find_files", "is_excluded", "pack_files"]
+
+_CHUNK_FILES = 64
+_IN_MEMORY_BYTES = 8 << 20
+
+
+class Found(NamedTuple):
+    """Something on the disk and the name it gets."""
+
+    path: str
+    name: str
+    status: os.stat_result
+
+
+def is_excluded(name: str, patterns: Sequence[str]) -> bool:
+    """One of the patterns matches the whole path or its last part.
+
+    Example:
+        >>> is_excluded("a/b/x.pyc", ["*.pyc"]), is_excluded("a/b/x.pyc", ["a/**"])
+        (True, True)
+    """
+    last = name.rpartition("/")[2]
+    for pattern in patterns:
+        match = translate(pattern.rstrip("/"), recursive=True, include_hidden=True).fullmatch
+        if match(name) or ("/" not in pattern and match(last)):
+            return True
+    return False
+
+
+def find_files(
+    paths: Iterable[str], *, exclude: Sequence[str] = (), recurse: bool = True, skipped: list[str] | None = None
+) -> Iterator[Found]:
+    """Everything below the paths, a directory before what is in it, sorted by name.
+
+    Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
+    out and noted in ``skipped``.
+    """
+    notes: list[str] = [] if skipped is None else skipped
+    for path in paths:
+        name = clean_name(path)
+        if name and is_excluded(name, exclude):
+            continue
+        status = os.stat(path)
+        if name or not stat.S_ISDIR(status.st_mode):
+            check_new_name(name)
+            yield Found(path, name, status)
+        if recurse and stat.S_ISDIR(status.st_mode):
+            yield from _below(path, name, exclude, notes)
+
+
+def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name))
+    for entry in found:
+        name = f"{prefix}/{entry.name}" if prefix else entry.name
+        if is_excluded(name, exclude):
+            continue
+        try:
+            status = entry.stat()
+        except OSError as error:
+            skipped.append(f"{entry.path}: {error.strerror}")
+            continue
+        is_dir = stat.S_ISDIR(status.st_mode)
+        if (entry.is_symlink() and is_dir) or not (is_dir or stat.S_ISREG(status.st_mode)):
+            skipped.append(f"{entry.path}: a link to a directory" if is_dir else f"{entry.path}: not a regular file")
+            continue
+        check_new_name(name)
+        yield Found(entry.path, name, status)
+        if is_dir:
+            yield from _below(entry.path, name, exclude, skipped)
+
+
+def pack_files(
+    archive: Archive,
+    paths: Iterable[str],
+    *,
+    exclude: Sequence[str] = (),
+    recurse: bool = True,
+    replace: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Add files and folders from the disk, under their paths, with mode, owner and time.
+
+    Args:
+        archive: open for writing.
+        paths: of files and folders; a leading slash is left out of the name.
+        exclude: patterns of names that are left out, with all that is below them.
+        recurse: also add what is in the folders.
+        replace: replace files that exist; otherwise that is an error.
+        workers: threads that read ahead; by default one for each core. The outcome is the same for any number.
+        progress: called as the work advances.
+    """
+    result = Transfer()
+    times: list[tuple[str, Metadata]] = []
+    threads = workers if workers is not None else len(os.sched_getaffinity(0))
+    for found, data in _read_ahead(
+        find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped), threads
+    ):
+        about = Metadata.of(found.status)
+        if stat.S_ISDIR(found.status.st_mode):
+            archive.mkdir(found.name, metadata=about, exist_ok=True)
+            times.append((found.name, Metadata(mtime_ns=about.mtime_ns)))
+            result.dirs += 1
+            continue
+        if data is not None:
+            archive.add(found.name, data, metadata=about, replace=replace)
+        else:
+            with open(found.path, "rb", buffering=0) as file:
+                stream = cast("BinaryIO", file)
+                archive.add(found.name, stream, size=found.status.st_size, metadata=about, replace=replace)
+        result.files += 1
+        result.size_bytes += found.status.st_size
+        if progress is not None:
+            progress(result.files, None, result.size_bytes)
+    for name, about in times:  # adding files has touched them
+        archive.set_metadata(name, about)
+    return result
+
+
+def _read_ahead(found: Iterator[Found], threads: int) -> Iterator[tuple[Found, bytes | None]]:
+    """Contents of small files, read by several threads, in order; None for folders and large files."""
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        waiting: deque[tuple[list[Found], Future[list[bytes | None]]]] = deque()
+        chunk: list[Found] = []
+
+        def submit() -> None:
+            nonlocal chunk
+            if chunk:
+                waiting.append((chunk, pool.submit(_read, chunk)))
+                chunk = []
+
+        for one in found:
+            chunk.append(one)
+            if len(chunk) >= _CHUNK_FILES or sum(f.status.st_size for f in chunk[-1:]) > _IN_MEMORY_BYTES:
+                submit()
+            if len(waiting) > 2 * threads:
+                names, contents = waiting.popleft()
+                yield from zip(names, contents.result(), strict=True)
+        submit()
+        while waiting:
+            names, contents = waiting.popleft()
+            yield from zip(names, contents.result(), strict=True)
+
+
+def _read(chunk: list[Found]) -> list[bytes | None]:
+    contents: list[bytes | None] = []
+    for found in chunk:
+        is_small = found.status.st_size <= _IN_MEMORY_BYTES and not stat.S_ISDIR(found.status.st_mode)
+        contents.append(_read_file(found.path, found.status.st_size) if is_small else None)
+    return contents
+
+
+def _read_file(path: str, size: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(fd, size + 1)
+    finally:
+        os.close(fd)
+    if len(data) == size:
+        return data
+    with open(path, "rb") as file:  # it was changed since it was listed, or the read was cut: take what is there now
+        return file.read()

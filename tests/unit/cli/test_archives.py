@@ -1,0 +1,119 @@
+"""The verbs on archives."""
+
+from __future__ import annotations
+
+import json
+import sys
+from io import BytesIO, TextIOWrapper
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.cli.main import main
+from penstock.formats.barecat import Archive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src" / "cat").mkdir(parents=True)
+    (tmp_path / "src" / "void").mkdir()
+    for i in range(3):
+        (tmp_path / "src" / "cat" / f"{i}.bin").write_bytes(bytes(1000 * (i + 1)))
+    (tmp_path / "src" / "note\n.txt").write_text("hello")
+    assert main(["create", "x.barecat", "src", "-q", "-s", "4K"]) == 0
+    return tmp_path
+
+
+def out_of(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main(list(args)) == code
+    captured = capsys.readouterr()
+    return captured.out if code != 2 else captured.err
+
+
+def test_listing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert out_of(capsys, "ls", "x.barecat") == "src/\n"
+    assert out_of(capsys, "ls", "-R", "x.barecat", "src/cat").split() == [f"src/cat/{i}.bin" for i in range(3)]
+    assert "src/note\\n.txt" in out_of(capsys, "ls", "-lR", "x.barecat")
+    rows = json.loads(out_of(capsys, "ls", "--json", "x.barecat", "**/*.bin"))
+    assert [row["size"] for row in rows] == [1000, 2000, 3000]
+    assert "└── void/" in out_of(capsys, "tree", "x.barecat", "-L", "2", "-d")
+    assert out_of(capsys, "find", "x.barecat", "--name", "*.bin", "--size", "+1k") == "src/cat/1.bin\nsrc/cat/2.bin\n"
+    assert out_of(capsys, "find", "x.barecat", "src", "--type", "d", "--maxdepth", "1", "-0") == "src/cat\0src/void\0"
+    assert out_of(capsys, "find", "x.barecat", "--path", "**/cat/0*") == "src/cat/0.bin\n"
+    assert out_of(capsys, "du", "x.barecat", "-L", "1") == "6005\tsrc\n6005\t.\n"
+    assert json.loads(out_of(capsys, "du", "-s", "x.barecat", "src/cat", "--json"))[0]["size_bytes"] == 6000
+    assert "1000" in out_of(capsys, "du", "-a", "x.barecat", "src/cat")
+    assert "nothing matches" in out_of(capsys, "ls", "x.barecat", "*.nope", code=2)
+    assert "does not exist" in out_of(capsys, "ls", "x.barecat", "nope", code=2)
+
+
+def test_changing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "src" / "new.txt").write_text("new")
+    assert "1 files" in out_of(capsys, "add", "x.barecat", "src/new.txt")
+    assert "exists already" in out_of(capsys, "add", "x.barecat", "src/new.txt", code=2)
+    out_of(capsys, "add", "x.barecat", "src/new.txt", "--replace")
+    out_of(capsys, "mv", "x.barecat", "src/new.txt", "src/void")
+    assert Archive("x.barecat")["src/void/new.txt"] == b"new"
+    assert "give -r" in out_of(capsys, "rm", "x.barecat", "src/void/new.txt", "src/cat", code=2)
+    assert Archive("x.barecat").exists("src/void/new.txt")
+    out_of(capsys, "rm", "-r", "x.barecat", "src/cat", "src/void/new.txt")
+    assert list(Archive("x.barecat")) == ["src/note\n.txt"]
+    gaps = json.loads(out_of(capsys, "defrag", "-n", "x.barecat", "--json"))
+    assert gaps["path"] == "x.barecat"
+    for how in ([], ["--smart"], ["--quick", "--max-seconds", "9"]):
+        out_of(capsys, "defrag", "x.barecat", *how)
+    out_of(capsys, "reshard", "x.barecat", "-s", "1K")
+    about = json.loads(out_of(capsys, "info", "x.barecat", "--json"))
+    assert (about["files"], about["shards"], about["gap_bytes"], about["shard_size_limit"]) == (1, 1, 0, 1024)
+    assert "limit 1.0 kB" in out_of(capsys, "info", "x.barecat")
+
+
+def test_extract_and_cat(place: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["cat", "x.barecat", "src/note\n.txt"]) == 0
+    assert capsysbinary.readouterr().out == b"hello"
+    assert main(["extract", "x.barecat", "-C", "out", "-q"]) == 0
+    assert (place / "out" / "src" / "cat" / "2.bin").read_bytes() == bytes(3000)
+    assert (place / "out" / "src" / "void").is_dir()
+    assert main(["extract", "x.barecat", "-C", "out", "-q"]) == 2
+    assert main(["extract", "x.barecat", "-C", "out", "-q", "--force"]) == 0
+    assert main(["extract", "x.barecat", "-C", "part", "**/1.bin", "src/void"]) == 0
+    assert sorted(p.name for p in (place / "part").rglob("*")) == ["1.bin", "cat", "src", "void"]
+
+
+def test_merge_and_subset(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "subset", "x.barecat", "-o", "s.barecat", "-i", "**/*.bin", "-x", "**")
+    assert len(Archive("s.barecat")) == 3
+    assert "exists" in out_of(capsys, "merge", "x.barecat", "-o", "s.barecat", code=2)
+    out_of(capsys, "merge", "x.barecat", "s.barecat", "-o", "m.barecat", "--ignore-duplicates")
+    out_of(capsys, "merge", "s.barecat", "-o", "m.barecat", "--append", "--as-subdirs", "--prefix", "p")
+    assert len(Archive("m.barecat")) == 7
+    out_of(capsys, "merge", "x.barecat", "-o", "l.barecat", "--symlink")
+    assert out_of(capsys, "verify", "l.barecat").startswith("l.barecat: ok")
+    assert "into itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
+
+
+def test_verify(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "x.barecat-shard-00001").unlink()
+    printed = out_of(capsys, "verify", "x.barecat", code=1)
+    assert "src/cat/2.bin: this shard is missing" in printed
+    assert out_of(capsys, "verify", "--quick", "x.barecat", code=1)
+    (place / "x.barecat").write_bytes(b"SQLite format 3\0" + bytes(100))
+    assert "BAD" in out_of(capsys, "verify", "x.barecat", code=1)
+
+
+def test_create_from_a_list(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"src/cat/1.bin\0src/note\n.txt\0")))
+    out_of(capsys, "create", "y.barecat", "-0", "-T", "-", "-j", "2")
+    assert sorted(Archive("y.barecat")) == ["src/cat/1.bin", "src/note\n.txt"]
+    (place / "list").write_text("src/cat/0.bin\nsrc/cat/2.bin\n")
+    out_of(capsys, "create", "z.barecat", "-T", "list", "--exclude", "2.*")
+    assert list(Archive("z.barecat")) == ["src/cat/0.bin"]
+    assert "exists" in out_of(capsys, "create", "z.barecat", "src", code=2)
+    assert "nothing to pack" in out_of(capsys, "create", "n.barecat", code=2)
+    assert not (place / "n.barecat").exists()
+    assert "for archives" in out_of(capsys, "create", "n.beton", "src", "-s", "1K", code=2)

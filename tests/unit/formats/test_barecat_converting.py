@@ -1,0 +1,178 @@
+"""Folders, tar and zip to archives and back; what is hostile is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.errors import FormatError, MissingExtraError
+from penstock.formats.barecat import Archive, Metadata, convert
+from penstock.formats.barecat.extracting import extract_files
+from penstock.formats.barecat.packing import pack_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "in"
+    (root / "a" / "deep").mkdir(parents=True)
+    (root / "void").mkdir()
+    (root / "a" / "1.txt").write_text("one")
+    (root / "a" / "deep" / "new\nline").write_bytes(bytes(100_000))
+    (root / "empty").write_bytes(b"")
+    (root / "a" / "1.txt").chmod(0o640)
+    for path in (root / "a" / "1.txt", root / "void"):
+        os.utime(path, ns=(10**18, 10**18))
+    return root
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(root)): p.read_bytes() if p.is_file() else None for p in root.rglob("*")}
+
+
+@pytest.mark.parametrize("ending", ["barecat", "tar", "tar.gz", "tgz", "tar.bz2", "tar.xz", "zip", "out"])
+def test_there_and_back(folder: Path, tmp_path: Path, ending: str) -> None:
+    middle = tmp_path / ("out" if ending == "out" else f"x.{ending}")
+    first = convert(folder, middle)
+    assert (first.files, first.dirs, first.skipped) == (3, 3, [])
+    convert(middle, tmp_path / "y.barecat", shard_size=100_001)
+    assert Archive(tmp_path / "y.barecat").verify().ok
+    convert(tmp_path / "y.barecat", tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(folder)
+    status = (tmp_path / "back" / "a" / "1.txt").stat()
+    assert stat.S_IMODE(status.st_mode) == 0o640
+    assert status.st_mtime_ns == 10**18
+    assert (tmp_path / "back" / "void").stat().st_mtime_ns == 10**18
+
+
+def test_zstd_asks_for_its_package(folder: Path, tmp_path: Path) -> None:
+    try:
+        import zstandard  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match="zstd"):
+            convert(folder, tmp_path / "x.tar.zst")
+        assert not list(tmp_path.glob("x.tar*"))
+    else:
+        convert(folder, tmp_path / "x.tar.zst")
+        convert(tmp_path / "x.tar.zst", tmp_path / "z.barecat")
+        assert len(Archive(tmp_path / "z.barecat")) == 3
+
+
+def make_tar(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for info, data in members:
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def test_tar_with_links_devices_and_late_directories(tmp_path: Path) -> None:
+    make_tar(
+        tmp_path / "x.tar",
+        [
+            (member("d/file"), b"content"),
+            (member("d", tarfile.DIRTYPE), b""),
+            (member("hard", tarfile.LNKTYPE, "d/file"), b""),
+            (member("soft", tarfile.SYMTYPE, "d/file"), b""),
+            (member("nowhere", tarfile.SYMTYPE, "/etc/passwd"), b""),
+            (member("pipe", tarfile.FIFOTYPE), b""),
+        ],
+    )
+    result = convert(tmp_path / "x.tar", tmp_path / "x.barecat")
+    assert dict(Archive(tmp_path / "x.barecat").items()) == dict.fromkeys(("d/file", "hard", "soft"), b"content")
+    assert [line.partition(":")[0] for line in result.skipped] == ["nowhere", "pipe"]
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "/abs"])
+def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+    make_tar(tmp_path / "x.tar", [(member(name), b"evil")])
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(name, b"evil")
+    for source in ("x.tar", "x.zip"):
+        for target in ("t.barecat", "t"):
+            with pytest.raises(ValueError, match=r"leads out|absolute"):
+                convert(tmp_path / source, tmp_path / target)
+    assert not (tmp_path / "t.barecat").exists()
+    assert not (tmp_path.parent / "out").exists()
+
+
+def test_extracting_never_leaves_the_folder(tmp_path: Path) -> None:
+    """An archive of another tool may hold any name; and a link in the folder may lead anywhere."""
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        archive["ok"] = b"1"
+        archive["evil"] = b"2"
+        archive.mkdir("up")
+        archive.editor.execute("PRAGMA defer_foreign_keys = 1")
+        archive.editor.execute("UPDATE files SET path = '../evil' WHERE path = 'evil'")
+        archive.editor.execute("UPDATE dirs SET path = '..' WHERE path = 'up'")
+    with pytest.raises(ValueError, match="leads out"):
+        extract_files(Archive(tmp_path / "x.barecat"), tmp_path / "sub" / "out")
+    assert not (tmp_path / "sub" / "evil").exists()
+    with Archive(tmp_path / "y.barecat", "x") as archive:
+        archive["d/f"] = b"1"
+    (tmp_path / "out2").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out2" / "d").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="link that leads out"):
+        extract_files(Archive(tmp_path / "y.barecat"), tmp_path / "out2")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_bombs_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(5_000_000))
+    with pytest.raises(FormatError, match="more than 1000000 bytes"):
+        convert(tmp_path / "x.zip", tmp_path / "x.barecat", max_bytes=1_000_000)
+    assert not list(tmp_path.glob("x.barecat*"))
+    data = bytearray((tmp_path / "x.zip").read_bytes())
+    at = data.rindex(b"PK\1\2") + 24
+    data[at : at + 4] = (10).to_bytes(4, "little")  # the directory says 10 bytes
+    (tmp_path / "liar.zip").write_bytes(data)
+    with pytest.raises(ValueError, match=r"should have|cannot be read"):
+        convert(tmp_path / "liar.zip", tmp_path / "x.barecat")
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "zip"])
+def test_broken_input(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"x.{ending}").write_bytes(b"not what it says" * 100)
+    with pytest.raises(FormatError, match="cannot be read"):
+        convert(tmp_path / f"x.{ending}", tmp_path / "x.barecat")
+    assert not list(tmp_path.glob("x.barecat*"))
+
+
+def test_packing_from_the_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder / "broken").symlink_to("nowhere")
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe")
+    bytes_of = []
+    for workers in (1, 4):
+        with Archive(tmp_path / f"{workers}.barecat", "x") as archive:
+            result = pack_files(archive, ["in"], exclude=["deep"], workers=workers)
+        assert sorted(line.partition(":")[0] for line in result.skipped) == ["in/broken", "in/loop", "in/pipe"]
+        bytes_of.append((tmp_path / f"{workers}.barecat-shard-00000").read_bytes())
+    assert bytes_of[0] == bytes_of[1]
+    archive = Archive(tmp_path / "1.barecat")
+    assert sorted(archive) == ["in/a/1.txt", "in/empty"]
+    assert archive.stat("in/a/1.txt").metadata == Metadata.of((folder / "a" / "1.txt").stat())
+    assert archive.stat("in/void").mtime_ns == 10**18
+    with Archive(tmp_path / "1.barecat", "r+") as writer:
+        with pytest.raises(FileExistsError):
+            pack_files(writer, ["in"])
+        assert pack_files(writer, ["in"], replace=True).files == 3
+    os.close(os.open(os.fsencode(folder) + b"/\xff", os.O_CREAT))
+    with Archive(tmp_path / "bad.barecat", "x") as writer, pytest.raises(ValueError, match="UTF-8"):
+        pack_files(writer, ["in"])
