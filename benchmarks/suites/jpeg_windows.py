@@ -90,9 +90,7 @@ def write(name: str, indexed: Path, plain: Path, *, max_side: int | None, is_enc
     return {"what": f"size of the indices, {name}", "index_bytes": extra, "jpeg_bytes": payload, "text": text}
 
 
-def compare(
-    what: str, indexed: Path, plain: Path, size: int, op: str, *, brief: bool = False
-) -> list[dict[str, Any]]:
+def compare(what: str, indexed: Path, plain: Path, size: int, op: str, *, brief: bool = False) -> list[dict[str, Any]]:
     """All variants in turn; ratios within each round, then their median."""
     chosen = variants(size, op)
     if brief:

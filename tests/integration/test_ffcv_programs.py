@@ -5,7 +5,7 @@ They stand in the folder ffcv_programs, import nothing but ffcv, torch and numpy
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -97,11 +97,6 @@ DatasetWriter(sys.argv[1], {"n": IntField(), "blob": BytesField()}).from_indexed
     arguments = ("--standalone", "--nproc-per-node", "2", "train.py", data)
     result = launch("-m", "torch.distributed.run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
-    ranks = [eval(Path(f"{data}.{rank}").read_text()) for rank in range(2)]
+    ranks = [json.loads(Path(f"{data}.{rank}").read_text()) for rank in range(2)]
     assert [name for name, _ in ranks] == ["penstock.compat.ffcv"] * 2
     assert sorted(ranks[0][1] + ranks[1][1]) == list(range(16))
-
-
-def test_nothing_is_left_in_this_process() -> None:
-    assert "ffcv" not in sys.modules
-    assert not any("compat" in entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep))

@@ -28,8 +28,8 @@ HELP = "pack a folder into one file"
 DESCRIPTION = """\
 Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
 sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. Into an
-.ffr or a .barecat go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures and
-pages do not apply there. OUT appears when it is complete, or not at all."""
+.ffr or a .barecat go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures
+and pages do not apply there. OUT appears when it is complete, or not at all."""
 EXAMPLES = """\
 examples:
   penstock create train.beton photos/train
@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("out", metavar="OUT", help="file to write: train.beton, train.ffr or train.barecat")
     parser.add_argument(
-        "folders", metavar="DIR", nargs="*", help="folder of pictures; for .ffr one of any files, for .barecat any files and folders"
+        "folders",
+        metavar="DIR",
+        nargs="*",
+        help="folder of pictures; for .ffr one of any files, for .barecat any files and folders",
     )
     parser.add_argument(
         "--mode",
