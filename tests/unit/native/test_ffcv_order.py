@@ -63,7 +63,7 @@ def test_words_are_used_as_ffcv_uses_them(pool: int) -> None:
             parts = np.split(samples, starts[1:-1])
             pages = shuffled([part.tolist() for part in parts], epoch_seed)
             found = quasi_random_order_ffcv(samples, starts, epoch_seed, pool)
-            assert samples.tolist() == sum(pages, [])
+            assert samples.tolist() == [sample for page in pages for sample in page]
             assert found.tolist() == drawn(pages, epoch_seed, pool)
 
 
