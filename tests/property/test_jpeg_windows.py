@@ -1,78 +1,212 @@
-"""Crops by the window decoder: the pixels of libjpeg-turbo, whatever the tiles, the level and the number of threads."""
+"""Any window of any JPEG, with any tile size, has the pixels of the whole; no index can do worse than be rejected."""
 
 from __future__ import annotations
 
-from functools import cache
+import io
+import tempfile
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.helpers import image_file, picture
+from PIL import Image as Pillow
+from tests.helpers import Surgeon, image_file, picture, sections_of
 
-from penstock import _native
+import penstock as ps
+from penstock import _native, ops
 from penstock.codecs import jpeg
+from penstock.errors import AnnexError, ImageError
 
-SHAPES = [(151, 203), (64, 48), (37, 90)]
-KINDS = [{"subsampling": s, "optimize": o} for s in ("4:4:4", "4:2:2", "4:2:0") for o in (False, True)]
+ENOUGH = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+REJECTED = 5  # of the counts
 
 
-@cache
-def _file(shape: tuple[int, int], kind: int, quality: int) -> tuple[bytes, np.ndarray]:
-    data = image_file(picture(kind, *shape), "JPEG", quality=quality, **KINDS[kind])
-    return data, jpeg.decode(data)
+def pixels_of(data: bytes) -> np.ndarray:
+    return np.asarray(Pillow.open(io.BytesIO(data)).convert("RGB"))
 
 
 @st.composite
-def _windows(draw: st.DrawFn) -> tuple[bytes, np.ndarray, tuple[int, int, int, int]]:
-    shape = draw(st.sampled_from(SHAPES))
-    quality = draw(st.sampled_from([1, 30, 75, 95, 100]))
-    data, pixels = _file(shape, draw(st.integers(0, len(KINDS) - 1)), quality)
-    height, width = draw(st.integers(1, shape[0])), draw(st.integers(1, shape[1]))
-    top, left = draw(st.integers(0, shape[0] - height)), draw(st.integers(0, shape[1] - width))
-    return data, pixels, (left, top, width, height)
+def jpegs(draw: Any, largest: int = 90) -> bytes:
+    """Baseline JPEGs: sizes, sampling, quality, tables, restarts, smooth or noise."""
+    height, width = draw(st.integers(1, largest)), draw(st.integers(1, largest * 2))
+    pixels = picture(draw(st.integers(0, 9)), height, width)
+    if draw(st.booleans()):
+        noise = np.random.default_rng(draw(st.integers(0, 9))).integers(0, 256, pixels.shape, dtype=np.uint8)
+        pixels = np.where(noise[:, :, :1] < draw(st.integers(0, 255)), noise, pixels)
+    options: dict[str, Any] = {
+        "quality": draw(st.integers(1, 100)),
+        "optimize": draw(st.booleans()),
+        "subsampling": draw(st.sampled_from([0, 1, 2])),
+    }
+    interval = draw(st.integers(0, 12))
+    if interval:
+        options[draw(st.sampled_from(["restart_marker_blocks", "restart_marker_rows"]))] = interval
+    is_grey = draw(st.sampled_from([False, False, False, True]))
+    return image_file(pixels[:, :, 0] if is_grey else pixels, "JPEG", **options)
 
 
-@given(_windows(), st.integers(1, 40))
-def test_a_slice_has_the_pixels_of_the_whole(case: tuple, tile: int) -> None:
-    data, pixels, (left, top, width, height) = case
-    cut = jpeg.slice(data, jpeg.index(data, tile=tile), (left, top, width, height))
-    part = jpeg.decode(cut.data)[cut.top : cut.top + height, cut.left : cut.left + width]
-    np.testing.assert_array_equal(part, pixels[top : top + height, left : left + width])
+@st.composite
+def windows(draw: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Left, top, width, height."""
+    top, left = draw(st.integers(0, shape[0] - 1)), draw(st.integers(0, shape[1] - 1))
+    return left, top, draw(st.integers(1, shape[1] - left)), draw(st.integers(1, shape[0] - top))
 
 
-@given(
-    st.lists(_windows(), min_size=1, max_size=6),
-    st.integers(0, 40),
-    st.sampled_from(["scalar", "avx2", "avx512"]),
-    st.integers(1, 3),
-)
-def test_a_batch_does_not_depend_on_tiles_level_or_threads(cases: list, tile: int, level: str, threads: int) -> None:
-    """The crop at its own size, so that what comes out is what was decoded."""
+@lru_cache
+def threads() -> _native.ImageLoader:
+    return _native.ImageLoader(1)
+
+
+def load(data: bytes, index: bytes, window: tuple[int, int, int, int], how: str = "window") -> tuple[Any, Any, Any]:
+    """The window by the loader's native call: pixels, failures, counts."""
+    left, top, width, height = window
+    whole = jpeg.read_info(data)
+    out, counts = np.zeros((1, height, width, 3), np.uint8), np.zeros(6, np.uint64)
+    place = np.zeros(1, np.uint64)
+    failures = threads().load(
+        np.frombuffer(data, np.uint8),
+        place,
+        np.array([len(data)], np.uint64),
+        np.zeros(1, np.uint8),
+        np.array([whole.width], np.uint32),
+        np.array([whole.height], np.uint32),
+        np.array([[top, left, height, width]], np.int32),
+        np.zeros(1, np.uint8),
+        out,
+        channels_first=False,
+        interpolation="nearest",
+        tiles=(np.frombuffer(index, np.uint8), place, np.array([len(index)], np.uint64)),
+        jpeg=how,
+        counts=counts,
+    )
+    return out[0], failures, counts.tolist()
+
+
+@ENOUGH
+@given(st.data())
+def test_slices_have_the_pixels_of_the_whole(data: Any) -> None:
+    file = data.draw(jpegs())
+    whole = pixels_of(file)
+    index = jpeg.index(file, tile=data.draw(st.sampled_from([1, 2, 3, 8, 50, 65_535])))
+    for _ in range(6):
+        left, top, width, height = window = data.draw(windows(whole.shape))
+        cut = jpeg.slice(file, index, window)
+        part = pixels_of(cut.data)[cut.top : cut.top + height, cut.left : cut.left + width]
+        np.testing.assert_array_equal(part, whole[top : top + height, left : left + width])
+
+
+@ENOUGH
+@given(st.data())
+def test_a_slice_of_a_slice(data: Any) -> None:
+    file = data.draw(jpegs())
+    whole = pixels_of(file)
+    left, top, width, height = data.draw(windows(whole.shape))
+    cut = jpeg.slice(file, jpeg.index(file, tile=1), (left, top, width, height))
+    inner = data.draw(windows((height, width)))
+    again = jpeg.slice(cut.data, jpeg.index(cut.data, tile=2), (cut.left + inner[0], cut.top + inner[1], *inner[2:]))
+    part = pixels_of(again.data)[again.top : again.top + inner[3], again.left : again.left + inner[2]]
+    y, x = top + inner[1], left + inner[0]
+    np.testing.assert_array_equal(part, whole[y : y + inner[3], x : x + inner[2]])
+
+
+@pytest.mark.parametrize("level", ["scalar", "avx2", "avx512"])
+@ENOUGH
+@given(data=st.data())
+def test_windows_have_the_pixels_of_the_whole(level: str, data: Any) -> None:
     before = _native.simd_level()
-    for data, pixels, (left, top, width, height) in cases:
-        index = jpeg.index(data, tile=tile) if tile else b""
-        out = np.empty((1, height, width, 3), np.uint8)
-        one = np.ones(1, np.uint64)
+    try:
+        _native.set_simd_level(level)
+    except _native.NativeError:
+        pytest.skip(f"this processor does not have {level}")
+    try:
+        file = data.draw(jpegs())
+        whole = pixels_of(file)
+        index = jpeg.index(file, tile=data.draw(st.sampled_from([1, 2, 3, 8, 50])))
+        for _ in range(6):
+            left, top, width, height = window = data.draw(windows(whole.shape))
+            expected = whole[top : top + height, left : left + width]
+            for used in (index, b""):
+                found, failures, counts = load(file, used, window)
+                assert failures == []
+                assert counts[REJECTED] == 0
+                np.testing.assert_array_equal(found, expected)
+    finally:
+        _native.set_simd_level(before)
+
+
+@ENOUGH
+@given(st.data())
+def test_a_changed_index_is_rejected(data: Any) -> None:
+    file = data.draw(jpegs())
+    whole = pixels_of(file)
+    index = bytearray(jpeg.index(file))
+    index[data.draw(st.integers(0, len(index) - 1))] ^= data.draw(st.integers(1, 255))
+    wrong = bytes(index[: data.draw(st.integers(1, len(index)))]) if data.draw(st.booleans()) else bytes(index)
+    left, top, width, height = window = data.draw(windows(whole.shape))
+    with pytest.raises(ImageError):
+        jpeg.slice(file, wrong, window)
+    found, failures, counts = load(file, wrong, window)
+    assert failures == []
+    assert counts[0] == 0  # not decoded by it
+    np.testing.assert_array_equal(found, whole[top : top + height, left : left + width])
+
+
+@ENOUGH
+@given(st.data())
+def test_a_forged_index_does_no_harm(data: Any) -> None:
+    """With the right checksums: the pixels may be wrong, but nothing outside of its memory is touched."""
+    file = data.draw(jpegs())
+    body = bytearray(jpeg.index(file, tile=data.draw(st.sampled_from([1, 3, 8]))))[:-4]
+    for _ in range(data.draw(st.integers(1, 8))):
+        body[data.draw(st.integers(16, len(body) - 1))] = data.draw(st.integers(0, 255))
+    forged = bytes(body) + _native.crc32c(body).to_bytes(4, "little")
+    window = data.draw(windows(pixels_of(file).shape))
+    _, failures, counts = load(file, forged, window)
+    assert failures == []
+    assert sum(counts[:5]) == 1
+    try:
+        cut = jpeg.slice(file, forged, window)
+    except ImageError:
+        return
+    try:
+        jpeg.decode(cut.data)
+    except ImageError:
+        pass
+
+
+@pytest.fixture(scope="module")
+def packed() -> Any:
+    """A file of twelve JPEGs, and the batch that must come out of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.beton"
+        files = [image_file(picture(i, 30 + 5 * i, 60 + i), "JPEG", subsampling=i % 3) for i in range(12)]
+        ps.write(path, [(f, i) for i, f in enumerate(files)], fields={"image": ps.Image(), "label": ps.Int()})
+        yield path, batch_of(path)
+
+
+def batch_of(path: Path) -> bytes:
+    pipelines = {"image": [ops.RandomResizedCrop(8, reduced=False)], "label": None}
+    image: np.ndarray = ps.Loader(path, 12, pipelines=pipelines, workers=1)[0].image
+    return image.tobytes()
+
+
+@ENOUGH
+@given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=40))
+def test_bytes_of_the_section_changed(packed: Any, changes: list[tuple[float, int]]) -> None:
+    path, expected = packed
+    surgeon = Surgeon(path)
+    start, size = sections_of(path)["jpeg_tiles"]
+    for place, mask in changes:
+        surgeon.flip(start + int(place * size), mask)
+    broken = surgeon.save(path.with_name("broken.beton"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
-            _native.set_simd_level(level)
-        except _native.NativeError:
-            return
-        try:
-            failures = _native.ImageLoader(threads).load(
-                np.frombuffer(data, np.uint8),
-                one * 0,
-                one * len(data),
-                np.zeros(1, np.uint8),
-                np.array([pixels.shape[1]], np.uint32),
-                np.array([pixels.shape[0]], np.uint32),
-                np.array([[top, left, height, width]], np.int32),
-                np.zeros(1, np.uint8),
-                out,
-                channels_first=False,
-                interpolation="area",
-                tiles=(np.frombuffer(index, np.uint8), one * 0, one * len(index)),
-            )
-        finally:
-            _native.set_simd_level(before)
-        assert failures == []
-        np.testing.assert_array_equal(out[0], pixels[top : top + height, left : left + width])
+            assert batch_of(broken) == expected
+        except AnnexError as error:
+            assert "fields" in str(error)  # the number of columns itself
+    assert len(caught) <= 1

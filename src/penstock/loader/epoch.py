@@ -110,7 +110,7 @@ class Epoch:
         if is_first:
             warnings.warn(
                 f"{self.job.dataset.path}: the index of a JPEG is damaged or belongs to other bytes; such pictures are "
-                "decoded without it. Make a new one with: penstock index --embed --fresh",
+                "decoded without it. Make a new one with: penstock index --embed",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -355,8 +355,3 @@ def test_index_and_info(tmp_path: Path, folder: Path, embed: bool, capsys: pytes
     assert ps.open(path).has_checksums
     assert main(["index", str(path), "-q", *where]) == 0
     assert info(path, capsys)[0] == 3
-
-
-def test_info_does_not_claim_what_is_not_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "x.beton", BASELINE, jpeg_index=False)
-    assert "decoded by themselves" not in info(path, capsys)[1]

@@ -361,7 +361,7 @@ def assert_rejected(files: Files, path: Path, rejected: int, **options: Any) -> 
         assert counted.pop("window", 0) == 2 * (len(WINDOWED) - rejected)
         assert counted == {}
     assert len(told) == (rejected > 0)
-    assert all(str(path) in text and "penstock index" in text for text in told)
+    assert all(str(path) in text and text.endswith("penstock index --embed") for text in told)
 
 
 def test_indices_that_are_right_are_not_rejected(good: Files) -> None:

@@ -75,8 +75,9 @@ class Layout:
 
 def pack_header(checksums: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> list[Buffer]:
     """The header of a file with these samples."""
-    tables = [np.ascontiguousarray(checksums, "<u4"), np.ascontiguousarray(offsets, "<i8")]
-    parts: list[Buffer] = [FIXED.pack(0, len(checksums))[CHECKED_FROM:], *(table.view(np.uint8) for table in tables)]
+    parts: list[Buffer] = [FIXED.pack(0, len(checksums))[CHECKED_FROM:]]
+    parts.append(np.ascontiguousarray(checksums, "<u4").view(np.uint8))
+    parts.append(np.ascontiguousarray(offsets, "<i8").view(np.uint8))
     value = 0
     for part in parts:
         value = crc32(part, value)

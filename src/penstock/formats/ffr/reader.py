@@ -34,6 +34,7 @@ __all__ = ["FfrReader", "FfrSpans"]
 _log = logging.getLogger("penstock")
 _BAD_SIZE = np.uint64(2**64 - 1)
 _PROBES = 4
+_QUEUE_DEPTH = 128  # small samples of a batch: measurably more than 64, and 256 brings nothing
 _SHARE_OF_MEMORY = 0.7  # files above this share of the free memory are read past the system's cache
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
@@ -319,7 +320,7 @@ class FfrReader:
     def _queue(self) -> _native.RangeReader | None:
         is_direct = bool(self._options["cold"]) or self._is_large
         try:
-            queue = _native.RangeReader(self._absolute, direct=is_direct)
+            queue = _native.RangeReader(self._absolute, direct=is_direct, queue_depth=_QUEUE_DEPTH)
         except (OSError, _native.NativeError) as error:
             _log.warning("%s: read through the mapped file only (%s)", self._paths[0], error)
             return None
