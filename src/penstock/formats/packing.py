@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
 from penstock.formats.folder import FolderDataset
+from penstock.formats.opening import find_format
 from penstock.formats.writing import write
+from penstock.progress import ProgressBar
 
 if TYPE_CHECKING:
     from penstock.errors import PathLike
@@ -29,7 +32,7 @@ def pack(
     """Pack all pictures below a folder into one file.
 
     The first directory below the folder becomes the label, the relative path the sample's name. JPEG files that
-    need no shrinking go in byte for byte.
+    need no shrinking go in byte for byte. A .barecat takes all files, not only pictures, as they are.
 
     Args:
         folder: where the pictures are.
@@ -40,6 +43,11 @@ def pack(
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes.
     """
+    if find_format(path, must_exist=False).name == "barecat":
+        if image is not None or shuffle_seed is not None:
+            raise ValueError("an archive holds files as they are: image and shuffle_seed are for .beton")
+        _pack_archive(folder, path, progress, options)
+        return
     source = FolderDataset(folder, image=image)
     has_annex = options.get("annex", True)
     about = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
@@ -56,3 +64,12 @@ def pack(
         metadata=about if has_annex else None,
         **options,
     )
+
+
+def _pack_archive(folder: PathLike, path: PathLike, progress: Progress | bool, options: dict[str, Any]) -> None:
+    from penstock.formats.barecat.converting import convert  # loads tarfile and zipfile
+
+    with contextlib.ExitStack() as stack:
+        if progress is True:
+            progress = stack.enter_context(ProgressBar(f"packing {os.path.basename(os.fspath(path))}"))
+        convert(os.path.join(os.fspath(folder), ""), path, force=True, progress=progress or None, **options)
