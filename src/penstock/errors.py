@@ -11,7 +11,7 @@
     ├── WriteError(RuntimeError)          a sample could not be fetched or encoded; the cause is attached
     ├── WorkerDiedError(RuntimeError)     a worker process was killed
     ├── CorruptFileError(ValueError)      one file of an archive is damaged; the rest may be fine
-    ├── EntryNotFoundError(KeyError, FileNotFoundError)   an archive has nothing under a name
+    ├── EntryNotFoundError(FileNotFoundError, KeyError)   an archive has nothing under a name
     ├── EntryExistsError(FileExistsError)                 an archive has something under a name already
     ├── EntryIsDirectoryError(IsADirectoryError)          a directory of an archive is used as a file
     ├── EntryIsFileError(NotADirectoryError)              a file of an archive is used as a directory
@@ -167,7 +167,7 @@ class _EntryError(PenstockError):
         return str(self.args[0])  # a KeyError would show it in quotes
 
 
-class EntryNotFoundError(_EntryError, KeyError, FileNotFoundError):
+class EntryNotFoundError(_EntryError, FileNotFoundError, KeyError):
     """An archive has nothing under a name."""
 
     _problem = "does not exist"

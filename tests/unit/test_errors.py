@@ -18,6 +18,14 @@ EXAMPLES = [
     errors.MissingExtraError("torch", extra="torch", needed_by="to_torch()"),
     errors.UnknownFormatError("no format"),
     errors.ClosedError("closed"),
+    errors.CorruptFileError("a.barecat", name="cat/1", problem="bad", fix="Restore."),
+    errors.EntryNotFoundError("a.barecat", "cat/1"),
+    errors.EntryExistsError("a.barecat", "cat/1"),
+    errors.EntryIsDirectoryError("a.barecat", "cat"),
+    errors.EntryIsFileError("a.barecat", "cat/1/2"),
+    errors.DirectoryNotEmptyError("a.barecat", "cat"),
+    errors.FileTooLargeError("a.barecat", name="cat/1", size_bytes=9, limit=8),
+    errors.ArchiveBusyError("a.barecat: busy"),
 ]
 
 
@@ -50,6 +58,15 @@ def test_the_examples_are_all_of_the_tree() -> None:
         (errors.MissingExtraError, ImportError),
         (errors.UnknownFormatError, LookupError),
         (errors.ClosedError, RuntimeError),
+        (errors.CorruptFileError, ValueError),
+        (errors.EntryNotFoundError, KeyError),
+        (errors.EntryNotFoundError, FileNotFoundError),
+        (errors.EntryExistsError, FileExistsError),
+        (errors.EntryIsDirectoryError, IsADirectoryError),
+        (errors.EntryIsFileError, NotADirectoryError),
+        (errors.DirectoryNotEmptyError, OSError),
+        (errors.FileTooLargeError, ValueError),
+        (errors.ArchiveBusyError, RuntimeError),
     ],
 )
 def test_leaves_are_also_the_fitting_builtin(error: type, builtin: type) -> None:

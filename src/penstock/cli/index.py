@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli.archives import is_archive
 from penstock.cli.common import add_json, add_progress, print_json, progress_bar
+from penstock.formats.barecat import Archive
+from penstock.formats.barecat.tables import export_index, import_index
 
 if TYPE_CHECKING:
     import argparse
@@ -17,12 +20,13 @@ DESCRIPTION = """\
 Give a .beton an annex: a checksum for every value, an index of every JPEG so that crops are decoded without the rest
 of their pictures, and names and classes if you have them. It goes beside the file
 as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
-already are kept."""
+already are kept. The index of a .barecat can be written as a table, and made from one."""
 EXAMPLES = """\
 examples:
   penstock index train.beton
   penstock index train.beton --embed
   penstock index train.beton --embed --fresh      the annex is damaged: make a new one
+  penstock index photos.barecat --export index.csv
   penstock index train.beton --names names.txt --classes label=classes.txt"""
 
 
@@ -35,13 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
     parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
+<<<<<<< HEAD
     parser.add_argument("--no-jpeg-index", action="store_true", help="no indices of JPEGs")
+=======
+    parser.add_argument("--export", metavar="TABLE", help=".barecat: write the index as CSV")
+    parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
+    parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
+>>>>>>> barecat
     add_progress(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the annex."""
+    if args.export or args.table:
+        return _run_table(args)
+    if is_archive(args.path):
+        raise ValueError("an archive has an index already; give --export TABLE or --import TABLE")
     names = Path(args.names).read_text().splitlines() if args.names else None
     class_names = None
     if args.classes:
@@ -63,4 +77,20 @@ def run(args: argparse.Namespace) -> int:
         print_json({"path": args.path, "annex": where})
     elif not args.quiet:
         print(f"{args.path}: the annex is in {where}")
+    return 0
+
+
+def _run_table(args: argparse.Namespace) -> int:
+    if not is_archive(args.path) or (args.export and args.table):
+        raise ValueError("give --export or --import, and an archive (.barecat)")
+    if args.export:
+        with Archive(args.path) as archive, open(args.export, "w", encoding="utf-8", newline="") as file:
+            count = export_index(archive, file)
+    else:
+        with open(args.table, encoding="utf-8", newline="") as file:
+            count = import_index(args.path, file, force=args.force)
+    if args.json:
+        print_json({"path": args.path, "rows": count})
+    elif not args.quiet:
+        print(f"{args.path}: {count:,} rows")
     return 0

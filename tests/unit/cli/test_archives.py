@@ -117,3 +117,19 @@ def test_create_from_a_list(place: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "nothing to pack" in out_of(capsys, "create", "n.barecat", code=2)
     assert not (place / "n.barecat").exists()
     assert "for archives" in out_of(capsys, "create", "n.beton", "src", "-s", "1K", code=2)
+
+
+def test_the_index_as_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(Archive("x.barecat").files()), sorted(d[:5] for d in Archive("x.barecat").dirs())
+    assert "8 rows" in out_of(capsys, "index", "x.barecat", "--export", "t.csv")
+    assert "exists" in out_of(capsys, "index", "x.barecat", "--import", "t.csv", code=2)
+    (place / "x.barecat").unlink()
+    out_of(capsys, "index", "x.barecat", "--import", "t.csv")
+    archive = Archive("x.barecat")
+    assert (sorted(archive.files()), sorted(d[:5] for d in archive.dirs())) == before
+    assert archive.verify().ok
+    (place / "t.csv").write_text((place / "t.csv").read_text().replace("1000", "many", 1))
+    assert "not a line" in out_of(capsys, "index", "x.barecat", "--import", "t.csv", "--force", code=2)
+    assert Archive("x.barecat").verify().ok
+    assert not list(place.glob("*.import*"))
+    assert "--export TABLE" in out_of(capsys, "index", "x.barecat", code=2)

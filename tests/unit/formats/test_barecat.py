@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -23,7 +24,7 @@ from penstock.errors import (
     FileTooLargeError,
     FormatError,
 )
-from penstock.formats.barecat import Archive, Metadata
+from penstock.formats.barecat import Archive, Metadata, appending
 from penstock.formats.barecat.maintenance import defragment, find_gaps, reshard
 from penstock.formats.barecat.merging import link_archives, merge_archives
 
@@ -439,3 +440,33 @@ def archive_rows(path: Path, question: str) -> list[tuple[object, ...]]:
         return connection.execute(question).fetchall()
     finally:
         connection.close()
+
+
+def test_a_full_disk_loses_nothing_that_was_committed(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = appending.write_all
+    left = [150_000]
+
+    def write_all(fd: int, buffers: list[bytes], position: int) -> None:
+        size = sum(map(len, buffers))
+        if size > left[0]:
+            real(fd, [b"".join(buffers)[: left[0]]], position)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left[0] -= size
+        real(fd, buffers, position)
+
+    monkeypatch.setattr(appending, "write_all", write_all)
+    archive = Archive(full, "r+")
+    archive.update_file("d1/e1/1.bin", b"new")  # in place: must be put back
+    archive["first"] = bytes(20_000)
+    with pytest.raises(OSError, match="No space left") as caught:
+        archive.update({f"more/{i}": bytes(20_000) for i in range(100)})
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(OSError, match="not committed is lost"):
+        archive["again"] = b""
+    with pytest.raises(OSError, match="not committed is lost"):
+        archive.commit()
+    archive.close()
+    assert dict(Archive(full).items()) == FILES
+    assert Archive(full).verify().ok
+    assert not os.path.exists(f"{full}-undo")
+    assert sum(p.stat().st_size for p in full.parent.glob("*-shard-*")) == sum(map(len, FILES.values()))

@@ -175,3 +175,12 @@ def test_decoded_view() -> None:
     view.register([".up"], Codec(lambda v: v.upper().encode(), lambda d: d.decode().lower()))
     view["s.up"] = "shout"
     assert (view.store["s.up"], view["s.up"]) == (b"SHOUT", "shout")
+
+
+def test_packing_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "in" / "cat").mkdir(parents=True)
+    (tmp_path / "in" / "cat" / "1.jpg").write_bytes(photo(1))
+    ps.pack(tmp_path / "in", tmp_path / "x.barecat", shard_size=1 << 20)
+    assert ps.open(tmp_path / "x.barecat").keys == ["cat/1.jpg"]
+    with pytest.raises(ValueError, match="as they are"):
+        ps.pack(tmp_path / "in", tmp_path / "y.barecat", shuffle_seed=1)

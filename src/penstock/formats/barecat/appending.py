@@ -7,6 +7,8 @@ notes the new end until ``committed`` is called, and who appends into such a pla
 
 Barecat cannot cut off a small file that it has written last and not yet touched again; its bytes stay as a gap. The
 same happens here, so that the same operations give the same shards.
+
+A write that fails (no space, say) leaves ``failure``: the owner must not commit any more, and calls ``give_up``.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ class ShardWriter:
         self._kept: dict[int, int] = {}  # up to where committed rows may have bytes
         self._unsynced: set[int] = set()
         self._is_new_name = False
+        self.failure: OSError | None = None  # bytes are missing that rows of the transaction name
         self._buffer: list[Buffer] = []
         self._buffer_bytes = 0
         self._untouched: tuple[int, int] | None = None  # shard and offset of a small file, the last that was written
@@ -110,11 +113,15 @@ class ShardWriter:
         position = self._ends[self.last] - self._buffer_bytes
         buffers, self._buffer, self._buffer_bytes = self._buffer, [], 0
         self._unsynced.add(self.last)
+        self._write(self.last, buffers, position)
+
+    def _write(self, shard: int, buffers: list[Buffer], position: int) -> None:
         try:
-            write_all(self._fds[self.last], buffers, position)
+            write_all(self._fd(shard), buffers, position)
         except OSError as error:
-            self._ends[self.last] = position
-            raise type(error)(error.errno, error.strerror, shard_path(self._path, self.last)) from None
+            reason = f"{error.strerror}; what was not committed is lost, close the archive"
+            self.failure = type(error)(error.errno, reason, shard_path(self._path, shard))
+            raise self.failure from None
 
     def read(self, shard: int, offset: int, size: int) -> bytes:
         """Read bytes, fewer where the shard ends."""
@@ -143,9 +150,9 @@ class ShardWriter:
         """Write over bytes; the caller has saved them if they are kept."""
         self.flush()
         self._touch(shard)
-        fd = self._fd(shard)
+        self._fd(shard)
         self._unsynced.add(shard)
-        write_all(fd, [data], offset)
+        self._write(shard, [data], offset)
         self._ends[shard] = max(self._ends[shard], offset + len(data))
 
     def cut(self, shard: int, end: int) -> None:
@@ -205,6 +212,13 @@ class ShardWriter:
                 sync_directory(self._path)
         self._unsynced.clear()
         self._is_new_name = False
+
+    def give_up(self) -> None:
+        """After a failure: cut off what no committed row names."""
+        self._buffer, self._buffer_bytes = [], 0
+        for shard, fd in self._fds.items():
+            if os.fstat(fd).st_size > self._kept[shard]:
+                os.ftruncate(fd, self._kept[shard])
 
     def committed(self) -> None:
         """The rows are committed: cut what they do not name any more."""

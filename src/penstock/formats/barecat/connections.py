@@ -9,6 +9,7 @@ child may not use it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -34,18 +35,17 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_child=_count_fork)
 
 
-class _Held:
-    """A connection that is closed when its thread, or its archive, goes away."""
+class _ReadConnection(sqlite3.Connection):
+    """A connection that is closed when nobody has a cursor on it any more."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-        self.forks = _forks[0]
+    forks = -1
 
     def __del__(self) -> None:
-        if self.forks == _forks[0]:
-            self.connection.close()
-        else:
-            _abandoned.append(self.connection)
+        if self.forks not in (-1, _forks[0]):
+            _abandoned.append(self)
+            return
+        with contextlib.suppress(sqlite3.ProgrammingError):  # one that could not be opened
+            self.close()
 
 
 class ReadConnections:
@@ -99,21 +99,22 @@ class ReadConnections:
             cursor = connection.cursor()
         except sqlite3.DatabaseError as error:
             raise unreadable(self.path, error) from error
-        self._local.held = _Held(connection)
         self._local.pair = (cursor, _forks[0])
         return cursor
 
     def _connect(self) -> sqlite3.Connection:
         if self._is_immutable:
-            return _prepared(_open(self.path, "mode=ro&immutable=1"))
+            return _prepared(_open(self.path, "mode=ro&immutable=1", _ReadConnection))
         try:
             # Only a connection that may write can undo what a writer that was killed has left half done.
-            return _prepared(_open(self.path, "mode=rw"))
+            return _prepared(_open(self.path, "mode=rw", _ReadConnection))
         except sqlite3.OperationalError:
-            return _prepared(_open(self.path, "mode=ro"))
+            return _prepared(_open(self.path, "mode=ro", _ReadConnection))
 
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    if isinstance(connection, _ReadConnection):
+        connection.forks = _forks[0]
     for pragma in (
         "query_only = 1",
         f"cache_size = -{_CACHE_KIB}",
@@ -146,13 +147,14 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> sqlite3.Connection:
     return connection
 
 
-def _open(path: str, how: str) -> sqlite3.Connection:
+def _open(path: str, how: str, kind: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
     return sqlite3.connect(
         f"file:{quote(os.path.abspath(path))}?{how}",
         uri=True,
         timeout=_BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
+        factory=kind,
         cached_statements=64,
     )
 

@@ -148,6 +148,8 @@ class Editor:
                 f"{self.path} was opened for writing by another process (this one was forked from it); "
                 "open it again here, after the other has closed it"
             )
+        if self.shards.failure is not None:
+            raise self.shards.failure
         if self._is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self._connection.in_transaction:
@@ -165,6 +167,8 @@ class Editor:
     def commit(self) -> None:
         """Put everything so far on the disk."""
         with self.lock:
+            if self.shards.failure is not None:
+                raise self.shards.failure
             self._queue.flush()
             self.shards.sync()
             if self._connection.in_transaction:
@@ -183,14 +187,19 @@ class Editor:
         with self.lock:
             if self._is_closed:
                 return
-            if os.getpid() == self._process:
-                try:
+            self._is_closed = True
+            if os.getpid() != self._process:
+                return
+            try:
+                if self.shards.failure is None:
                     self.commit()
                     self._connection.execute("PRAGMA optimize")
-                finally:
-                    self._connection.close()
-                    self.shards.close()
-            self._is_closed = True
+            finally:
+                self._connection.close()  # rolls back what was not committed
+                if self.shards.failure is not None:
+                    self.shards.give_up()
+                self.shards.close()
+            recover(self.path)  # after a failure, bytes may have to be put back
 
     def _count(self, size: int) -> None:
         self._uncommitted_files += 1
