@@ -39,13 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
     parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
-<<<<<<< HEAD
     parser.add_argument("--no-jpeg-index", action="store_true", help="no indices of JPEGs")
-=======
     parser.add_argument("--export", metavar="TABLE", help=".barecat: write the index as CSV")
     parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
     parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
->>>>>>> barecat
     add_progress(parser)
     add_json(parser)
 

@@ -32,12 +32,8 @@ def pack(
     """Pack all pictures below a folder into one file, or all files where the format holds files.
 
     The first directory below the folder becomes the label, the relative path the sample's name. JPEG files that
-<<<<<<< HEAD
-    need no shrinking go in byte for byte. Into an .ffr go all files of any kind, byte for byte; what is said about
-    pictures does not apply there.
-=======
-    need no shrinking go in byte for byte. A .barecat takes all files, not only pictures, as they are.
->>>>>>> barecat
+    need no shrinking go in byte for byte. Into an .ffr or a .barecat go all files of any kind, byte for byte; what is
+    said about pictures does not apply there.
 
     Args:
         folder: where the pictures are.
@@ -48,18 +44,12 @@ def pack(
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes.
     """
-<<<<<<< HEAD
     as_files = find_format(path, must_exist=False).pack
     if as_files is not None:
+        known = {name: options.pop(name) for name in ("shard_size",) if name in options}
         _refuse(path, {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed, **options})
         with ProgressBar("packing") if progress is True else contextlib.nullcontext(progress) as report:
-            as_files(folder, path, progress=report or None)
-=======
-    if find_format(path, must_exist=False).name == "barecat":
-        if image is not None or shuffle_seed is not None:
-            raise ValueError("an archive holds files as they are: image and shuffle_seed are for .beton")
-        _pack_archive(folder, path, progress, options)
->>>>>>> barecat
+            as_files(folder, path, progress=report or None, **known)
         return
     source = FolderDataset(folder, image=image)
     has_annex = options.get("annex", True)
@@ -79,18 +69,8 @@ def pack(
     )
 
 
-<<<<<<< HEAD
 def _refuse(path: PathLike, options: dict[str, Any]) -> None:
     # Switches only say what is left out of an annex, which there is none of here.
     given = [name for name, value in options.items() if value is not None and not isinstance(value, bool)]
     if given:
         raise ValueError(f"{os.fspath(path)} takes files as they are; leave out {', '.join(given)}")
-=======
-def _pack_archive(folder: PathLike, path: PathLike, progress: Progress | bool, options: dict[str, Any]) -> None:
-    from penstock.formats.barecat.converting import convert  # loads tarfile and zipfile
-
-    with contextlib.ExitStack() as stack:
-        if progress is True:
-            progress = stack.enter_context(ProgressBar(f"packing {os.path.basename(os.fspath(path))}"))
-        convert(os.path.join(os.fspath(folder), ""), path, force=True, progress=progress or None, **options)
->>>>>>> barecat

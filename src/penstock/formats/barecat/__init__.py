@@ -1,7 +1,7 @@
 """The .barecat format: archives of many files with an SQLite index, both ways."""
 
 from penstock.formats.barecat.archive import Archive, remove_archive
-from penstock.formats.barecat.converting import convert
+from penstock.formats.barecat.converting import convert, pack_archive
 from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.decoded import Codec, DecodedView
 from penstock.formats.barecat.names import looks_like_barecat
@@ -27,4 +27,5 @@ FORMAT = Format(
     matches=looks_like_barecat,
     open=BarecatDataset,
     create=None,
+    pack=pack_archive,
 )

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from penstock.errors import PathLike
     from penstock.types import Progress
 
-__all__ = ["convert"]
+__all__ = ["convert", "pack_archive"]
+
+
+def pack_archive(
+    folder: PathLike, path: PathLike, *, shard_size: int | None = None, progress: Progress | None = None
+) -> None:
+    """Pack all files below a folder into an archive, which replaces one that is there."""
+    convert(os.path.join(os.fspath(folder), ""), path, shard_size=shard_size, force=True, progress=progress)
 
 
 def convert(
