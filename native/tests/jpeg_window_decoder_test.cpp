@@ -79,10 +79,10 @@ TEST(JpegWindowDecoder, HasThePixelsOfLibjpeg) {
                        .horizontal_sampling = h,
                        .vertical_sampling = v,
                        .is_noisy = is_noisy},
-                      15);
+                      6);
       }
-      check_windows({.shape = shape, .kind = JpegKind::grayscale, .is_noisy = is_noisy}, 15);
-      check_windows({.shape = shape, .kind = JpegKind::rgb, .is_noisy = is_noisy}, 15);
+      check_windows({.shape = shape, .kind = JpegKind::grayscale, .is_noisy = is_noisy}, 8);
+      check_windows({.shape = shape, .kind = JpegKind::rgb, .is_noisy = is_noisy}, 8);
     }
   }
   for (const ImageShape shape : {ImageShape{1, 1}, {1, 40}, {3, 3}}) {
@@ -102,7 +102,7 @@ TEST(JpegWindowDecoder, HasThemAtEveryQuality) {
                        .is_noisy = is_noisy,
                        .quality = quality,
                        .is_optimised = quality % 2 == 1},
-                      8);
+                      6);
       }
     }
   }
