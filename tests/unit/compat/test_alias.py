@@ -160,7 +160,8 @@ def test_programs_inherit_the_path_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run_child(code: str, *path: str) -> str:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([alias._PATH, *path])}
+    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([alias._PATH, *path, *inherited])}
     command = [sys.executable, "-W", "error", "-c", code]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert result.returncode == 0, result.stderr

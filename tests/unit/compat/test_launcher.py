@@ -102,7 +102,8 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, "-c", "import ffcv; print(ffcv.__name__)"], check=True)
 """
     (tmp_path / "p.py").write_text(code + children)
-    result = launch("run", "p.py", cwd=tmp_path, PYTHONPATH=str(site))
+    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    result = launch("run", "p.py", cwd=tmp_path, PYTHONPATH=os.pathsep.join([str(site), *inherited]))
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if not line.startswith("1.0.2")]
     assert "1.0.2 penstock.compat.ffcv.loader.loader" in result.stdout

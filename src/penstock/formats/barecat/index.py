@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,9 @@ _ORDERS: dict[str, str] = {
     "address": " ORDER BY shard, offset",
     "random": " ORDER BY random()",
 }
+# Without a Python call for each row, as _make would need.
+_as_file: Callable[[Any], FileInfo] = partial(tuple.__new__, FileInfo)
+_as_dir: Callable[[Any], DirInfo] = partial(tuple.__new__, DirInfo)
 _CHUNK = 500  # names in one question
 _PLACE = "SELECT shard, offset, size, crc32c FROM files WHERE path = ?"
 _FILE = f"SELECT {FILE_COLUMNS} FROM files"
@@ -60,12 +64,12 @@ class Index:
     def file(self, name: str) -> FileInfo | None:
         """All about a file, or None."""
         row = self._cursor().execute(f"{_FILE} WHERE path = ?", (name,)).fetchone()
-        return None if row is None else FileInfo._make(row)
+        return None if row is None else _as_file(row)
 
     def directory(self, name: str) -> DirInfo | None:
         """All about a directory, or None."""
         row = self._cursor().execute(f"{_DIR} WHERE path = ?", (name,)).fetchone()
-        return None if row is None else DirInfo._make(row)
+        return None if row is None else _as_dir(row)
 
     def is_file(self, name: str) -> bool:
         """There is such a file."""
@@ -100,12 +104,12 @@ class Index:
     def files(self, order: Order = "any", below: str = "") -> Iterator[FileInfo]:
         """All files, or those below a directory."""
         where, arguments = _below(below)
-        return map(FileInfo._make, self._new_cursor().execute(f"{_FILE}{where}{_ORDERS[order]}", arguments))
+        return map(_as_file, self._new_cursor().execute(f"{_FILE}{where}{_ORDERS[order]}", arguments))
 
     def dirs(self, order: Order = "any", below: str = "") -> Iterator[DirInfo]:
         """All directories with the root, or those below a directory, which does not count."""
         where, arguments = _below(below)
-        return map(DirInfo._make, self._new_cursor().execute(f"{_DIR}{where}{_ORDERS[order]}", arguments))
+        return map(_as_dir, self._new_cursor().execute(f"{_DIR}{where}{_ORDERS[order]}", arguments))
 
     def file_names(self, order: Order = "any") -> Iterator[str]:
         """Paths of all files."""
@@ -117,11 +121,11 @@ class Index:
 
     def files_in(self, name: str) -> list[FileInfo]:
         """The files directly in a directory."""
-        return list(map(FileInfo._make, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
+        return list(map(_as_file, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
 
     def dirs_in(self, name: str) -> list[DirInfo]:
         """The directories directly in a directory."""
-        return list(map(DirInfo._make, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
+        return list(map(_as_dir, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
 
     def names_in(self, name: str) -> tuple[list[str], list[str]]:
         """Names (last parts) of the directories and files directly in a directory."""
@@ -142,7 +146,7 @@ class Index:
     def last_file(self) -> FileInfo | None:
         """The file with the highest address."""
         row = self._cursor().execute(f"{_FILE} ORDER BY shard DESC, offset DESC LIMIT 1").fetchone()
-        return None if row is None else FileInfo._make(row)
+        return None if row is None else _as_file(row)
 
     def shard_ends(self) -> dict[int, int]:
         """For every shard that has files, the byte after the last one."""
