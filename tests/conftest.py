@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.helpers import picture
 
 __all__ = ["GOLDEN", "GOLDEN_NAMES", "golden_dir", "manifest", "picture"]
+
+# A busy machine is no failure.
+settings.register_profile("penstock", deadline=None)
+settings.load_profile("penstock")
 
 GOLDEN = Path(__file__).parent / "golden" / "beton"
 GOLDEN_NAMES: list[str] = json.loads((GOLDEN / "INDEX.json").read_text())["files"]

@@ -184,6 +184,12 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
     assert run_child(code) == "False"
 
 
+def test_without_torch_the_cure_is_named() -> None:
+    hidden = "import sys; sys.modules['torch'] = None; from penstock.compat import install; install()\n"
+    code = f"{hidden}try: import ffcv.loader\nexcept ImportError as error: print(error)"
+    assert run_child(code).endswith("needs the 'torch' package. Install it with: pip install 'penstock[torch]'")
+
+
 def test_no_warning_without_a_real_package() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

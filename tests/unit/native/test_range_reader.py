@@ -172,7 +172,8 @@ for _ in range(6):
 assert [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children] == [5] * 6
 read()
 """
-    command = [sys.executable, "-c", SETUP + script, str(path), engine]
+    quiet = "ignore:This process:DeprecationWarning"  # Python 3.12 and later at every fork of a process with threads
+    command = [sys.executable, "-W", quiet, "-c", SETUP + script, str(path), engine]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
