@@ -32,13 +32,15 @@ def main() -> None:
     torch.set_num_threads(1)
     is_random = options["op"] == "random"
     one_epoch = (ffcv_epoch if peer == "ffcv" else simplejpeg_epoch)(path, options["size"], is_random)
-    seconds = []
+    seconds, cpu_seconds = [], []
     for _ in range(options["epochs"] + 1):
-        start_s = time.perf_counter()
+        start_s, cpu_start_s = time.perf_counter(), time.process_time()
         images = one_epoch()
         seconds.append(time.perf_counter() - start_s)
+        cpu_seconds.append(time.process_time() - cpu_start_s)
     mean, most = difference(peer, path, options["size"], is_random)
-    result = {"seconds": seconds[1:], "images": images, "mean_difference": mean, "max_difference": most}
+    result = {"seconds": seconds[1:], "cpu_seconds": cpu_seconds[1:], "images": images}
+    result |= {"mean_difference": mean, "max_difference": most}
     print(json.dumps(result))
 
 

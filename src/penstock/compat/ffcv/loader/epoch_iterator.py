@@ -1,4 +1,9 @@
-"""One epoch: batches computed ahead by penstock's engine."""
+"""One epoch: batches computed ahead by penstock's engine.
+
+Contract. The engine's threads call ``_Maker``; the consumer calls the iterator. Where pipelines lead to GPUs, batches
+lie in pinned memory and are copied on streams of their own. What a copy may still read is kept until it is done, and
+the consumer's stream, not the consumer, waits for it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,8 @@ from penstock.ops import Draws
 from penstock.storage import allocate_pages, check_mapping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from penstock.compat.ffcv.loader.loader import Loader
@@ -25,6 +32,39 @@ __all__ = ["EpochIterator"]
 def _pinned(size_bytes: int) -> npt.NDArray[np.uint8]:
     pinned: npt.NDArray[np.uint8] = torch.empty(size_bytes, dtype=torch.uint8, pin_memory=True).numpy()
     return pinned
+
+
+class _Streams:
+    """A stream for each GPU that pipelines lead to, and what is being copied on them."""
+
+    def __init__(self, devices: set[Any]) -> None:
+        self._streams = [torch.cuda.Stream(device=device) for device in devices]
+        self._under_way: deque[tuple[list[Any], list[Any]]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._streams)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Work on these streams."""
+        with contextlib.ExitStack() as stack:
+            for stream in self._streams:
+                stack.enter_context(torch.cuda.stream(stream))
+            yield
+
+    def mark(self, kept: list[Any]) -> list[tuple[Any, Any]]:
+        """Streams, each with an event for the end of its work so far; until then ``kept`` stays."""
+        while self._under_way and all(event.query() for event in self._under_way[0][0]):
+            self._under_way.popleft()
+        events = [stream.record_event() for stream in self._streams]
+        self._under_way.append((events, kept))
+        return list(zip(self._streams, events, strict=True))
+
+    def close(self) -> None:
+        """Wait for all copies."""
+        while self._under_way:
+            for event in self._under_way.popleft()[0]:
+                event.synchronize()
 
 
 class _Maker:
@@ -38,10 +78,9 @@ class _Maker:
         self._native = loader.native
         self._context = context
         self._reader = loader.reader
-        is_cuda = any(node.state.device.type == "cuda" for node in loader.graph.nodes)
-        self._slots = SlotPool(loader.batches_ahead + 2, _pinned if is_cuda else allocate_pages)
-        self._stream = torch.cuda.Stream() if is_cuda else None
-        self._travelling: deque[tuple[Any, Any]] = deque()
+        devices = {torch.device(node.state.device) for node in loader.graph.nodes}
+        self.streams = _Streams({device for device in devices if device.type == "cuda"})
+        self._slots = SlotPool(loader.batches_ahead + 2, _pinned if self.streams else allocate_pages)
 
     def begin(self, step: int) -> Any:
         """Read and decode."""
@@ -59,16 +98,16 @@ class _Maker:
         indices, parts = begun
         self._context.start_batch(step)
         check_mapping(self._reader.mapped, self._reader.file_name)
-        if self._stream is None:
-            return self._graph.finish(parts, indices, self._slots, self._context.state), None
-        with torch.cuda.stream(self._stream):
+        if not self.streams:
+            return self._graph.outputs(self._graph.finish(parts, indices, self._slots, self._context.state)), []
+        with self.streams.used():
             results = self._graph.finish(parts, indices, self._slots, self._context.state)
-            event = torch.cuda.Event()
-            event.record(self._stream)
-        while self._travelling and self._travelling[0][0].query():
-            self._travelling.popleft()
-        self._travelling.append((event, parts))  # pinned memory stays until its copy is done
-        return results, event
+            events = self.streams.mark([value for value in results.values() if not _is_on_gpu(value)])
+        return self._graph.outputs(results), events
+
+
+def _is_on_gpu(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_cuda
 
 
 class EpochIterator:
@@ -81,6 +120,7 @@ class EpochIterator:
         batches = [order[i * size : (i + 1) * size] for i in range(count)]
         context = self._stack.enter_context(loader.memory_manager.schedule_epoch(batches))
         maker: Any = _Maker(loader, order, epoch, context)
+        self._stack.callback(maker.streams.close)
         self._batches = self._stack.enter_context(Prefetcher(maker, 0, count, loader.batches_ahead))
 
     def __iter__(self) -> Self:
@@ -92,13 +132,12 @@ class EpochIterator:
         except BaseException:
             self.close()
             raise
-        results, event = made
-        if event is not None:
-            stream = torch.cuda.current_stream()
-            stream.wait_event(event)
-            for value in results:
-                if isinstance(value, torch.Tensor) and value.is_cuda:
-                    value.record_stream(stream)
+        results, events = made
+        for stream, event in events:
+            torch.cuda.current_stream(stream.device).wait_event(event)
+        for value in results if events else ():
+            if _is_on_gpu(value):
+                value.record_stream(torch.cuda.current_stream(value.device))
         batch: tuple[Any, ...] = results
         return batch
 

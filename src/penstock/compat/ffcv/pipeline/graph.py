@@ -192,8 +192,8 @@ class Graph:
                 begun[node] = run.load(indices, node.root.state.shape, draws, native, slots, state, source)
         return begun
 
-    def finish(self, begun: dict[Node, Any], indices: Any, slots: SlotPool, state: Any) -> tuple[Any, ...]:
-        """The rest of a batch; one batch after the other."""
+    def finish(self, begun: dict[Node, Any], indices: Any, slots: SlotPool, state: Any) -> dict[Node, Any]:
+        """The rest of a batch, one batch after the other: what every operation gave."""
         results = dict(begun)
         shared: dict[Any, Any] = {}
         inside = {n for node in self.fused for n in _ancestors(node)}
@@ -201,6 +201,10 @@ class Graph:
             if node not in results and node not in inside:
                 with self._noting(node):
                     results[node] = self._run(node, results, shared, indices, slots, state)
+        return results
+
+    def outputs(self, results: dict[Node, Any]) -> tuple[Any, ...]:
+        """What the loader gives of them."""
         return tuple(results[leaf] for leaf in self.leaf_nodes.values())
 
     def _run(

@@ -20,6 +20,8 @@ class State:
     dtype: Any
 
     def __post_init__(self) -> None:
+        if isinstance(self.device, str):
+            self.device = torch.device(self.device)
         if self.jit_mode and self.device != torch.device("cpu"):
             raise AssertionError("Can't be in JIT mode and on the GPU")
         if self.jit_mode and isinstance(self.dtype, torch.dtype):
