@@ -35,6 +35,13 @@ Status decode_tiled(const TiledJpeg& jpeg, ImageShape stated, const Window& wind
   return Status(Code::unsupported, "no vector code for this processor");
 }
 
+// Without an index all codes before the window are read twice; narrower vectors do not make up for
+// that.
+bool is_worth_trying(const TiledJpeg& jpeg, const JpegWindowOptions& options) noexcept {
+  return !options.fast_dct && options.scale_denominator == 1 &&
+         (!jpeg.tiles.empty() || simd_level() >= SimdLevel::avx512);
+}
+
 // Tries the index first; without one, or when that fails, the scan from its start.
 Status decode_by_window(TiledJpeg jpeg, ImageShape stated, const Window& window,
                         JpegScratch& scratch, JpegCounter& counter) noexcept {
@@ -68,7 +75,7 @@ Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWin
                         ImageShape stated, const Window& window, JpegScratch& scratch,
                         JpegCounter& counter) noexcept {
   auto reason = &LoadCounts::libjpeg_chosen;
-  if (choice == JpegDecoder::window && !options.fast_dct && options.scale_denominator == 1) {
+  if (choice == JpegDecoder::window && is_worth_trying(jpeg, options)) {
     const Status status = decode_by_window(jpeg, stated, window, scratch, counter);
     if (status.is_ok()) return status;
     reason = status.code() == Code::unsupported ? &LoadCounts::libjpeg_unsupported

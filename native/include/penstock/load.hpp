@@ -66,7 +66,7 @@ struct LoadOptions {
 struct LoadCounts {
   std::uint64_t window = 0;                // from the entry points of a tile index
   std::uint64_t window_without_tiles = 0;  // by the window decoder from the scan's start
-  std::uint64_t libjpeg_chosen = 0;        // because of the options
+  std::uint64_t libjpeg_chosen = 0;        // because of the options, or as the faster one here
   std::uint64_t libjpeg_unsupported = 0;   // a kind of JPEG that the window decoder does not know
   std::uint64_t libjpeg_damaged = 0;       // the window decoder failed; libjpeg may have, too
   std::uint64_t rejected_tiles = 0;        // an index was there, but broken or of other bytes

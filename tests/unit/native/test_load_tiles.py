@@ -41,8 +41,8 @@ def _load(files: list[bytes], **options: Any) -> tuple[np.ndarray, list[int]]:
 
 
 def test_counts_say_which_decoder_was_used() -> None:
-    if _native.simd_level() not in ("avx2", "avx512"):
-        pytest.skip("without vector code the window decoder is not used")
+    if _native.simd_level() != "avx512":
+        pytest.skip("with narrower vectors libjpeg decodes what has no index")
     index, reason = _native.jpeg_tiles(PLAIN)
     assert index is not None
     assert reason == ""
