@@ -214,9 +214,8 @@ void bind_load(nb::module_& module) {
            nb::arg("scale").noconvert() = nb::none(), nb::arg("bias").noconvert() = nb::none(),
            nb::arg("fast_dct") = false, nb::arg("reduced") = false,
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
-           nb::arg("table").noconvert() = nb::none(),
-           nb::arg("tiles").noconvert() = nb::none(), nb::arg("jpeg") = "window",
-           nb::arg("counts").noconvert() = nb::none(),
+           nb::arg("table").noconvert() = nb::none(), nb::arg("tiles").noconvert() = nb::none(),
+           nb::arg("jpeg") = "window", nb::arg("counts").noconvert() = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
            "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "

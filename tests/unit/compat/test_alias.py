@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,6 @@ from penstock.compat import alias, available, install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the adapters of FFCV need torch")
 
@@ -51,6 +51,10 @@ def real_ffcv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_ffcv_is_available() -> None:
     assert "ffcv" in available()
+
+
+def test_every_adapter_can_be_found_by_new_processes() -> None:
+    assert sorted(path.stem for path in Path(alias._PATH).glob("*.py")) == available()
 
 
 @needs_torch
