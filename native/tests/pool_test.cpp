@@ -173,7 +173,8 @@ int in_child(Function&& function) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-#if !defined(__SANITIZE_THREAD__)  // TSan does not let such a child start threads
+// Sanitizers do not let the child of a process with threads start its own, or only mostly.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
 int count_items(ThreadPool& pool) {
   std::atomic<int> calls{0};

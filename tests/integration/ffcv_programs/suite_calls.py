@@ -42,6 +42,8 @@ from ffcv.transforms import (
     ToTorchImage,
     View,
 )
+from torch.distributed import init_process_group
+from torch.multiprocessing import spawn
 
 
 class Dataset(ch.utils.data.Dataset):
@@ -327,6 +329,26 @@ def test_traversal(name, order, has_indices):
     assert (epochs[0] == epochs[1]).all() == (order is OrderOption.SEQUENTIAL)
     for epoch in epochs:
         assert sorted(epoch) == sorted(range(600) if indices is None else indices)
+
+
+def process_work(rank, world_size, fname, order, folder):
+    init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=world_size)
+    loader = Loader(fname, 8, num_workers=2, order=order, drop_last=False, distributed=True)
+    epochs = [np.concatenate([batch[0].numpy().reshape(-1).copy() for batch in loader]) for _ in range(3)]
+    np.save(f"{folder}/result-{rank}.npy", np.stack(epochs))
+
+
+def test_traversal_by_spawned_processes(name, compiler, tmp_path):
+    """The function is found in this module, which imports ffcv, by processes that pytest knows nothing of."""
+    if not compiler:
+        pytest.skip("once is enough")
+    dataset = Dataset(600, lambda i: (i, np.sin(np.array([i])).view("<u1")))
+    DatasetWriter(name, {"index": IntField(), "value": BytesField()}).from_indexed_dataset(dataset)
+    spawn(process_work, nprocs=2, args=(2, name, OrderOption.RANDOM, str(tmp_path)))
+    results = np.concatenate([np.load(tmp_path / f"result-{rank}.npy") for rank in range(2)], 1)
+    assert not (results[0] == results[1]).all()
+    for epoch in results:
+        assert sorted(epoch) == list(range(600))
 
 
 # fields
