@@ -23,7 +23,7 @@ __all__ = ["JPEG_COUNTS", "BadSamples", "Job"]
 JPEG_COUNTS = (
     "window",  # only what the crop needs, from the entry points of its index
     "window_without_index",  # the same, searched from the beginning of the picture
-    "libjpeg_by_options",  # jpeg="libjpeg", reduced decoding
+    "libjpeg_by_options",  # jpeg="libjpeg", reduced decoding, no index and no AVX-512
     "libjpeg_by_kind",  # progressive and other kinds
     "libjpeg_by_damage",
     "indices_rejected",  # an index that is damaged or belongs to other bytes
