@@ -99,7 +99,8 @@ def compare(what: str, indexed: Path, plain: Path, size: int, op: str, *, brief:
     """All variants in turn; ratios within each round, then their median."""
     chosen = variants(size, op)
     if brief:
-        chosen = [v for v in chosen if v.peer == "ffcv" or v.name == f"window, index, {LEVELS[0]}"]
+        kept = [f"window, index, {LEVELS[0]}", f"window, index, reduced=False, {LEVELS[0]}", "FFCV"]
+        chosen = [v for v in chosen if v.name in kept]
     rounds: dict[str, list[list[float]]] = {v.name: [] for v in chosen}
     cpu: dict[str, list[float]] = {v.name: [] for v in chosen}
     pixels: dict[str, str] = {}

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import penstock
-from penstock.errors import MissingExtraError
 from penstock import errors
 from penstock.cli.main import build_parser
+from penstock.errors import MissingExtraError
 from penstock.formats.beton import BetonDataset, BetonWriter
 
 ROOT = Path(__file__).parents[2]
