@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["FileQueue", "triggers_off"]
 
 _INSERT = "INSERT INTO files (path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns) VALUES (?,?,?,?,?,?,?,?,?)"
-_KNOWN = "SELECT EXISTS (SELECT 1 FROM files WHERE path = ?1) + 2 * EXISTS (SELECT 1 FROM dirs WHERE path = ?1)"
+_KNOWN = "SELECT EXISTS (SELECT 1 FROM files WHERE path = ?) + 2 * EXISTS (SELECT 1 FROM dirs WHERE path = ?)"
 _COUNT = """UPDATE dirs SET num_files = num_files + ?, num_subdirs = num_subdirs + ?,
     num_files_tree = num_files_tree + ?, size_tree = size_tree + ?, mtime_ns = coalesce(?, mtime_ns) WHERE path = ?"""
 
@@ -77,7 +77,7 @@ class FileQueue:
 
     def _state(self, name: str) -> int:
         """0 for nothing, 1 for a file, 2 for a directory in the index."""
-        return int(self._connection.execute(_KNOWN, (name,)).fetchone()[0])
+        return int(self._connection.execute(_KNOWN, (name, name)).fetchone()[0])
 
     def _check_dir(self, name: str, directory: str) -> None:
         """Note a directory and all it lies in, those that have to be made apart."""
