@@ -114,7 +114,7 @@ def _print_storage(summary: dict[str, Any]) -> None:
         print(f"  {'annex':<16} {annex['where']}, {format_bytes(annex['size_bytes'])}: {sections}")
     jpegs = sum(about.get("images", {}).get("jpg", 0) for about in summary["fields"].values())
     if jpegs:
-        print(f"  {'jpeg index':<16} {summary['jpegs_indexed']:,} of {jpegs:,} JPEGs: crops are decoded by themselves")
+        print(f"  {'jpeg index':<16} {summary['jpegs_indexed']:,} of {jpegs:,} JPEGs")
     for name, count in summary["classes"].items():
         print(f"  {'classes':<16} {count:,} in field {name!r}")
     if summary["metadata"] is not None:

@@ -41,7 +41,8 @@ class RandomResizedCrop:
         share: fields whose ops have the same word here draw the same numbers, such as a picture and its mask.
         reduced: where the part is at least 2, 4 or 8 times as large as the result in both directions, let the JPEG
         decoder
-            put out every block at that fraction of its size: faster, and a little different from averaging pixels.
+            put out every block at that fraction of its size: a little different from averaging pixels, and faster
+            for large pictures whose file has no index of its JPEGs.
 
     Example:
         >>> RandomResizedCrop(224).size
@@ -53,7 +54,7 @@ class RandomResizedCrop:
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     interpolation: Interpolation = "area"
     share: str | None = None
-    reduced: bool = True
+    reduced: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
