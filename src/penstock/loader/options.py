@@ -73,7 +73,10 @@ class LoaderOptions:
             return None
         if isinstance(self.cache, bool) or not (isinstance(self.cache, str) or hasattr(self.cache, "__index__")):
             raise TypeError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")
-        size = parse_bytes(self.cache) if isinstance(self.cache, str) else int(self.cache)
+        try:
+            size = parse_bytes(self.cache) if isinstance(self.cache, str) else int(self.cache)
+        except ValueError as error:
+            raise ValueError(f"cache: {error}") from None
         if size < 1:
             raise ValueError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")
         return size
