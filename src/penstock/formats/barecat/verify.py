@@ -7,6 +7,8 @@ import sqlite3
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,14 +33,13 @@ __all__ = ["verify_archive"]
 _MAX_PROBLEMS = 10_000
 _CHUNK_BYTES = 8 << 20
 _CHUNK_FILES = 2048
-_WRONG_STATISTICS = """
-WITH RECURSIVE
-    direct (path, files, size) AS (SELECT parent, count(*), sum(size) FROM files GROUP BY parent),
-    subdirs (path, n) AS (SELECT parent, count(*) FROM dirs WHERE path <> '' GROUP BY parent)
-SELECT dirs.path, num_files, coalesce(direct.files, 0), num_subdirs, coalesce(subdirs.n, 0)
-FROM dirs LEFT JOIN direct USING (path) LEFT JOIN subdirs USING (path)
-WHERE num_files IS NOT coalesce(direct.files, 0) OR num_subdirs IS NOT coalesce(subdirs.n, 0)
-"""
+_FIRST_CHUNK_FILES = 64
+_COUNTED = (
+    "directories are counted",
+    "files are counted",
+    "files are counted in the whole tree",
+    "bytes are counted in the whole tree",
+)
 
 
 @dataclass(slots=True)
@@ -84,12 +85,13 @@ def verify_archive(
     total = _Found()
     threads = workers or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        about_index = pool.submit(lambda: [_problem(text) for text in _index_problems(archive.index)])
+        about_sqlite = pool.submit(_sqlite_problems, archive.index)
+        about_index = pool.submit(_index_problems, archive.index)
         for found in _in_order(pool, check, _chunks(archive.index), 2 * threads):
             total.add(found)
             if progress is not None:
                 progress(total.files, count, total.size_bytes)
-        total.problems = about_index.result() + total.problems
+        total.problems = about_sqlite.result() + about_index.result() + total.problems
     return Report(
         path=archive.path,
         samples_checked=total.files,
@@ -106,7 +108,12 @@ def _in_order(pool: ThreadPoolExecutor, check: _Check, chunks: Iterator[list[_Ro
     waiting: deque[Future[_Found]] = deque()
     try:
         for chunk in chunks:
-            waiting.append(pool.submit(check, chunk))
+            # Threads only read and check bytes: rows are Python's work, which threads would only hinder.
+            rows, places, found = check.sort_out(chunk)
+            if places is None or check.quick:
+                yield found
+                continue
+            waiting.append(pool.submit(check.check_bytes, rows, places, found))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
     except sqlite3.DatabaseError as error:
@@ -119,62 +126,55 @@ def _problem(message: str) -> Problem:
     return Problem(sample=None, field=None, message=message)
 
 
-def _index_problems(index: Index) -> Iterator[str]:
-    for check in (_sqlite_problems, _reference_problems, _clashes, _statistics_problems, _tree_problems):
-        try:
-            yield from check(index)
-        except sqlite3.DatabaseError as error:
-            yield f"the index cannot be read ({error})"
-            return
+def _index_problems(index: Index) -> list[Problem]:
+    """What is wrong with the tables; SQLite's own check, which takes longest, is done beside, see verify_archive."""
+    found: list[Problem] = []
+    try:
+        found += map(_problem, chain(_clashes(index), _directory_problems(index)))
+    except sqlite3.DatabaseError as error:
+        found.append(_problem(f"the index cannot be read ({error})"))
+    return found
 
 
-def _sqlite_problems(index: Index) -> Iterator[str]:
-    for (text,) in index.rows("PRAGMA integrity_check"):
-        if text != "ok":
-            yield f"index: {text}"
-
-
-def _reference_problems(index: Index) -> Iterator[str]:
-    for table in ("files", "dirs"):
-        question = (
-            f"SELECT path, parent FROM {table} WHERE parent IS NOT NULL AND parent NOT IN (SELECT path FROM dirs)"
-        )
-        for path, parent in index.rows(question):
-            yield f"{path}: its directory {parent or 'the root'} is not in the index"
-    if not index.is_dir(""):
-        yield "the root directory is not in the index"
+def _sqlite_problems(index: Index) -> list[Problem]:
+    try:
+        return [_problem(f"index: {text}") for (text,) in index.rows("PRAGMA integrity_check") if text != "ok"]
+    except sqlite3.DatabaseError as error:
+        return [_problem(f"the index cannot be read ({error})")]
 
 
 def _clashes(index: Index) -> Iterator[str]:
-    for (path,) in index.rows("SELECT path FROM files WHERE path IN (SELECT path FROM dirs)"):
+    for (path,) in index.rows("SELECT path FROM dirs WHERE path IN (SELECT path FROM files)"):
         yield f"{path}: is both a file and a directory"
 
 
-def _statistics_problems(index: Index) -> Iterator[str]:
-    for path, files, true_files, subdirs, true_subdirs in index.rows(_WRONG_STATISTICS):
-        if files != true_files:
-            yield f"{path or 'the root'}: {files} files are counted, {true_files} are there"
-        if subdirs != true_subdirs:
-            yield f"{path or 'the root'}: {subdirs} directories are counted, {true_subdirs} are there"
-
-
-def _tree_problems(index: Index) -> Iterator[str]:
-    """Directories whose totals are not those of their own files and of the totals below."""
-    own = dict(_pairs(index, "SELECT parent, count(*), sum(size) FROM files GROUP BY parent"))
-    below = dict(
-        _pairs(index, "SELECT parent, sum(num_files_tree), sum(size_tree) FROM dirs WHERE path <> '' GROUP BY parent")
+def _directory_problems(index: Index) -> Iterator[str]:
+    """Directories that are missing, and those whose statistics are not those of what is in them."""
+    files = _sums(index, "SELECT parent, count(*), sum(size), 0 FROM files GROUP BY parent")
+    below = _sums(
+        index,
+        "SELECT parent, count(*), sum(num_files_tree), sum(size_tree) FROM dirs WHERE path <> '' GROUP BY parent",
     )
-    for path, files, size in index.rows("SELECT path, num_files_tree, size_tree FROM dirs"):
-        true_files, true_size = (a + b for a, b in zip(own.get(path, (0, 0)), below.get(path, (0, 0)), strict=True))
-        if files != true_files:
-            yield f"{path or 'the root'}: {files} files are counted in the whole tree, {true_files} are there"
-        if size != true_size:
-            yield f"{path or 'the root'}: {size} bytes are counted in the whole tree, {true_size} are there"
+    paths = set()
+    question = "SELECT path, num_subdirs, num_files, num_files_tree, size_tree FROM dirs"
+    for path, *counted in index.rows(question):
+        paths.add(path)
+        num_files, size, _ = files.get(path, (0, 0, 0))
+        num_dirs, files_below, size_below = below.get(path, (0, 0, 0))
+        there = (num_dirs, num_files, num_files + files_below, size + size_below)
+        for what, stored, true in zip(_COUNTED, counted, there, strict=True):
+            if stored != true:
+                yield f"{path or 'the root'}: {stored} {what}, {true} are there"
+    if "" not in paths:
+        yield "the root directory is not in the index"
+    for table, parents in (("files", files), ("dirs", below)):
+        for parent in parents.keys() - paths:
+            for (path,) in index.rows(f"SELECT path FROM {table} WHERE parent IS ? AND path <> ''", parent):
+                yield f"{path}: its directory {parent or 'the root'} is not in the index"
 
 
-def _pairs(index: Index, question: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    for path, first, second in index.rows(question):
-        yield path, (first or 0, second or 0)
+def _sums(index: Index, question: str) -> dict[str, tuple[int, int, int]]:
+    return {path: (first or 0, second or 0, third or 0) for path, first, second, third in index.rows(question)}
 
 
 _Row = tuple[str, int, int, int, int | None]
@@ -182,17 +182,14 @@ _Row = tuple[str, int, int, int, int | None]
 
 def _chunks(index: Index) -> Iterator[list[_Row]]:
     """The files of one shard after the other, in pieces of a few megabytes."""
-    chunk: list[_Row] = []
-    size_bytes = 0
-    for row in index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY shard, offset"):
-        if size_bytes >= _CHUNK_BYTES or len(chunk) >= _CHUNK_FILES or (chunk and row[1] != chunk[0][1]):
-            yield chunk
-            chunk, size_bytes = [], 0
-        chunk.append(row)
-        if type(row[3]) is int:
-            size_bytes += row[3]
-    if chunk:
-        yield chunk
+    rows = index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY shard, offset")
+    count = _FIRST_CHUNK_FILES
+    while block := list(islice(rows, count)):
+        for _, of_shard in groupby(block, itemgetter(1)):
+            yield list(of_shard)
+        # A size that is no number is found by the check.
+        size_bytes = sum(row[3] for row in block if type(row[3]) is int and row[3] > 0)
+        count = min(max(1, len(block) * _CHUNK_BYTES // max(size_bytes, 1)), _CHUNK_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,22 +201,25 @@ class _Check:
     sample_of: Callable[[str], tuple[int, str] | None]
     decode: Callable[[str, bytes], object] | None
 
-    def __call__(self, chunk: list[_Row]) -> _Found:
+    def sort_out(self, chunk: list[_Row]) -> tuple[list[_Row], Places | None, _Found]:
+        """The files whose bytes can be read, with their places, and what is wrong with the others."""
         found = _Found(files=len(chunk))
-        readable = chunk if self._is_plain(chunk) else self._sound_rows(chunk, found)
-        if readable and not self.quick:
-            self._check_bytes(readable, found)
-        return found
+        places = self._plain_places(chunk)
+        if places is not None:
+            return chunk, places, found
+        readable = self._sound_rows(chunk, found)
+        return readable, Places.of([row[1:] for row in readable]) if readable else None, found
 
-    def _is_plain(self, chunk: list[_Row]) -> bool:
-        """All places are numbers inside the shard: the usual case, found out all at once."""
+    def _plain_places(self, chunk: list[_Row]) -> Places | None:
+        """Places that are all numbers inside the shard: the usual case, found out all at once; otherwise None."""
         try:
             shard = self.shards.shard(chunk[0][1])
             places = Places.of([row[1:] for row in chunk])
         except (FormatError, OSError, TypeError, ValueError, OverflowError):
-            return False
+            return None
         inside = (places.offset >= 0) & (places.size > 0) & (places.offset <= shard.size)
-        return bool((inside & (places.size <= shard.size - places.offset) & (places.crc32c >= -1)).all())
+        is_plain = (inside & (places.size <= shard.size - places.offset) & (places.crc32c >= -1)).all()
+        return places if is_plain else None
 
     def _sound_rows(self, chunk: list[_Row], found: _Found) -> list[_Row]:
         readable = []
@@ -235,8 +235,8 @@ class _Check:
         sample, field_name = self.sample_of(name) or (None, None)
         return Problem(sample=sample, field=field_name, message=f"{name}: {message}")
 
-    def _check_bytes(self, rows: list[_Row], found: _Found) -> None:
-        places = Places.of([row[1:] for row in rows])
+    def check_bytes(self, rows: list[_Row], places: Places, found: _Found) -> _Found:
+        """Compare checksums, and decode if that is wanted."""
         shard = self.shards.shard(rows[0][1])
         sums = _native.crc32c_spans(shard.array, places.offset.astype(np.uint64), places.size.astype(np.uint64))
         known = places.crc32c >= 0
@@ -251,6 +251,7 @@ class _Check:
             found.problems.append(_problem(f"{os.path.basename(shard.path)} became shorter while it was read"))
         for position in np.flatnonzero(~wrong).tolist() if self.decode is not None else ():
             self._check_value(rows[position], shard, found)
+        return found
 
     def _check_value(self, row: _Row, shard: MappedShard, found: _Found) -> None:
         name, _, offset, size, _ = row
