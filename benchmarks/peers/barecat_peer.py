@@ -1,10 +1,12 @@
 """Barecat's side of the barecat suites.
 
 usage: PYTHON-WITH-BARECAT barecat_peer.py WHAT ARCHIVE [REPEATS]
-WHAT is read, files, walk, verify, open (ARCHIVE exists) or create (ARCHIVE is made from the folder ARCHIVE.d). Prints
-one JSON line with the seconds of each repetition; imports and process start are not counted.
+WHAT is read, files, walk, verify, open (ARCHIVE exists), create (ARCHIVE is made from the folder ARCHIVE.d) or lmdb
+(the same files from an LMDB, each with its CRC-32C in front, which is compared). Prints one JSON line with the seconds
+of each repetition, or an empty list without the package; imports and process start are not counted.
 """
 
+import importlib.util
 import json
 import os
 import random
@@ -20,7 +22,33 @@ def names(archive: object) -> list:
     return found[:30_000]
 
 
+def run_lmdb(path: str) -> float:
+    import crc32c
+    import lmdb
+
+    is_new = not os.path.exists(path + ".lmdb")
+    base = lmdb.open(path + ".lmdb", map_size=64 << 30, lock=is_new, readonly=not is_new)
+    with barecat.Barecat(path) as archive:
+        chosen = names(archive)
+        if is_new:
+            with base.begin(write=True) as change:
+                for name in archive:
+                    data = archive[name]
+                    change.put(name.encode(), crc32c.crc32c(data).to_bytes(4, "little") + data)
+    start_s = time.perf_counter()
+    with base.begin(buffers=True) as look:
+        for name in chosen:
+            value = look.get(name.encode())
+            data = bytes(value[4:])
+            assert crc32c.crc32c(data) == int.from_bytes(value[:4], "little")
+    seconds = time.perf_counter() - start_s
+    base.close()
+    return seconds
+
+
 def run(what: str, path: str) -> float:
+    if what == "lmdb":
+        return run_lmdb(path)
     if what == "create":
         start_s = time.perf_counter()
         with barecat.Barecat(path, readonly=False, overwrite=True) as archive:
@@ -51,6 +79,9 @@ def run(what: str, path: str) -> float:
 def main() -> None:
     what, path = sys.argv[1], sys.argv[2]
     repeats = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    if what == "lmdb" and importlib.util.find_spec("lmdb") is None:
+        print("[]")
+        return
     run(what, path)  # does not count, as on the other side
     print(json.dumps([run(what, path) for _ in range(repeats)]))
 

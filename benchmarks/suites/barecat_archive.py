@@ -39,6 +39,9 @@ def run() -> list[dict[str, Any]]:
         rows += _compare("read one by one, preload", "read", path, lambda: _read(ready, names), count, "files")
         rows += _compare("read_many of 256, from SQLite", "read", path, lambda: _batches(plain, names), count, "files")
         rows += _compare("read_many of 256, preload", "read", path, lambda: _batches(ready, names), count, "files")
+        rows += _compare(
+            "read_many of 256, preload", "lmdb", path, lambda: _batches(ready, names), count, "files", peer="LMDB"
+        )
         rows += _compare("list all files", "files", path, lambda: list(plain.files()), FILES, "files")
         rows += _compare("walk", "walk", path, lambda: list(plain.walk()), FILES, "files")
         rows += _compare("verify", "verify", path, plain.verify, 0, "", size_bytes)
@@ -93,7 +96,14 @@ def _in_threads(archive: Archive, names: list[str]) -> None:
 
 
 def _compare(
-    what: str, peer_verb: str, path: str, work: Callable[[], Any], count: int, unit: str, size_bytes: int = 0
+    what: str,
+    peer_verb: str,
+    path: str,
+    work: Callable[[], Any],
+    count: int,
+    unit: str,
+    size_bytes: int = 0,
+    peer: str = "barecat 0.3.1",
 ) -> list[dict[str, Any]]:
     """Ours and the peer's in turn, so that a busy machine is busy for both."""
     ours: list[float] = []
@@ -103,9 +113,9 @@ def _compare(
         theirs += _peer(peer_verb, path)
     rows = [row(what, ours, samples=count, size_bytes=size_bytes, unit=unit)]
     if theirs:
-        rows.append(row(f"{what}: barecat 0.3.1", theirs, samples=count, size_bytes=size_bytes, unit=unit))
+        rows.append(row(f"{what}: {peer}", theirs, samples=count, size_bytes=size_bytes, unit=unit))
         speed = statistics.median(theirs) / statistics.median(ours)
-        rows.append(ratio(what, speed, "as fast as barecat"))
+        rows.append(ratio(what, speed, f"as fast as {peer}"))
     return rows
 
 
