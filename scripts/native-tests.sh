@@ -34,5 +34,5 @@ packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib
 # runtime is loaded first, and what the interpreter never frees is not reported.
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
   PYTHONPATH="$site:$packages" PENSTOCK_FUZZ_ITERATIONS=${PENSTOCK_FUZZ_ITERATIONS:-600} \
-  "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/integration/test_fuzz_ffr.py \
+  "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/integration/test_fuzz_ffr.py tests/integration/test_fuzz_barecat.py \
   tests/conformance

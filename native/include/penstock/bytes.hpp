@@ -46,10 +46,14 @@ using MutableByteSpan = std::span<std::byte>;
   return value;
 }
 
-// JPEG stores its lengths big-endian.
+// JPEG and SQLite store their numbers big-endian.
 [[nodiscard]] inline std::uint16_t load_u16_be(const std::byte* from) noexcept {
   return static_cast<std::uint16_t>(std::to_integer<unsigned>(from[0]) << 8 |
                                     std::to_integer<unsigned>(from[1]));
+}
+
+[[nodiscard]] inline std::uint32_t load_u32_be(const std::byte* from) noexcept {
+  return static_cast<std::uint32_t>(load_u16_be(from)) << 16U | load_u16_be(from + 2);
 }
 
 }  // namespace penstock

@@ -315,6 +315,34 @@ class PathIndex:
         Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
         """
 
+class FileTable:
+    """The files of an archive, straight from its mapped SQLite file."""
+
+    def __init__(self, file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], table_root: int, path_index_root: int, columns: Sequence) -> None:
+        """
+        Pages where the table and its index of paths begin, and where path, shard, offset, size, crc32c, mode, uid, gid and mtime_ns stand in a row.
+        """
+
+    def find(self, name: str) -> tuple[int, int, int, int | None] | None:
+        """Shard, offset, size and CRC-32C of a file, or None."""
+
+    def find_many(self, names: list) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
+        """
+
+    def fill(self, index: PathIndex) -> None:
+        """Add all files to a PathIndex."""
+
+class FileRows:
+    """Goes through the rows of a FileTable."""
+
+    def __init__(self, table: FileTable, kind: type) -> None:
+        """Rows become objects of this class of named tuples with nine fields."""
+
+    def block(self, count: int) -> list:
+        """The next rows, at most so many; none at the end."""
+
 def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.

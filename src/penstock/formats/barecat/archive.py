@@ -27,6 +27,7 @@ from penstock.errors import (
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.connections import ReadConnections, unreadable
+from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
 from penstock.formats.barecat.globbing import fixed_prefix, translate
@@ -132,8 +133,10 @@ class Archive(MutableMapping[str, bytes]):
                 follow = True  # the writer is alive and will tidy up itself
         self._connections = ReadConnections(index_path(self.path), follow=follow)
         self._shards = MappedShards(self.path)
-        self.index = Index(self._connections.cursor, self._connections.new_cursor)
-        self._paths = load_paths(self.index) if preload else None
+        table = None if self._connections.follows else open_table(index_path(self.path), self._connections.cursor)
+        self.index = Index(self._connections.cursor, self._connections.new_cursor, table)
+        self._is_preloaded = preload
+        self._paths = load_paths(self.index) if preload else table
         self._place = self.index.place if self._paths is None else self._paths.find
 
     # Life
@@ -164,7 +167,7 @@ class Archive(MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (os.path.abspath(self.path), self._is_checked, self._paths is not None)
+        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -195,6 +198,8 @@ class Archive(MutableMapping[str, bytes]):
         shard, offset, size, checksum = place
         data = self._bytes(name, shard, offset, size)
         if checksum is not None and self._is_checked and crc32c(data) != checksum:
+            if self._has_changed():
+                return self[name]
             self._complain(name, data, checksum)
         return data
 
@@ -221,7 +226,7 @@ class Archive(MutableMapping[str, bytes]):
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
         if self._editor is not None or not self._connections.refresh():
             return False
-        self._paths = None
+        self._paths = self.index.table = None
         self._place = self.index.place
         return True
 

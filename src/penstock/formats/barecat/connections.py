@@ -64,6 +64,11 @@ class ReadConnections:
         self._is_immutable = not follow and not _is_under_way(path)
         self.version = check_version(path, self._checked_cursor().connection, is_writer=False)
 
+    @property
+    def follows(self) -> bool:
+        """The index may change, and the changes are seen."""
+        return not self._is_immutable
+
     def cursor(self) -> sqlite3.Cursor:
         """The cursor of this thread; every call gives the same one."""
         try:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock._native import FileRows, NativeError
 from penstock.formats.barecat.rows import DIR_COLUMNS, FILE_COLUMNS, DirInfo, FileInfo, Place
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock._native import FileTable
 
 __all__ = ["Index", "Order"]
 
@@ -25,6 +28,7 @@ _ORDERS: dict[str, str] = {
 _as_file: Callable[[Any], FileInfo] = partial(tuple.__new__, FileInfo)
 _as_dir: Callable[[Any], DirInfo] = partial(tuple.__new__, DirInfo)
 _CHUNK = 500  # names in one question
+_BLOCK = 1024  # rows made at once
 _PLACE = "SELECT shard, offset, size, crc32c FROM files WHERE path = ?"
 _FILE = f"SELECT {FILE_COLUMNS} FROM files"
 _DIR = f"SELECT {DIR_COLUMNS} FROM dirs"
@@ -36,11 +40,18 @@ class Index:
     Args:
         cursor: gives a cursor to use at once.
         new_cursor: gives one for results that are fetched little by little.
+        table: the files without SQLite, while nobody writes.
     """
 
-    def __init__(self, cursor: Callable[[], sqlite3.Cursor], new_cursor: Callable[[], sqlite3.Cursor]) -> None:
+    def __init__(
+        self,
+        cursor: Callable[[], sqlite3.Cursor],
+        new_cursor: Callable[[], sqlite3.Cursor],
+        table: FileTable | None = None,
+    ) -> None:
         self._cursor = cursor
         self._new_cursor = new_cursor
+        self.table = table
 
     def place(self, name: str) -> tuple[int, int, int, int | None] | None:
         """Shard, offset, size and CRC-32C of a file, or None."""
@@ -103,8 +114,19 @@ class Index:
 
     def files(self, order: Order = "any", below: str = "") -> Iterator[FileInfo]:
         """All files, or those below a directory."""
+        if order == "any" and not below and self.table is not None:
+            return chain.from_iterable(self._blocks(self.table))
         where, arguments = _below(below)
         return map(_as_file, self._new_cursor().execute(f"{_FILE}{where}{_ORDERS[order]}", arguments))
+
+    def _blocks(self, table: FileTable) -> Iterator[Iterable[FileInfo]]:
+        rows, count = FileRows(table, FileInfo), 0
+        try:
+            while block := rows.block(_BLOCK):
+                count += len(block)
+                yield block
+        except (NativeError, UnicodeError):  # SQLite says what is wrong
+            yield islice(map(_as_file, self._new_cursor().execute(_FILE)), count, None)
 
     def dirs(self, order: Order = "any", below: str = "") -> Iterator[DirInfo]:
         """All directories with the root, or those below a directory, which does not count."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._native import PathIndex
+from penstock._native import NativeError, PathIndex
 from penstock.formats.barecat.names import MAX_SHARDS
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ _ALL = f"""SELECT path, shard, offset, size, coalesce(crc32c, -1) FROM files
 
 def load_paths(index: Index) -> PathIndex:
     """Read the whole index into a table of about 50 bytes a file."""
-    paths = PathIndex(index.count_files(), int.from_bytes(os.urandom(8), "little"))
+    if index.table is not None:
+        with contextlib.suppress(NativeError):  # SQLite reads what it can
+            paths = _new_table(index)
+            index.table.fill(paths)
+            return paths
+    paths = _new_table(index)
     names: list[str] = []
     flat: list[int] = []
     for path, shard, offset, size, checksum in index.rows(_ALL):
@@ -36,3 +42,7 @@ def load_paths(index: Index) -> PathIndex:
             names, flat = [], []
     paths.add(names, np.array(flat, np.int64).reshape(-1, 4))
     return paths
+
+
+def _new_table(index: Index) -> PathIndex:
+    return PathIndex(index.count_files(), int.from_bytes(os.urandom(8), "little"))

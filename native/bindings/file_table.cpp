@@ -1,0 +1,133 @@
+#include "penstock/file_table.hpp"
+
+#include <array>
+#include <utility>
+
+#include "bindings.hpp"
+#include "file_places.hpp"
+
+namespace penstock::bindings {
+namespace {
+
+// The table and the mapped file that it looks into.
+class MappedFileTable {
+ public:
+  MappedFileTable(ByteArray file, std::uint32_t table_root, std::uint32_t path_index_root,
+                  const std::array<std::uint8_t, kFileColumns>& columns)
+      : file_(std::move(file)),
+        table_(value_or_throw(
+            FileTable::open(bytes_of(file_), {table_root, path_index_root, columns}))) {}
+
+  [[nodiscard]] bool find(std::string_view path, FilePlace& place) const noexcept {
+    return table_.find(path, place);
+  }
+  void find_many(std::span<const std::string_view> paths,
+                 std::span<FilePlace> places) const noexcept {
+    table_.find_many(paths, places);
+  }
+  [[nodiscard]] const FileTable& table() const noexcept { return table_; }
+
+ private:
+  ByteArray file_;
+  FileTable table_;
+};
+
+void new_table(MappedFileTable* self, const ByteArray& file, std::uint32_t table_root,
+               std::uint32_t path_index_root, const nb::sequence& places) {
+  std::array<std::uint8_t, kFileColumns> columns{};
+  if (nb::len(places) != kFileColumns) throw_invalid(Detail("a place for each column is needed"));
+  for (std::size_t i = 0; i < kFileColumns; ++i) columns[i] = nb::cast<std::uint8_t>(places[i]);
+  new (self) MappedFileTable(file, table_root, path_index_root, columns);
+}
+
+// Files whose place is not made of numbers that a place can have are left out.
+void fill_index(const MappedFileTable& table, PathIndex& index) {
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    FileTable::Rows rows(table.table());
+    FileRow row;
+    for (;;) {
+      auto more = rows.next(row);
+      if (!more.is_ok()) status = more.status();
+      if (!more.is_ok() || !more.value()) break;
+      const auto place = place_of(row);
+      if (place) status = index.add(row.path, *place);
+      if (!status.is_ok()) break;
+    }
+  }
+  throw_if_error(status);
+}
+
+// Makes objects of a class of named tuples, without a call of Python for each.
+class RowMaker {
+ public:
+  explicit RowMaker(const nb::type_object& kind) : kind_(kind) {
+    auto* type = reinterpret_cast<PyTypeObject*>(kind.ptr());
+    if (PyType_IsSubtype(type, &PyTuple_Type) == 0) throw_invalid(Detail("kind must be a tuple"));
+    allocate_ = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+  }
+
+  [[nodiscard]] nb::object make(const FileRow& row) const {
+    nb::object made = nb::steal(
+        allocate_(reinterpret_cast<PyTypeObject*>(kind_.ptr()), Py_ssize_t{kFileColumns}));
+    if (!made.is_valid()) throw nb::python_error();
+    put(made, 0, PyUnicode_FromStringAndSize(row.path.data(), std::ssize(row.path)));
+    for (std::size_t i = 1; i < kFileColumns; ++i) {
+      put(made, i, row.numbers[i] ? PyLong_FromLongLong(*row.numbers[i]) : Py_NewRef(Py_None));
+    }
+    return made;
+  }
+
+ private:
+  static void put(const nb::object& tuple, std::size_t i, PyObject* value) {
+    if (value == nullptr || PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), value) != 0) {
+      throw nb::python_error();
+    }
+  }
+
+  nb::type_object kind_;
+  allocfunc allocate_ = nullptr;
+};
+
+// A place in the table, for one thread.
+class MappedRows {
+ public:
+  MappedRows(const MappedFileTable& table, const nb::type_object& kind)
+      : maker_(kind), rows_(table.table()) {}
+
+  nb::list block(std::size_t count) {
+    nb::list out;
+    FileRow row;
+    while (out.size() < count && value_or_throw(rows_.next(row))) out.append(maker_.make(row));
+    return out;
+  }
+
+ private:
+  RowMaker maker_;
+  FileTable::Rows rows_;
+};
+
+}  // namespace
+
+void bind_file_table(nb::module_& module) {
+  nb::class_<MappedFileTable>(module, "FileTable",
+                              "The files of an archive, straight from its mapped SQLite file.")
+      .def("__init__", new_table, nb::arg("file").noconvert(), nb::arg("table_root"),
+           nb::arg("path_index_root"), nb::arg("columns"),
+           "Pages where the table and its index of paths begin, and where path, shard, offset, "
+           "size, crc32c, mode, uid, gid and mtime_ns stand in a row.")
+      .def("find", find_file<MappedFileTable>, nb::arg("name"),
+           "Shard, offset, size and CRC-32C of a file, or None.")
+      .def("find_many", find_files<MappedFileTable>, nb::arg("names"),
+           "Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.")
+      .def("fill", fill_index, nb::arg("index"), "Add all files to a PathIndex.");
+  nb::class_<MappedRows>(module, "FileRows", "Goes through the rows of a FileTable.")
+      .def(nb::init<const MappedFileTable&, const nb::type_object&>(), nb::arg("table"),
+           nb::arg("kind"), nb::keep_alive<1, 2>(),
+           "Rows become objects of this class of named tuples with nine fields.")
+      .def("block", &MappedRows::block, nb::arg("count"),
+           "The next rows, at most so many; none at the end.");
+}
+
+}  // namespace penstock::bindings

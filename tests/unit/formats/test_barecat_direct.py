@@ -1,0 +1,112 @@
+"""The table of files read without SQLite is the one that SQLite reads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.formats.barecat import Archive
+from penstock.formats.barecat.direct import open_table
+from penstock.formats.barecat.index import Index
+from penstock.formats.barecat.names import index_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ["a", "b/c", "ü/日本", "x" * 900, "y" * 5000, *(f"{i % 13}/{i:05}.bin" for i in range(3000))]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x") as archive:
+        for i, name in enumerate(NAMES):
+            archive[name] = b"%d" % i
+        for name in NAMES[10:2000:3]:
+            del archive[name]
+    return path
+
+
+def repacked(path: Path, *pragmas: str) -> Path:
+    """The same archive, its index written anew."""
+    copy = path.with_name("copy.barecat")
+    with sqlite3.connect(path) as connection:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        connection.execute(f"VACUUM INTO '{copy}'")
+    shutil.copy(f"{path}-shard-00000", f"{copy}-shard-00000")
+    return copy
+
+
+@pytest.mark.parametrize("size", [512, 1024, 4096, 65536])
+def test_all_sizes_of_pages(path: Path, size: int) -> None:
+    archive = Archive(repacked(path, f"page_size = {size}"))
+    assert archive.index.table is not None
+    slow = Index(archive.index._cursor, archive.index._new_cursor)
+    assert list(archive.files()) == list(slow.files())
+    for name in NAMES:
+        assert archive.index.table.find(name) == slow.place(name)
+    assert archive.index.table.find("no such file") is None
+    there = [name for name in NAMES if name in archive]
+    assert archive.read_many(there) == [b"%d" % NAMES.index(name) for name in there]
+    assert archive.index.table.find_many(["nothing", there[0]])[0, 0] == -1
+    ready = Archive(archive.path, preload=True)
+    assert ready.read_many(there) == archive.read_many(there)
+
+
+def test_other_layouts_are_left_to_sqlite(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP INDEX idx_files_path")
+        connection.execute("CREATE UNIQUE INDEX idx_files_path ON files (path COLLATE NOCASE)")
+    archive = Archive(path)
+    assert archive.index.table is None
+    assert archive["b/c"] == b"1"
+    assert len(list(archive.files())) == len(archive)
+
+
+def test_text_in_utf16_is_left_to_sqlite(path: Path) -> None:
+    other = path.with_name("wide.barecat")
+    with sqlite3.connect(other) as connection, sqlite3.connect(path) as source:
+        connection.execute("PRAGMA encoding = 'UTF-16le'")
+        connection.executescript("\n".join(source.iterdump()).replace("CREATE TABLE sqlite_stat1", "--"))
+    shutil.copy(f"{path}-shard-00000", f"{other}-shard-00000")
+    archive = Archive(other)
+    assert archive.index.table is None
+    assert archive["ü/日本"] == b"2"
+
+
+def test_a_column_added_later_has_no_value_in_old_rows(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE files ADD COLUMN note TEXT DEFAULT 'x'")
+        connection.execute("ALTER TABLE files RENAME COLUMN mtime_ns TO old")
+        connection.execute("ALTER TABLE files ADD COLUMN mtime_ns INTEGER DEFAULT 7")
+    cursor = sqlite3.connect(path).cursor()
+    table = open_table(index_path(str(path)), lambda: cursor)
+    assert table is not None
+    assert table.find("b/c") is None
+    index = Index(lambda: cursor, cursor.connection.cursor, table)
+    assert {info.mtime_ns for info in index.files()} == {7}
+
+
+def test_changes_are_followed_and_pickles_open_again(path: Path) -> None:
+    archive = Archive(path)
+    assert archive["a"] == b"0"
+    with Archive(path, "a") as writer:
+        writer["new"] = b"!"
+        del writer["b/c"]
+        assert writer.index.table is None
+    assert archive["new"] == b"!"
+    with pytest.raises(KeyError):
+        archive["b/c"]
+    assert archive.index.table is None  # what was missed made it look again
+    assert pickle.loads(pickle.dumps(archive))["new"] == b"!"
+
+
+def test_while_somebody_writes_sqlite_is_asked(path: Path) -> None:
+    path.with_name("x.barecat-wal").write_bytes(os.urandom(64))
+    assert Archive(path).index.table is None
