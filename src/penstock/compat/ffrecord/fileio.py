@@ -13,7 +13,7 @@ import os
 import struct
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +168,7 @@ def _find_files(fname: PathLike | Sequence[PathLike]) -> list[str]:
 
 
 def _parts_of(folder: str) -> list[str]:
-    paths = part_paths(str(Path(folder)))
+    paths = [str(Path(path)) for path in part_paths(folder)]
     if (missing := missing_part(paths)) is not None:
         problem = f"{folder}: {missing} is missing among the {len(paths)} parts that are there"
         warnings.warn(problem, RuntimeWarning, stacklevel=4)
@@ -205,6 +205,9 @@ class FileWriter:
             self._writer = FfrWriter(path, None if n is None else operator.index(n))
         except OSError as error:
             raise translated(error) from None
+
+    def __reduce__(self) -> NoReturn:
+        self._writer.__reduce__()
 
     @property
     def native(self) -> FfrWriter:

@@ -117,10 +117,12 @@ class FfrWriter:
     def append(self, sample: Any) -> None:
         """Add one sample: bytes, or anything with a buffer."""
         self._check_room(1)
-        # Copied, unless it cannot change: the caller may use its buffer again before it is written.
         data = as_sample(sample)
-        self._take([data if isinstance(data, bytes) else bytes(data)])
-        if self._pending_bytes >= self._limit or (not self._is_held and len(self._pending) >= _CHUNK_SAMPLES):
+        is_full = self._pending_bytes + len(data) >= self._limit
+        is_full |= not self._is_held and len(self._pending) + 1 >= _CHUNK_SAMPLES
+        # Copied, unless it is written now or cannot change: the caller may use its buffer again.
+        self._take([data if is_full or isinstance(data, bytes) else bytes(data)])
+        if is_full:
             self._flush()
 
     def append_many(self, samples: Iterable[Any]) -> None:
