@@ -155,3 +155,21 @@ def test_other_threads_run_while_one_reads(tmp_path: Path) -> None:
 
     # A read that holds the interpreter's lock leaves no tick inside it, however often one tries.
     assert min(longest_wait() for _ in range(5)) < 0.5
+
+
+def test_cut_short_while_open(path: Path) -> None:
+    code = """
+import os, sys
+from penstock.compat.ffrecord import FileReader
+reader = FileReader(sys.argv[1])
+reader.read([0, 1, 2])
+os.truncate(sys.argv[1], os.path.getsize(sys.argv[1]) // 2)
+for read in (lambda: reader.read([197, 198, 199]), lambda: reader.read_one(199)):
+    try:
+        read()
+    except RuntimeError as error:
+        print(error)
+"""
+    result = run(code, path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count(f"{path}: the file became shorter while it was in use") == 2
