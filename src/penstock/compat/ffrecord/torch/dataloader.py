@@ -27,7 +27,7 @@ class SkipableSampler(Sampler):  # type: ignore[misc]
     They are drawn and dropped: what follows is what would have followed without skipping.
 
     Args:
-        batch_sampler: gives the batches. Its attributes are this one's, too.
+        batch_sampler: gives the batches.
         step: how many batches are left out.
 
     Example:
@@ -38,11 +38,6 @@ class SkipableSampler(Sampler):  # type: ignore[misc]
     def __init__(self, batch_sampler: Any, step: int = 0) -> None:
         self.batch_sampler = batch_sampler
         self.step = step
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "batch_sampler":  # not there yet: while it is copied
-            raise AttributeError(name)
-        return getattr(self.batch_sampler, name)
 
     def set_step(self, step: int) -> None:
         """Leave out so many batches, from the next epoch on."""
@@ -142,16 +137,12 @@ class DataLoader(TorchDataLoader):  # type: ignore[misc]
             persistent_workers=persistent_workers,
             **options,
         )
-        if skippable:
-            self._make_skippable()
-
-    def _make_skippable(self) -> None:
-        if self.batch_sampler is None:
+        if skippable and self.batch_sampler is None:
             raise AssertionError(
-                "batches can only be skipped where there are some; with batch_size=None say skippable=False"
+                "batches can only be skipped where there are any; batch_size=None needs skippable=False"
             )
-        # torch refuses to set it after __init__, and would take a sampler given to __init__ for the user's.
-        self.__dict__["batch_sampler"] = SkipableSampler(self.batch_sampler)
+        # One object for the whole life of the loader: workers that are kept between epochs keep it, too.
+        self._batches = SkipableSampler(self.batch_sampler)
 
     def set_step(self, step: int) -> None:
         """Begin each epoch at this batch, until another step is set; ``len(loader)`` shrinks by it.
@@ -166,17 +157,17 @@ class DataLoader(TorchDataLoader):  # type: ignore[misc]
             raise AssertionError("the loader was made with skippable=False, so no batches can be skipped")
         if isinstance(self.dataset, IterableDataset):
             raise TypeError("batches of an iterable dataset cannot be skipped without reading them")
-        length = len(self.batch_sampler.batch_sampler)
+        length = len(self.batch_sampler)
         if not 0 <= step < length or step != int(step):
             raise AssertionError(f"step must be a whole number from 0 to {length - 1}, got {step}")
-        self.batch_sampler.set_step(int(step))
+        self._batches.set_step(int(step))
 
     @property
     def _takes_lists(self) -> bool:
         return isinstance(self.dataset, Dataset)
 
     # torch asks for dataset[index] with what the index sampler gives, if it is told not to make batches itself. So a
-    # dataset gets a whole list by its public [...], in this process and in workers.
+    # dataset gets a whole list by its public [...], in this process and in workers. The batch sampler stays the user's.
 
     @property
     def _auto_collation(self) -> bool:
@@ -185,5 +176,5 @@ class DataLoader(TorchDataLoader):  # type: ignore[misc]
     @property
     def _index_sampler(self) -> Any:
         if self.batch_sampler is not None:
-            return self.batch_sampler
+            return self._batches
         return _Lists(self.sampler) if self._takes_lists else self.sampler
