@@ -1,4 +1,4 @@
-"""A model trained, interrupted in the middle of an epoch, and resumed: the same weights in the end.
+"""A model trained, and trained again from a checkpoint in the middle of an epoch: the same weights in the end.
 
 The second argument is how workers are started.
 """
@@ -15,6 +15,7 @@ from ffrecord.utils import dump
 FOLDER, METHOD = Path(sys.argv[1]), sys.argv[2]
 WEIGHTS = torch.tensor([2.0, -3.0, 0.5, 1.0])
 COUNT, BATCH, EPOCHS = 480, 16, 2
+CHECKPOINT = (1, 11)
 
 
 class Measured(Dataset):
@@ -43,15 +44,16 @@ def make_loader(dataset, epoch):
     return DataLoader(dataset, BATCH, shuffle=True, num_workers=2, drop_last=True, generator=generator, **context)
 
 
-def train(dataset, model, optimizer, *, epoch=0, step=0, stop=None):
-    """Until the end, or until a step of the first epoch; gives the steps that were made."""
+def train(dataset, model, optimizer, *, epoch=0, step=0):
+    """From a step of an epoch to the end, with a checkpoint at one step; gives the steps that were made."""
     steps = []
     for number in range(epoch, EPOCHS):
         loader = make_loader(dataset, number)
         loader.set_step(step)
         for position, (x, y) in enumerate(loader, start=step):
-            if (number, position) == stop:
-                return steps
+            if (number, position) == CHECKPOINT:
+                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save(state, FOLDER / "state.pt")
             loss = (model(x).squeeze(1) - y).square().mean()
             optimizer.zero_grad()
             loss.backward()
@@ -80,15 +82,13 @@ def main():
     error = (model.weight[0] - WEIGHTS).abs().max().item()
     assert error < 0.02, error
 
-    other, other_optimizer = new_model()
-    first = train(dataset, other, other_optimizer, stop=(1, 11))
-    torch.save({"model": other.state_dict(), "optimizer": other_optimizer.state_dict()}, FOLDER / "state.pt")
     state = torch.load(FOLDER / "state.pt")
     resumed, resumed_optimizer = new_model()
     resumed.load_state_dict(state["model"])
     resumed_optimizer.load_state_dict(state["optimizer"])
-    rest = train(dataset, resumed, resumed_optimizer, epoch=1, step=11)
-    assert first + rest == whole
+    epoch, step = CHECKPOINT
+    rest = train(dataset, resumed, resumed_optimizer, epoch=epoch, step=step)
+    assert rest == whole[whole.index(CHECKPOINT) :]
     assert torch.equal(resumed.weight, model.weight)
 
     halves = ConcatDataset([Subset(Measured(path, 1.0), range(100)), Subset(dataset, range(380, 480))])
