@@ -1,25 +1,30 @@
-// A guard holds the buffer of the mapping it guards, and lends it as a buffer of its own: arrays on
-// the guard keep the guard alive, the guard keeps the mapping alive, and so the guard goes after
-// the last array and before the mapping. There is no cycle.
+// A guard owns the mapping it guards, and lends it as a buffer: arrays on the guard keep the guard
+// alive, and so the guard goes after the last array and before the mapping. There is no cycle.
 #include "penstock/mapping_guard.hpp"
 
 #include "bindings.hpp"
-#include "buffer.hpp"
+#include "penstock/file_mapping.hpp"
 
 namespace penstock::bindings {
 namespace {
 
 class Guard {
  public:
-  explicit Guard(Buffer buffer)
-      : buffer_(std::move(buffer)), guard_(value_or_throw(MappingGuard::create(buffer_.bytes()))) {}
+  explicit Guard(int fd)
+      : mapping_(map(fd)), guard_(value_or_throw(MappingGuard::create(mapping_.bytes()))) {}
 
   [[nodiscard]] std::uint64_t faults() const noexcept { return guard_.faults(); }
-  [[nodiscard]] ByteSpan bytes() const noexcept { return buffer_.bytes(); }
+  [[nodiscard]] ByteSpan bytes() const noexcept { return mapping_.bytes(); }
 
  private:
-  Buffer buffer_;
-  MappingGuard guard_;  // goes before the buffer
+  static FileMapping map(int fd) {
+    Result<FileMapping> result = FileMapping::create(fd);
+    if (!result.is_ok()) throw_os_error(static_cast<int>(result.status().offset()), nullptr);
+    return std::move(result.value());
+  }
+
+  FileMapping mapping_;
+  MappingGuard guard_;  // goes before the mapping
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
@@ -36,10 +41,10 @@ PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {
 void bind_mapping_guard(nb::module_& module) {
   nb::class_<Guard>(
       module, "MappingGuard", nb::type_slots(slots),
-      "Makes missing pages of a mapped file read as zeros, instead of ending the process.\n\n"
-      "Holds the mapping it is given and is a read-only buffer of the same bytes: use arrays on\n"
-      "the guard, and it lives as long as they do.")
-      .def(nb::init<Buffer>(), nb::arg("mapping"))
+      "A mapped file whose missing pages read as zeros, instead of ending the process.\n\n"
+      "It is a read-only buffer of the file's bytes: use arrays on it, and it lives as long as\n"
+      "they do. The file may be closed.")
+      .def(nb::init<int>(), nb::arg("fd"))
       .def_prop_ro("faults", &Guard::faults,
                    "Pages that could not be read in this process, so far.");
 }

@@ -7,17 +7,14 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import PenstockError
+from penstock.errors import CorruptSampleError, FormatError, PenstockError
 from penstock.formats.ffr import FfrReader, FfrWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNT, SIZE = 300, 30_000
 
@@ -122,3 +119,25 @@ def test_a_part_is_missing(path: Path, tmp_path: Path) -> None:
             file.unlink()
     with pytest.raises(PenstockError):
         ps.open(folder, format="ffr")
+
+
+def test_parts_that_disagree(path: Path, tmp_path: Path) -> None:
+    """Generations may be mixed and parts may be empty; a damaged part is named."""
+    golden = Path(__file__).parents[1] / "golden" / "ffr"
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number, part in enumerate((path, golden / "old" / "old_count.ffr", golden / "plain" / "empty_file.ffr")):
+        (folder / f"PART_{number:05d}.ffr").write_bytes(part.read_bytes())
+    dataset = ps.open(folder)
+    assert len(dataset) == COUNT + 12
+    assert dataset.verify().ok
+    for name in ("zero_bytes", "n_huge", "flip_header_checksum"):
+        (folder / "PART_00003.ffr").write_bytes((golden / "corrupted" / f"{name}.ffr").read_bytes())
+        with pytest.raises(FormatError, match=r"PART_00003\.ffr") as caught:
+            ps.open(folder)
+        assert caught.value.path == str(folder / "PART_00003.ffr")
+    (folder / "PART_00003.ffr").write_bytes((golden / "corrupted" / "flip_sample.ffr").read_bytes())
+    dataset = ps.open(folder)
+    assert dataset.verify().bad_samples == (COUNT + 13,)
+    with pytest.raises(CorruptSampleError, match=r"PART_00003\.ffr: sample 313, .* \(sample 1 of this file\)"):
+        dataset[313]

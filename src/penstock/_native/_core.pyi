@@ -232,13 +232,13 @@ class ImageLoader:
 
 class MappingGuard:
     """
-    Makes missing pages of a mapped file read as zeros, instead of ending the process.
+    A mapped file whose missing pages read as zeros, instead of ending the process.
 
-    Holds the mapping it is given and is a read-only buffer of the same bytes: use arrays on
-    the guard, and it lives as long as they do.
+    It is a read-only buffer of the file's bytes: use arrays on it, and it lives as long as
+    they do. The file may be closed.
     """
 
-    def __init__(self, mapping: Buffer) -> None: ...
+    def __init__(self, fd: int) -> None: ...
 
     @property
     def faults(self) -> int:

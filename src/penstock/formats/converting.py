@@ -95,7 +95,7 @@ def _choose_fields(dataset: Dataset, field: str | None, path: PathLike) -> dict[
         return chosen
     if len(chosen) > 1:
         names = ", ".join(chosen)
-        raise ValueError(f"{os.fspath(path)} can hold one field; say which: field=... (one of {names})")
+        raise ValueError(f"{os.fspath(path)} can hold one field; say which by field (--field): one of {names}")
     # Without its size a raw picture means nothing.
     return {name: replace(kind, mode="jpg") if isinstance(kind, Image) else kind for name, kind in chosen.items()}
 

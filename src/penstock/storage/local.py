@@ -7,7 +7,6 @@ somebody has cut the file short or the disk fails, reads as zeros and is counted
 
 from __future__ import annotations
 
-import mmap
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +39,10 @@ def map_file(path: PathLike) -> npt.NDArray[np.uint8]:
     try:
         if os.fstat(fd).st_size == 0:
             return np.frombuffer(b"", np.uint8)
-        guard: Any = MappingGuard(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))
+        guard: Any = MappingGuard(fd)
         return np.frombuffer(guard, np.uint8)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     finally:
         os.close(fd)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from penstock.errors import CorruptSampleError, FormatError, ImageError
 from penstock.fields import Image
 from penstock.formats.base import BaseDataset, normalize_indices
 from penstock.formats.ffr.decoding import field_for
-from penstock.formats.ffr.layout import SUFFIX, part_paths
+from penstock.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from penstock.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from penstock.formats.ffr.reader import FfrReader
 from penstock.types import Ragged, Sample
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FfrDataset"]
 
-_NUMBERED = re.compile(r"PART_(\d{5})\.ffr")
 _FINGERPRINT_BYTES = 1 << 16
 
 
@@ -250,21 +248,13 @@ def _find_parts(source: str | list[str]) -> list[str]:
     paths = part_paths(source)
     if not paths:
         raise FormatError(source, problem=f"no {SUFFIX} files are in this folder")
-    _check_numbers(source, [os.path.basename(path) for path in paths])
-    return paths
-
-
-def _check_numbers(folder: str, names: list[str]) -> None:
-    """Parts that FFRecord's dump numbered must all be there."""
-    matches = [_NUMBERED.fullmatch(name) for name in names]
-    numbers = {int(match[1]) for match in matches if match is not None}
-    missing = set(range(max(numbers, default=-1) + 1)) - numbers
-    if missing:
+    if (missing := missing_part(paths)) is not None:
         raise FormatError(
-            folder,
-            problem=f"PART_{min(missing):05d}.ffr is missing, {len(numbers)} other parts are there",
+            source,
+            problem=f"{missing} is missing, {len(paths)} other parts are there",
             fix="Copy it again; or open the parts that are there as a list of files.",
         )
+    return paths
 
 
 def _reopen(paths: str | list[str], options: dict[str, Any]) -> FfrDataset:

@@ -12,6 +12,7 @@ Byte layout, little-endian, nothing aligned; docs/formats/ffr.md is the long for
 from __future__ import annotations
 
 import os
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,11 +24,23 @@ from penstock._native import check_ffr_offsets, crc32
 from penstock.errors import FormatError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.types import Buffer
 
-__all__ = ["SUFFIX", "Layout", "header_size", "is_ffr_folder", "pack_header", "part_paths", "read_layout"]
+__all__ = [
+    "SUFFIX",
+    "Layout",
+    "header_size",
+    "is_ffr_folder",
+    "missing_part",
+    "pack_header",
+    "part_paths",
+    "read_layout",
+]
 
 SUFFIX = ".ffr"
+_NUMBERED = re.compile(r"PART_(\d{5})\.ffr")
 FIXED = struct.Struct("<Iq")
 CHECKED_FROM = 4
 _CHECKSUM_SIZE, _OFFSET_SIZE = 4, 8
@@ -153,6 +166,19 @@ def part_paths(folder: str) -> list[str]:
     """The .ffr files of a folder, sorted by path; everything else in it is ignored."""
     names = (name for name in os.listdir(folder) if name.endswith(SUFFIX))
     return sorted(path for path in (os.path.join(folder, name) for name in names) if os.path.isfile(path))
+
+
+def missing_part(paths: Sequence[str]) -> str | None:
+    """The first part that is not there although parts with higher numbers are; FFRecord's dump numbers them.
+
+    Example:
+        >>> missing_part(["x/PART_00000.ffr", "x/PART_00002.ffr", "x/notes.ffr"])
+        'PART_00001.ffr'
+    """
+    matches = [_NUMBERED.fullmatch(os.path.basename(path)) for path in paths]
+    numbers = {int(match[1]) for match in matches if match is not None}
+    missing = set(range(max(numbers, default=-1) + 1)) - numbers
+    return f"PART_{min(missing):05d}{SUFFIX}" if missing else None
 
 
 def is_ffr_folder(path: str, head: bytes) -> bool:

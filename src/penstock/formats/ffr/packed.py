@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.formats.ffr.packed_index import Tree, pack_index, read_index, walk
+from penstock.formats.ffr.packed_index import Tree, find, pack_index, read_index, walk
 from penstock.formats.ffr.reader import FfrReader
 from penstock.formats.ffr.writer import FfrWriter
 
@@ -113,14 +113,7 @@ class PackedFolder:
         return len(self.reader) - 1
 
     def _find(self, path: str) -> int | Tree | None:
-        here: int | Tree | None = self.structure
-        for part in path.split("/"):
-            if part in ("", "."):
-                continue
-            if here is None or isinstance(here, int):
-                return None
-            here = here.get(part)
-        return None if path.startswith("/") else here
+        return find(self.structure, path)
 
     def exists(self, path: str) -> bool:
         """There is a file or folder of that path."""

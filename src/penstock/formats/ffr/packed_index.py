@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.formats.ffr.reader import FfrReader
 
-__all__ = ["INDEX_MAGIC", "Tree", "build_tree", "list_files", "pack_index", "parse_index", "read_index", "walk"]
+__all__ = ["INDEX_MAGIC", "Tree", "build_tree", "find", "list_files", "pack_index", "parse_index", "read_index", "walk"]
 
 INDEX_MAGIC = b"piouhjgbr"
 MAX_INDEX_BYTES = 1 << 30
@@ -345,6 +345,23 @@ def _checked_tree(tree: Any, count: int) -> Tree:
 def _check_name(name: str) -> None:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise _Refused(f"{name!r} cannot be the name of a file")
+
+
+def find(tree: Tree, path: str) -> int | Tree | None:
+    """What stands at a relative path: the number of a file's sample, a folder, or None.
+
+    Example:
+        >>> find(build_tree(["a/b"]), "./a//b")
+        0
+    """
+    here: int | Tree | None = tree
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        if here is None or isinstance(here, int):
+            return None
+        here = here.get(part)
+    return None if path.startswith("/") else here
 
 
 def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, int | Tree]]:

@@ -123,6 +123,11 @@ class FfrReader:
         """Bytes of all files."""
         return sum(layout.size_bytes for layout in self._layouts)
 
+    @property
+    def is_closed(self) -> bool:
+        """``close`` was called."""
+        return self._table is None
+
     def __len__(self) -> int:
         return int(self._starts[-1])
 

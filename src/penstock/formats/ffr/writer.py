@@ -7,7 +7,7 @@ file, and is moved back once when the file is closed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,14 @@ class FfrWriter:
         """The number of samples that was announced."""
         return self._n
 
+    @property
+    def is_open(self) -> bool:
+        """Neither closed nor aborted."""
+        return self._is_open
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self._file.path}: a writer cannot be pickled or copied; write in the process that opened it")
+
     def __len__(self) -> int:
         """Samples taken so far."""
         return self._count
@@ -109,10 +117,12 @@ class FfrWriter:
     def append(self, sample: Any) -> None:
         """Add one sample: bytes, or anything with a buffer."""
         self._check_room(1)
-        # Copied, unless it cannot change: the caller may use its buffer again before it is written.
         data = as_sample(sample)
-        self._take([data if isinstance(data, bytes) else bytes(data)])
-        if self._pending_bytes >= self._limit or (not self._is_held and len(self._pending) >= _CHUNK_SAMPLES):
+        is_full = self._pending_bytes + len(data) >= self._limit
+        is_full |= not self._is_held and len(self._pending) + 1 >= _CHUNK_SAMPLES
+        # Copied, unless it is written now or cannot change: the caller may use its buffer again.
+        self._take([data if is_full or isinstance(data, bytes) else bytes(data)])
+        if is_full:
             self._flush()
 
     def append_many(self, samples: Iterable[Any]) -> None:
@@ -163,7 +173,11 @@ class FfrWriter:
             samples, self._pending, self._pending_bytes = self._pending, [], 0
             self._checksums.append(crc32_buffers(samples))
             self._sizes.append(np.fromiter(map(len, samples), np.int64, len(samples)))
-            self._file.write(samples)
+            try:
+                self._file.write(samples)
+            except BaseException:
+                self.abort()  # part of them may be in the file: what would follow is not where it should be
+                raise
 
     def close(self) -> None:
         """Finish the file and give it its name; does nothing when it is closed already.
