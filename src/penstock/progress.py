@@ -102,7 +102,7 @@ class ProgressBar:
         done, total, size_bytes = self._last
         elapsed_s = max(now_s - self._start_s, 1e-9)
         rate = done / elapsed_s
-        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}"]
+        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s"]
         if total:
             share = min(done / total, 1.0)
             filled = int(share * 24)

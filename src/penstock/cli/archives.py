@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 import sys
@@ -9,20 +10,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.common import print_json, printable, progress_bar
-from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat import Archive
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.names import archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.replacing import new_archive
 from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from penstock.formats.barecat import DirInfo, FileInfo
     from penstock.formats.barecat.entries import Transfer
 
 __all__ = [
+    "add_rules",
     "cat_file",
     "create_archive",
     "describe_archive",
@@ -31,9 +33,26 @@ __all__ = [
     "list_archive",
     "names_from",
     "print_transfer",
+    "refuse_itself",
 ]
 
 _ENDINGS = (".barecat", ".barecat-sqlite-index")
+
+
+class _AppendRule(argparse.Action):
+    """Collects includes and excludes in one list, in their order."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        rules = [*(getattr(namespace, "rules", None) or []), (option_string in ("-i", "--include"), values)]
+        namespace.rules = rules
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """``-i`` and ``-x``, whose order counts."""
+    parser.add_argument(
+        "-i", "--include", dest="rules", action=_AppendRule, metavar="PATTERN", help="copy what matches"
+    )
+    parser.add_argument("-x", "--exclude", dest="rules", action=_AppendRule, metavar="PATTERN", help="leave it out")
 
 
 def is_archive(path: str) -> bool:
@@ -62,21 +81,23 @@ def create_archive(args: argparse.Namespace) -> int:
     if archive_exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
     start_s = time.perf_counter()
-    try:
-        with progress_bar("packing", args) as bar, Archive(args.out, "w", shard_size=args.shard_size) as archive:
-            result = pack_files(
-                archive,
-                paths,
-                exclude=args.exclude or (),
-                recurse=args.files_from is None,
-                workers=args.workers,
-                progress=bar,
-            )
-    except BaseException:
-        remove_archive(args.out)
-        raise
+    with progress_bar("packing", args, unit="files") as bar, new_archive(args.out, shard_size=args.shard_size) as out:
+        result = pack_files(
+            out,
+            paths,
+            exclude=args.exclude or (),
+            recurse=args.files_from is None,
+            workers=args.workers,
+            progress=bar,
+        )
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0
+
+
+def refuse_itself(out: str, paths: Iterable[str]) -> None:
+    """ValueError when an archive would be written over one that is read."""
+    if any(os.path.realpath(path) == os.path.realpath(out) for path in paths):
+        raise ValueError(f"{out} cannot be written from itself; name another archive")
 
 
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
@@ -95,7 +116,7 @@ def extract_archive(args: argparse.Namespace) -> int:
     """Write files below a folder."""
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
-    with Archive(args.path) as archive, progress_bar("extracting", args) as bar:
+    with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
         result = extract_files(archive, args.to, args.samples, force=args.force, progress=bar)
     print_transfer(args, args.to, result)
     return 0

@@ -45,11 +45,13 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no summary")
 
 
-def progress_bar(label: str, args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
-    """A bar, unless the user wants silence or JSON."""
-    if args.quiet or getattr(args, "json", False):
+def progress_bar(
+    label: str, args: argparse.Namespace, *, unit: str = "samples"
+) -> AbstractContextManager[Progress | None]:
+    """A bar, unless the user wants silence or JSON, or nobody would see it."""
+    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
         return contextlib.nullcontext()
-    return ProgressBar(label)
+    return ProgressBar(label, unit=unit)
 
 
 def parse_size(text: str) -> int:

@@ -94,7 +94,7 @@ def test_merge_and_subset(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert len(Archive("m.barecat")) == 7
     out_of(capsys, "merge", "x.barecat", "-o", "l.barecat", "--symlink")
     assert out_of(capsys, "verify", "l.barecat").startswith("l.barecat: ok")
-    assert "into itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
+    assert "from itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
 
 
 def test_verify(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,18 +20,21 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.decoded import require
 from penstock.formats.barecat.entries import Entry, safe_name
 from penstock.formats.barecat.extracting import FolderTarget
-from penstock.formats.barecat.packing import find_files
+from penstock.formats.barecat.packing import count_ahead, find_files
+from penstock.formats.barecat.replacing import name_beside, new_archive
 from penstock.formats.barecat.rows import Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["KINDS", "READ_ERRORS", "Sink", "kind_of", "open_sink", "read_entries"]
+    from penstock.types import Progress
+
+__all__ = ["KINDS", "READ_ERRORS", "Sink", "count_entries", "kind_of", "open_sink", "read_entries"]
 
 READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 """What the libraries raise for broken files."""
@@ -85,6 +88,24 @@ def read_entries(path: str, skipped: list[str], *, max_bytes: int | None = None)
         limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(path))
     entries = _zip_entries(path, skipped) if kind == "zip" else _tar_entries(path, kind, skipped)
     return _bounded(path, entries, limit)
+
+
+@contextlib.contextmanager
+def count_entries(path: str, progress: Progress | None) -> Iterator[Progress | None]:
+    """Progress that knows how many files there are, where that can be known before all of them were read."""
+    kind = kind_of(path)
+    if kind == "folder" or progress is None:
+        with count_ahead(progress, [path]) as report:
+            yield report
+        return
+    total: int | None = None
+    if kind == "barecat":
+        with Archive(path) as archive:
+            total = archive.num_files
+    elif kind == "zip":
+        with zipfile.ZipFile(path) as file:
+            total = sum(not member.is_dir() for member in file.infolist())
+    yield lambda done, _, size_bytes: progress(done, total, size_bytes)
 
 
 def _bounded(path: str, entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
@@ -211,8 +232,8 @@ class Sink(Protocol):
         """All were stored."""
         ...
 
-    def abort(self) -> None:
-        """Throw away what is there."""
+    def abort(self, error: BaseException) -> None:
+        """Throw away what is there, because of an error."""
         ...
 
 
@@ -239,7 +260,8 @@ def _content(entry: Entry) -> bytes:
 
 class _BarecatSink:
     def __init__(self, path: str, shard_size: int | None) -> None:
-        self._archive = Archive(path, "w", shard_size=shard_size)
+        self._stack = contextlib.ExitStack()
+        self._archive = self._stack.enter_context(new_archive(path, shard_size=shard_size))
         self._times: dict[str, Metadata] = {}
 
     def put(self, entry: Entry) -> None:
@@ -255,11 +277,10 @@ class _BarecatSink:
     def finish(self) -> None:
         for name, about in self._times.items():  # adding files has touched them
             self._archive.set_metadata(name, about)
-        self._archive.close()
+        self._stack.close()
 
-    def abort(self) -> None:
-        self._archive.close()
-        remove_archive(self._archive.path)
+    def abort(self, error: BaseException) -> None:
+        self._stack.__exit__(type(error), error, error.__traceback__)
 
 
 class _FolderSink:
@@ -275,16 +296,16 @@ class _FolderSink:
     def finish(self) -> None:
         self._target.finish()
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException) -> None:
         pass  # what is in the folder may be the user's own
 
 
 class _TarSink:
     def __init__(self, path: str, kind: str) -> None:
-        self._path = path
+        self._path, self._beside = path, name_beside(path)
         compress = require("zstandard", ".tar.zst").ZstdCompressor() if kind == "tar.zst" else None
         self._stack = contextlib.ExitStack()
-        self._file = open(f"{path}.incomplete", "wb")  # noqa: SIM115  # closed with the stack
+        self._file = open(self._beside, "xb")  # noqa: SIM115  # closed with the stack
         self._stack.callback(self._file.close)
         if compress is not None:
             stream = self._stack.enter_context(compress.stream_writer(self._file, closefd=False))
@@ -310,18 +331,18 @@ class _TarSink:
 
     def finish(self) -> None:
         self._stack.close()
-        os.replace(f"{self._path}.incomplete", self._path)
+        os.replace(self._beside, self._path)
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException) -> None:
         with contextlib.suppress(Exception):
             self._stack.close()
-        os.unlink(f"{self._path}.incomplete")
+        os.unlink(self._beside)
 
 
 class _ZipSink:
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._zip = zipfile.ZipFile(f"{path}.incomplete", "w", zipfile.ZIP_STORED, strict_timestamps=False)
+        self._path, self._beside = path, name_beside(path)
+        self._zip = zipfile.ZipFile(self._beside, "x", zipfile.ZIP_STORED, strict_timestamps=False)
 
     def put(self, entry: Entry) -> None:
         moment = time.gmtime((entry.about.mtime_ns or 0) // 1_000_000_000)[:6]
@@ -339,9 +360,9 @@ class _ZipSink:
 
     def finish(self) -> None:
         self._zip.close()
-        os.replace(f"{self._path}.incomplete", self._path)
+        os.replace(self._beside, self._path)
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException) -> None:
         with contextlib.suppress(Exception):
             self._zip.close()
-        os.unlink(f"{self._path}.incomplete")
+        os.unlink(self._beside)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.containers import READ_ERRORS, open_sink, read_entries
+from penstock.formats.barecat.containers import READ_ERRORS, count_entries, open_sink, read_entries
 from penstock.formats.barecat.entries import Transfer
 
 if TYPE_CHECKING:
@@ -58,16 +58,17 @@ def convert(
     entries = read_entries(os.fspath(source), result.skipped, max_bytes=max_bytes)
     sink = open_sink(os.fspath(target), shard_size=shard_size, force=force)
     try:
-        for entry in entries:
-            sink.put(entry)
-            result.dirs += entry.is_dir
-            result.files += not entry.is_dir
-            result.size_bytes += entry.size
-            if progress is not None:
-                progress(result.files, None, result.size_bytes)
+        with count_entries(os.fspath(source), progress) as report:
+            for entry in entries:
+                sink.put(entry)
+                result.dirs += entry.is_dir
+                result.files += not entry.is_dir
+                result.size_bytes += entry.size
+                if report is not None:
+                    report(result.files, None, result.size_bytes)
         sink.finish()
     except BaseException as error:
-        sink.abort()
+        sink.abort(error)
         is_gzip_error = isinstance(error, OSError) and error.errno is None
         if isinstance(error, READ_ERRORS) or is_gzip_error:
             raise FormatError(source, problem=f"it cannot be read ({error})") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.formats.barecat.archive import Archive
     from penstock.types import Progress
 
-__all__ = ["find_files", "is_excluded", "pack_files"]
+__all__ = ["count_ahead", "find_files", "is_excluded", "pack_files"]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
@@ -93,6 +95,36 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
             yield from _below(entry.path, name, exclude, skipped)
 
 
+@contextlib.contextmanager
+def count_ahead(
+    progress: Progress | None, paths: Sequence[str], *, exclude: Sequence[str] = (), recurse: bool = True
+) -> Iterator[Progress | None]:
+    """Progress that knows the total: a thread of its own counts what ``find_files`` will find."""
+    if progress is None:
+        yield None
+        return
+    total: int | None = None
+    is_wanted = True
+
+    def count() -> None:
+        nonlocal total
+        files = 0
+        with contextlib.suppress(OSError, ValueError):  # whoever packs will tell
+            for found in find_files(paths, exclude=exclude, recurse=recurse):
+                if not is_wanted:
+                    return
+                files += not stat.S_ISDIR(found.status.st_mode)
+            total = files
+
+    thread = threading.Thread(target=count, daemon=True, name="penstock-count")
+    thread.start()
+    try:
+        yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+    finally:
+        is_wanted = False
+        thread.join()
+
+
 def pack_files(
     archive: Archive,
     paths: Iterable[str],
@@ -115,11 +147,23 @@ def pack_files(
         progress: called as the work advances.
     """
     result = Transfer()
-    times: list[tuple[str, Metadata]] = []
+    paths = list(paths)
     threads = workers if workers is not None else len(os.sched_getaffinity(0))
-    for found, data in _read_ahead(
-        find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped), threads
-    ):
+    found = find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped)
+    with count_ahead(progress, paths, exclude=exclude, recurse=recurse) as report:
+        _pack(archive, _read_ahead(found, threads), result, replace, report)
+    return result
+
+
+def _pack(
+    archive: Archive,
+    contents: Iterator[tuple[Found, bytes | None]],
+    result: Transfer,
+    replace: bool,
+    progress: Progress | None,
+) -> None:
+    times: list[tuple[str, Metadata]] = []
+    for found, data in contents:
         about = Metadata.of(found.status)
         if stat.S_ISDIR(found.status.st_mode):
             archive.mkdir(found.name, metadata=about, exist_ok=True)
@@ -138,7 +182,6 @@ def pack_files(
             progress(result.files, None, result.size_bytes)
     for name, about in times:  # adding files has touched them
         archive.set_metadata(name, about)
-    return result
 
 
 def _read_ahead(found: Iterator[Found], threads: int) -> Iterator[tuple[Found, bytes | None]]:
