@@ -32,6 +32,7 @@ __all__ = [
     "is_archive",
     "list_archive",
     "names_from",
+    "names_in_archive",
     "print_transfer",
     "refuse_itself",
 ]
@@ -134,17 +135,29 @@ def cat_file(args: argparse.Namespace) -> int:
     return 0
 
 
-def list_archive(args: argparse.Namespace) -> int:
-    """List files and directories."""
+def names_in_archive(path: str, prefix: str) -> list[str]:
+    """What is in the directory of a prefix and begins with it; directories end in a slash."""
+    directory, slash, start = prefix.rpartition("/")
+    with Archive(path) as archive:
+        return sorted(
+            f"{directory}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+            for entry in archive.scandir(directory)
+            if entry.name.startswith(start)
+        )
+
+
+def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
+    """List files and directories; names below ``base`` are shown relative to it."""
     with Archive(args.path) as archive:
         rows: list[FileInfo | DirInfo] = []
-        for name in args.samples or [""]:
+        for name in args.samples or [base]:
             rows += _listed(archive, name, args.recursive)
         if args.json:
             print_json([{"type": "file" if row.is_file() else "dir", **row._asdict()} for row in rows])
             return 0
         for row in rows:
-            print(_long_line(row) if args.long else _shown(row))
+            shown = _shown(row.path.removeprefix(f"{base}/") if base else row.path, row.is_dir())
+            print(f"{_long_facts(row)} {shown}" if args.long else shown)
     return 0
 
 
@@ -164,11 +177,11 @@ def _listed(archive: Archive, name: str, recursive: bool) -> Iterable[FileInfo |
     return sorted(archive.scandir(info.path), key=lambda entry: entry.path)
 
 
-def _shown(row: FileInfo | DirInfo) -> str:
-    return f"{printable(row.path)}/" if row.is_dir() else printable(row.path)
+def _shown(path: str, is_dir: bool) -> str:
+    return f"{printable(path)}/" if is_dir else printable(path)
 
 
-def _long_line(row: FileInfo | DirInfo) -> str:
+def _long_facts(row: FileInfo | DirInfo) -> str:
     size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
     kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
     mode = stat.filemode(kind | stat.S_IMODE(row.mode or 0))
@@ -176,7 +189,7 @@ def _long_line(row: FileInfo | DirInfo) -> str:
         mode = mode[0] + "?" * 9
     owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
     moment = row.mtime.strftime("%Y-%m-%d %H:%M:%S") if row.mtime is not None else "?" * 19
-    return f"{mode} {owner:>11} {size:>13,} {moment} {_shown(row)}"
+    return f"{mode} {owner:>11} {size:>13,} {moment}"
 
 
 def describe_archive(path: str) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def kind_of(path: str) -> str:
         return KINDS[max(endings, key=len)]
     if os.path.isdir(path) or "." not in os.path.basename(lower) or path.endswith("/"):
         return "folder"
-    raise FormatError(path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}.")
+    raise FormatError(
+        path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}; a folder ends in /."
+    )
 
 
 def read_entries(path: str, skipped: list[str], *, max_bytes: int | None = None) -> Iterator[Entry]:
