@@ -31,6 +31,7 @@ from penstock.cli import (
     rm,
     shell,
     subset,
+    sync,
     tree,
     verify,
 )
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, merge, subset, reshard, defrag)
+_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, sync, merge, subset, reshard, defrag)
 _VERBS = (create, convert, info, ls, cat, extract, verify, index, *_ARCHIVE_VERBS, shell, mount, completion, demo)
 _EPILOG = """\
 examples:

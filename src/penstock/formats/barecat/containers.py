@@ -24,7 +24,7 @@ from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.decoded import require
 from penstock.formats.barecat.entries import Entry, safe_name
 from penstock.formats.barecat.extracting import FolderTarget
-from penstock.formats.barecat.packing import count_ahead, find_files
+from penstock.formats.barecat.packing import count_ahead, find_below
 from penstock.formats.barecat.replacing import name_beside, new_archive
 from penstock.formats.barecat.rows import Metadata
 
@@ -97,7 +97,7 @@ def count_entries(path: str, progress: Progress | None) -> Iterator[Progress | N
     """Progress that knows how many files there are, where that can be known before all of them were read."""
     kind = kind_of(path)
     if kind == "folder" or progress is None:
-        with count_ahead(progress, [path]) as report:
+        with count_ahead(progress, lambda: find_below(path)) as report:
             yield report
         return
     total: int | None = None
@@ -124,13 +124,10 @@ def _bounded(path: str, entries: Iterator[Entry], limit: int | None) -> Iterator
 
 
 def _folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
-    prefix = len(path.rstrip("/")) + 1
-    for found in find_files([path], skipped=skipped):
-        name = found.path[prefix:]
-        if name:
-            is_dir = stat.S_ISDIR(found.status.st_mode)
-            opener = _opener(found.path)
-            yield Entry(name, is_dir, 0 if is_dir else found.status.st_size, Metadata.of(found.status), opener)
+    for found in find_below(path, skipped=skipped):
+        is_dir = stat.S_ISDIR(found.status.st_mode)
+        size = 0 if is_dir else found.status.st_size
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), _opener(found.path))
 
 
 def _opener(path: str) -> Any:

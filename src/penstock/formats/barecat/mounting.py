@@ -153,7 +153,8 @@ def mount_archive(
         raise ValueError(f"{place} is not empty; mount on an empty directory")
     fuse = _load()
     with Archive(os.path.abspath(path)) as archive:
-        options: dict[str, Any] = {"ro": True, "fsname": archive.path, "subtype": "penstock"}
+        name = archive.path.replace("\\", "\\\\").replace(",", "\\,")  # a comma would begin another option
+        options: dict[str, Any] = {"ro": True, "fsname": name, "subtype": "penstock"}
         if allow_other:
             options["allow_other"] = True
         try:

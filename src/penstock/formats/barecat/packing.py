@@ -16,14 +16,14 @@ from penstock.formats.barecat.names import check_new_name, clean_name
 from penstock.formats.barecat.rows import Metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from typing import BinaryIO
 
     from penstock.formats.barecat.archive import Archive
     from penstock.types import Progress
 
-__all__ = ["count_ahead", "find_files", "is_excluded", "pack_files"]
+__all__ = ["count_ahead", "find_below", "find_files", "is_excluded", "pack_files"]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
@@ -73,6 +73,13 @@ def find_files(
             yield from _below(path, name, exclude, notes)
 
 
+def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:
+    """Everything below a folder, under names relative to it."""
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"{folder} is not a folder")
+    return _below(folder, "", (), [] if skipped is None else skipped)
+
+
 def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name))
@@ -96,10 +103,8 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
 
 
 @contextlib.contextmanager
-def count_ahead(
-    progress: Progress | None, paths: Sequence[str], *, exclude: Sequence[str] = (), recurse: bool = True
-) -> Iterator[Progress | None]:
-    """Progress that knows the total: a thread of its own counts what ``find_files`` will find."""
+def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) -> Iterator[Progress | None]:
+    """Progress that knows the total: a thread of its own counts the files that ``find`` gives."""
     if progress is None:
         yield None
         return
@@ -110,7 +115,7 @@ def count_ahead(
         nonlocal total
         files = 0
         with contextlib.suppress(OSError, ValueError):  # whoever packs will tell
-            for found in find_files(paths, exclude=exclude, recurse=recurse):
+            for found in find():
                 if not is_wanted:
                     return
                 files += not stat.S_ISDIR(found.status.st_mode)
@@ -150,7 +155,7 @@ def pack_files(
     paths = list(paths)
     threads = workers if workers is not None else len(os.sched_getaffinity(0))
     found = find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped)
-    with count_ahead(progress, paths, exclude=exclude, recurse=recurse) as report:
+    with count_ahead(progress, lambda: find_files(paths, exclude=exclude, recurse=recurse)) as report:
         _pack(archive, _read_ahead(found, threads), result, replace, report)
     return result
 
