@@ -35,6 +35,7 @@ __all__ = [
     "names_in_archive",
     "print_transfer",
     "refuse_itself",
+    "shown_path",
 ]
 
 _ENDINGS = (".barecat", ".barecat-sqlite-index")
@@ -147,7 +148,7 @@ def names_in_archive(path: str, prefix: str) -> list[str]:
 
 
 def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
-    """List files and directories; names below ``base`` are shown relative to it."""
+    """List files and directories; paths are shown as seen from ``base``."""
     with Archive(args.path) as archive:
         rows: list[FileInfo | DirInfo] = []
         for name in args.samples or [base]:
@@ -156,7 +157,7 @@ def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
             print_json([{"type": "file" if row.is_file() else "dir", **row._asdict()} for row in rows])
             return 0
         for row in rows:
-            shown = _shown(row.path.removeprefix(f"{base}/") if base else row.path, row.is_dir())
+            shown = shown_path(row.path, base) + ("/" if row.is_dir() else "")
             print(f"{_long_facts(row)} {shown}" if args.long else shown)
     return 0
 
@@ -177,8 +178,16 @@ def _listed(archive: Archive, name: str, recursive: bool) -> Iterable[FileInfo |
     return sorted(archive.scandir(info.path), key=lambda entry: entry.path)
 
 
-def _shown(path: str, is_dir: bool) -> str:
-    return f"{printable(path)}/" if is_dir else printable(path)
+def shown_path(path: str, base: str = "") -> str:
+    """A path for a terminal, relative to a directory if it is below, else with a slash in front.
+
+    Example:
+        >>> shown_path("a/b"), shown_path("a/b", "a"), shown_path("c", "a")
+        ('a/b', 'b', '/c')
+    """
+    if not base:
+        return printable(path)
+    return printable(path.removeprefix(f"{base}/") if path.startswith(f"{base}/") else f"/{path}")
 
 
 def _long_facts(row: FileInfo | DirInfo) -> str:

@@ -186,6 +186,9 @@ def _zsh(parser: argparse.ArgumentParser) -> str:
         lines = [f"        {verb})", "            _arguments -s \\"]
         for action in _options(sub):
             lines += [f"                {_zsh_option(option, action)} \\" for option in action.option_strings]
+        first = next((action for action in sub._actions if not action.option_strings), None)
+        if first is not None and first.choices is not None:
+            lines.append(f"                '1:{first.metavar}:({' '.join(map(str, first.choices))})' \\")
         rest = "_penstock_names" if verb in _NAMING_VERBS else "_files"
         cases.append("\n".join([*lines, f"                '*:file:{rest}'", "            ;;"]))
     return _ZSH.format(verbs="\n".join(verbs), cases="\n".join(cases))

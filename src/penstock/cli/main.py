@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli import (
     add,
+    browse,
     cat,
     completion,
     convert,
@@ -44,7 +45,22 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _ARCHIVE_VERBS = (tree, find, du, add, rm, mv, sync, merge, subset, reshard, defrag)
-_VERBS = (create, convert, info, ls, cat, extract, verify, index, *_ARCHIVE_VERBS, shell, mount, completion, demo)
+_VERBS = (
+    create,
+    convert,
+    info,
+    ls,
+    cat,
+    extract,
+    verify,
+    index,
+    *_ARCHIVE_VERBS,
+    shell,
+    browse,
+    mount,
+    completion,
+    demo,
+)
 _EPILOG = """\
 examples:
   penstock create train.beton photos/train     pack a folder of pictures, one class per directory

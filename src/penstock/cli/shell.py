@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import cat, du, find, info, ls, mv, rm, tree, verify
-from penstock.cli.archives import list_archive, names_in_archive
+from penstock.cli.archives import names_in_archive
 from penstock.cli.common import VerbParser, message_of, printable
 from penstock.errors import PenstockError
 from penstock.formats.barecat import Archive
@@ -67,7 +67,7 @@ class ArchiveShell(cmd.Cmd):
 
     def __init__(self, path: str, *, is_writable: bool = False) -> None:
         super().__init__()
-        self.path = path
+        self.path = os.path.abspath(path)  # lcd changes what a relative path means
         self.directory = ""
         self.has_failed = False
         self._is_writable = is_writable
@@ -141,10 +141,8 @@ class ArchiveShell(cmd.Cmd):
         for name in names:
             value = getattr(args, name)
             setattr(args, name, [self.resolve(v) for v in value] if isinstance(value, list) else self.resolve(value))
-        if module is ls:
-            list_archive(args, base=self.directory)
-        else:
-            self.has_failed = module.run(args) != 0
+        seen_from = {"base": self.directory} if module in (ls, find, du) else {}
+        self.has_failed = module.run(args, **seen_from) != 0
 
     def _needs_write(self, what: str) -> None:
         if not self._is_writable:

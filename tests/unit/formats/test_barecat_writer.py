@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,3 +184,13 @@ def test_between_packed_folders_and_archives_every_file_is_kept(tmp_path: Path) 
     assert len(ps.open(tmp_path / "all.beton")) == 3
     with pytest.raises(ValueError, match="decode is for"):
         convert(tmp_path / "all.beton", tmp_path / "w.ffr", decode="bytes")
+
+
+def test_an_archive_outlives_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ps.write("x.barecat", [b"1"], fields={"data": ps.Bytes()}, names=["a"])
+    archive = Archive("x.barecat")
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(archive.__getitem__, "a").result() == b"1"

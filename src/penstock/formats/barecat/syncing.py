@@ -205,20 +205,19 @@ class _Sync:
         for name in sorted(names):
             if any(parent in names for parent in _parents(name)):
                 continue  # it goes with its directory
-            self._act("remove", name)
+            self._on_action("remove", name)
             self._report.removed.append(name)
             if self._target is not None and not self._options.dry_run:
                 self._target.remove(name, there[name].is_dir)
             there.pop(name)
 
-    def _act(self, action: str, name: str) -> None:
-        self._on_action(action, name)
-
     def _make_dir(self, name: str, item: Item, old: Item | None) -> None:
         if old is None and self._options.existing:
             return
         if old is None:
-            self._act("mkdir", name)
+            self._on_action("mkdir", name)
+        elif not old.is_dir:
+            raise ValueError(f"{name} is a directory in the source and a file in the target; remove one of them")
         if self._target is not None and not self._options.dry_run:
             self._target.make_dir(name, item.about)
 
@@ -226,7 +225,7 @@ class _Sync:
         if not self._is_due(name, item, old):
             self._report.unchanged += 1
             return
-        self._act("copy", name)
+        self._on_action("copy", name)
         self._report.copied.append(name)
         self._report.size_bytes += item.size
         if self._target is None or self._options.dry_run:
