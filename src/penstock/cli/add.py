@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Add, and say how much."""
     start_s = time.perf_counter()
     paths = names_from(args, args.paths)
-    with Archive(args.path, "r+") as archive, progress_bar("adding", args) as bar:
+    with Archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
         result = pack_files(
             archive,
             paths,

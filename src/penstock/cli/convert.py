@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-size",
         type=parse_size,
         metavar="SIZE",
-        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times a compressed file)",
+        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times the file)",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace DST if it exists")
     add_workers(parser)

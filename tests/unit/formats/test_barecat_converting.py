@@ -7,7 +7,7 @@ import os
 import stat
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -67,7 +67,8 @@ def test_zstd_asks_for_its_package(folder: Path, tmp_path: Path) -> None:
 
 
 def make_tar(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    with tarfile.open(path, "w") as tar:
+    how: Any = f"w:{path.suffix[1:]}" if path.suffix in (".gz", ".xz") else "w"
+    with tarfile.open(path, how) as tar:
         for info, data in members:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
@@ -79,21 +80,55 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
     return info
 
 
-def test_tar_with_links_devices_and_late_directories(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.zst"])
+def test_tar_with_links_devices_and_late_directories(tmp_path: Path, ending: str) -> None:
+    plain = tmp_path / ("x.tar" if ending == "tar.zst" else f"x.{ending}")
     make_tar(
-        tmp_path / "x.tar",
+        plain,
         [
+            (member("before", tarfile.SYMTYPE, "d/soft"), b""),
             (member("d/file"), b"content"),
             (member("d", tarfile.DIRTYPE), b""),
             (member("hard", tarfile.LNKTYPE, "d/file"), b""),
-            (member("soft", tarfile.SYMTYPE, "d/file"), b""),
+            (member("d/soft", tarfile.SYMTYPE, "./file"), b""),
             (member("nowhere", tarfile.SYMTYPE, "/etc/passwd"), b""),
+            (member("up", tarfile.SYMTYPE, "../../x"), b""),
+            (member("self", tarfile.SYMTYPE, "self"), b""),
+            (member("folder", tarfile.SYMTYPE, "d"), b""),
             (member("pipe", tarfile.FIFOTYPE), b""),
+            (member("disk", tarfile.BLKTYPE), b""),
+            (member("tty", tarfile.CHRTYPE), b""),
         ],
     )
-    result = convert(tmp_path / "x.tar", tmp_path / "x.barecat")
-    assert dict(Archive(tmp_path / "x.barecat").items()) == dict.fromkeys(("d/file", "hard", "soft"), b"content")
-    assert [line.partition(":")[0] for line in result.skipped] == ["nowhere", "pipe"]
+    if ending == "tar.zst":
+        zstandard = pytest.importorskip("zstandard")
+        (tmp_path / "x.tar.zst").write_bytes(zstandard.compress(plain.read_bytes()))
+    result = convert(tmp_path / f"x.{ending}", tmp_path / "x.barecat")
+    names = ("d/file", "hard", "d/soft", "before")
+    assert dict(Archive(tmp_path / "x.barecat").items()) == dict.fromkeys(names, b"content")
+    left_out = {line.partition(":")[0] for line in result.skipped}
+    assert left_out == {"nowhere", "up", "self", "folder", "pipe", "disk", "tty"}
+
+
+def test_sparse_files(tmp_path: Path) -> None:
+    """As GNU tar writes them, with a map of where the data are; one that claims far too much is refused."""
+    for size in (100_000, 1 << 50):
+        info = member("holes")
+        info.pax_headers = {
+            "GNU.sparse.major": "1",
+            "GNU.sparse.minor": "0",
+            "GNU.sparse.name": "holes",
+            "GNU.sparse.realsize": str(size),
+        }
+        make_tar(tmp_path / "x.tar", [(info, b"1\n50000\n5\n".ljust(512, b"\0") + b"hello")])
+        if size > 1 << 40:
+            with pytest.raises(FormatError, match="more than 1073741824 bytes"):
+                convert(tmp_path / "x.tar", tmp_path / "y.barecat")
+            assert not (tmp_path / "y.barecat").exists()
+        else:
+            convert(tmp_path / "x.tar", tmp_path / "x.barecat")
+            expected = bytes(50_000) + b"hello" + bytes(49_995)
+            assert Archive(tmp_path / "x.barecat")["holes"] == expected
 
 
 @pytest.mark.parametrize("name", ["../out", "a/../../out", "/abs"])

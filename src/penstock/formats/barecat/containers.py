@@ -11,6 +11,7 @@ import contextlib
 import io
 import lzma
 import os
+import posixpath
 import stat
 import tarfile
 import time
@@ -54,6 +55,7 @@ KINDS = {
 _BLOCK = 256
 _ENCRYPTED = 1
 _PIECE = 1 << 20
+_MAX_LINKS = 40  # one after the other, as the kernel follows them
 _FREE_BYTES = 1 << 30
 _MAX_RATIO = 1100  # what deflate can do at most; above it, entries overlap
 
@@ -77,17 +79,15 @@ def read_entries(path: str, skipped: list[str], *, max_bytes: int | None = None)
     Args:
         path: an archive, tar, zip or folder.
         skipped: takes a line for each thing that is left out.
-        max_bytes: stop when the contents are larger; by default 1 GiB, or 1100 times the file if that is more, for
-            what is compressed.
+        max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 1100 times the file if that
+            is more. Links and sparse files blow up what is not compressed, too.
     """
     kind = kind_of(path)
     if kind == "folder":
         return _folder_entries(path, skipped)
     if kind == "barecat":
         return _barecat_entries(path)
-    limit = max_bytes
-    if limit is None and kind != "tar":
-        limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(path))
+    limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(path)) if max_bytes is None else max_bytes
     entries = _zip_entries(path, skipped) if kind == "zip" else _tar_entries(path, kind, skipped)
     return _bounded(path, entries, limit)
 
@@ -110,11 +110,11 @@ def count_entries(path: str, progress: Progress | None) -> Iterator[Progress | N
     yield lambda done, _, size_bytes: progress(done, total, size_bytes)
 
 
-def _bounded(path: str, entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
+def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]:
     total = 0
     for entry in entries:
         total += entry.size
-        if limit is not None and total > limit:
+        if total > limit:
             raise FormatError(
                 path,
                 problem=f"the contents take more than {limit} bytes, far more than the file itself",
@@ -155,12 +155,45 @@ def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
 
 
 def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
+    links: dict[str, tarfile.TarInfo] = {}
     with contextlib.ExitStack() as stack:
         tar = stack.enter_context(_open_tar(path, kind, stack))
         for member in tar:
+            if member.islnk() or member.issym():
+                links[safe_name(member.name)] = member  # to jump back could mean to unpack from the beginning
+                continue
             entry = _tar_entry(tar, member, skipped)
             if entry is not None:
                 yield entry
+    if links:
+        yield from _linked_entries(path, kind, links, skipped)
+
+
+def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str]) -> Iterator[Entry]:
+    """Links as files, found by reading the tar a second time."""
+    waiting: dict[str, list[str]] = {}
+    for name in links:
+        target = name
+        for _ in range(_MAX_LINKS):
+            if target not in links:
+                break
+            target = _link_target(target, links[target])
+        waiting.setdefault(target, []).append(name)
+    with contextlib.ExitStack() as stack:
+        tar = stack.enter_context(_open_tar(path, kind, stack))
+        for member in tar:
+            names = waiting.pop(posixpath.normpath(member.name), []) if member.isreg() else []
+            entry = _tar_entry(tar, member, skipped) if names else None
+            if entry is not None:
+                data = _content(entry)
+                yield from (Entry(name, False, len(data), entry.about, partial(io.BytesIO, data)) for name in names)
+    for name in (name for names in waiting.values() for name in names):
+        skipped.append(f"{name}: a link to {links[name].linkname}, which is not a file of the archive")
+
+
+def _link_target(name: str, member: tarfile.TarInfo) -> str:
+    base = posixpath.dirname(name) if member.issym() else ""
+    return posixpath.normpath(posixpath.join(base, member.linkname))
 
 
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
@@ -177,17 +210,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]
     about = Metadata(member.mode, member.uid, member.gid, int(member.mtime * 1e9))
     if member.isdir():
         return Entry(name, True, 0, about) if name else None
-    size = member.size
-    if member.islnk() or member.issym():
-        try:
-            linked = tar._find_link_target(member)  # type: ignore[attr-defined]
-            size = linked.size if linked.isreg() else -1
-        except (KeyError, tarfile.StreamError):
-            size = -1
-        if size < 0:
-            skipped.append(f"{member.name}: a link to {member.linkname}, which is not a file of the archive")
-            return None
-    elif not member.isreg():
+    if not member.isreg():
         skipped.append(f"{member.name}: neither a file nor a directory")
         return None
 
@@ -196,7 +219,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]
         assert file is not None
         return file  # type: ignore[return-value]
 
-    return Entry(name, False, size, about, content)
+    return Entry(name, False, member.size, about, content)
 
 
 def _zip_entries(path: str, skipped: list[str]) -> Iterator[Entry]:

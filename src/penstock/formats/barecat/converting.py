@@ -41,7 +41,7 @@ def convert(
         source: what is read.
         target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has).
         shard_size: limit of the shards of a .barecat.
-        max_bytes: refuse more content than this; by default what is compressed may hold 1 GiB, or 1100 times its size.
+        max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 1100 times its size.
         force: replace the target.
         progress: called as the work advances.
 
