@@ -187,8 +187,8 @@ def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], ski
             if entry is not None:
                 data = _content(entry)
                 yield from (Entry(name, False, len(data), entry.about, partial(io.BytesIO, data)) for name in names)
-    for name in (name for names in waiting.values() for name in names):
-        skipped.append(f"{name}: a link to {links[name].linkname}, which is not a file of the archive")
+    lost = [name for names in waiting.values() for name in names]
+    skipped += [f"{name}: a link to {links[name].linkname}, which is not a file of the archive" for name in lost]
 
 
 def _link_target(name: str, member: tarfile.TarInfo) -> str:
