@@ -87,8 +87,10 @@ def create_archive(args: argparse.Namespace) -> int:
         result = pack_files(
             out,
             paths,
+            folder=args.directory,
             exclude=args.exclude or (),
             recurse=args.files_from is None,
+            itself=args.out,
             workers=args.workers,
             progress=bar,
         )

@@ -38,6 +38,7 @@ examples:
   penstock create photos.ffr photos
   penstock create train.beton photos/train --shuffle 0 --page-size 16M --force
   penstock create photos.barecat photos -s 50G --exclude '*.tmp'
+  penstock create photos.barecat -C photos .
   find photos -name '*.jpg' -print0 | penstock create photos.barecat -0 -T -"""
 
 
@@ -79,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-0", "--null", action="store_true", help="the list of -T is separated by NUL, as of find -print0"
+    )
+    parser.add_argument(
+        "-C", "--directory", metavar="DIR", default="", help=".barecat: paths begin in DIR, which is no part of names"
     )
     parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
@@ -127,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_archive_options(args: argparse.Namespace) -> None:
-    if args.shard_size or args.files_from or args.null or args.exclude:
-        raise ValueError("-s, -T, -0 and --exclude are for archives; name OUT with the ending .barecat")
+    if args.shard_size or args.files_from or args.null or args.exclude or args.directory:
+        raise ValueError("-s, -T, -0, -C and --exclude are for archives; name OUT with the ending .barecat")
     if len(args.folders) != 1:
         raise ValueError(f"one folder of pictures is needed, got {len(args.folders)}")

@@ -54,6 +54,8 @@ def convert(
         >>> convert(f"{folder}/x.barecat", f"{folder}/x.tar").files
         1
     """
+    if os.path.isdir(source) and _lies_in(target, source):
+        raise ValueError(f"{os.fspath(target)} lies in {os.fspath(source)}, which is read; write it elsewhere")
     result = Transfer()
     entries = read_entries(os.fspath(source), result.skipped, max_bytes=max_bytes)
     sink = open_sink(os.fspath(target), shard_size=shard_size, force=force)
@@ -74,3 +76,7 @@ def convert(
             raise FormatError(source, problem=f"it cannot be read ({error})") from error
         raise
     return result
+
+
+def _lies_in(path: PathLike, folder: PathLike) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))

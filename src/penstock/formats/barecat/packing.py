@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.formats.barecat.entries import Transfer
 from penstock.formats.barecat.globbing import translate
-from penstock.formats.barecat.names import check_new_name, clean_name
+from penstock.formats.barecat.names import check_new_name, clean_name, is_part_of
 from penstock.formats.barecat.rows import Metadata
 
 if TYPE_CHECKING:
@@ -53,9 +53,14 @@ def is_excluded(name: str, patterns: Sequence[str]) -> bool:
 
 
 def find_files(
-    paths: Iterable[str], *, exclude: Sequence[str] = (), recurse: bool = True, skipped: list[str] | None = None
+    paths: Iterable[str],
+    *,
+    folder: str = "",
+    exclude: Sequence[str] = (),
+    recurse: bool = True,
+    skipped: list[str] | None = None,
 ) -> Iterator[Found]:
-    """Everything below the paths, a directory before what is in it, sorted by name.
+    """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
 
     Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
     out and noted in ``skipped``.
@@ -65,12 +70,13 @@ def find_files(
         name = clean_name(path)
         if name and is_excluded(name, exclude):
             continue
-        status = os.stat(path)
+        place = os.path.join(folder, path)
+        status = os.stat(place)
         if name or not stat.S_ISDIR(status.st_mode):
             check_new_name(name)
-            yield Found(path, name, status)
+            yield Found(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
-            yield from _below(path, name, exclude, notes)
+            yield from _below(place, name, exclude, notes)
 
 
 def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:
@@ -134,9 +140,11 @@ def pack_files(
     archive: Archive,
     paths: Iterable[str],
     *,
+    folder: str = "",
     exclude: Sequence[str] = (),
     recurse: bool = True,
     replace: bool = False,
+    itself: str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Transfer:
@@ -144,18 +152,26 @@ def pack_files(
 
     Args:
         archive: open for writing.
-        paths: of files and folders; a leading slash is left out of the name.
+        paths: of files and folders; a leading slash is left out of the name. Files of the archive itself are left out.
+        folder: where the paths begin; it is not part of the names.
         exclude: patterns of names that are left out, with all that is below them.
         recurse: also add what is in the folders.
         replace: replace files that exist; otherwise that is an error.
+        itself: the name that the archive will have; an older one of that name is left out, too.
         workers: threads that read ahead; by default one for each core. The outcome is the same for any number.
         progress: called as the work advances.
     """
     result = Transfer()
     paths = list(paths)
     threads = workers if workers is not None else len(os.sched_getaffinity(0))
-    found = find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped)
-    with count_ahead(progress, lambda: find_files(paths, exclude=exclude, recurse=recurse)) as report:
+    owns = [archive.path] if itself is None else [archive.path, itself]
+
+    def find(skipped: list[str] | None) -> Iterator[Found]:
+        found = find_files(paths, folder=folder, exclude=exclude, recurse=recurse, skipped=skipped)
+        return (one for one in found if not any(is_part_of(one.path, own) for own in owns))
+
+    found = find(result.skipped)
+    with count_ahead(progress, lambda: find(None)) as report:
         _pack(archive, _read_ahead(found, threads), result, replace, report)
     return result
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.globbing import translate
-from penstock.formats.barecat.names import archive_exists, clean_name
+from penstock.formats.barecat.names import archive_exists, clean_name, is_part_of
 from penstock.formats.barecat.trees import ArchiveTree, FolderTree, Item
 
 if TYPE_CHECKING:
@@ -128,9 +128,17 @@ def sync(
             place = parse_place(target)
             if place.inner is not None and _is_same(parse_place(source), place):
                 raise ValueError(f"{target} lies in the archive that is read; use 'penstock mv' inside an archive")
+            _leave_out_itself(parse_place(source), place, wanted)
             copy = _open_target(place, below, stack, chosen.dry_run)
             _Sync(origin, copy, chosen, on_action, report).run(wanted, progress)
     return report
+
+
+def _leave_out_itself(source: Place, target: Place, wanted: dict[str, Item]) -> None:
+    """The files of the target archive are no part of the folder that goes into it."""
+    if source.inner is None and target.inner is not None:
+        for name in [name for name in wanted if is_part_of(os.path.join(source.path, name), target.path)]:
+            del wanted[name]
 
 
 def _is_same(source: Place, target: Place) -> bool:
