@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.errors import FormatError, MissingExtraError
+from penstock.errors import CorruptFileError, FormatError, MissingExtraError
 from penstock.formats.barecat import Archive, Metadata, convert
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.packing import pack_files
@@ -211,3 +211,37 @@ def test_packing_from_the_disk(folder: Path, tmp_path: Path, monkeypatch: pytest
     os.close(os.open(os.fsencode(folder) + b"/\xff", os.O_CREAT))
     with Archive(tmp_path / "bad.barecat", "x") as writer, pytest.raises(ValueError, match="UTF-8"):
         pack_files(writer, ["in"])
+
+
+@pytest.mark.parametrize("target", ["out", "y.barecat", "x.tar", "x.zip"])
+def test_large_files_go_piece_by_piece_and_are_checked(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    for module in ("containers", "extracting"):
+        monkeypatch.setattr(f"penstock.formats.barecat.{module}.LARGE_BYTES", 1000)
+    convert(folder, tmp_path / "x.barecat")
+    convert(tmp_path / "x.barecat", tmp_path / target)
+    convert(tmp_path / target, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(folder)
+    extract_files(Archive(tmp_path / "x.barecat"), tmp_path / "extracted")
+    assert tree(tmp_path / "extracted") == tree(folder)
+    place = Archive(tmp_path / "x.barecat").stat("a/deep/new\nline")
+    with open(tmp_path / "x.barecat-shard-00000", "r+b") as shard:
+        shard.seek(place.offset + 50_000)  # type: ignore[union-attr]
+        shard.write(b"!")
+    with pytest.raises(CorruptFileError, match="checksum"):
+        convert(tmp_path / "x.barecat", tmp_path / f"bad{target}")
+    with pytest.raises(CorruptFileError, match="checksum"):
+        extract_files(Archive(tmp_path / "x.barecat"), tmp_path / "bad")
+    assert not (tmp_path / "bad" / "a" / "deep" / "new\nline").exists()
+    assert target == "out" or not (tmp_path / f"bad{target}").exists()
+
+
+def test_large_entries_must_have_the_size_that_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.formats.barecat.containers.LARGE_BYTES", 1000)
+    make_tar(tmp_path / "x.tar", [(member("a"), bytes(5000))])
+    data = (tmp_path / "x.tar").read_bytes()
+    (tmp_path / "x.tar").write_bytes(data[: 512 + 2000])
+    with pytest.raises(FormatError, match="cannot be read"):
+        convert(tmp_path / "x.tar", tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []

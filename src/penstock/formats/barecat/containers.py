@@ -18,13 +18,13 @@ import time
 import zipfile
 import zlib
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.errors import FormatError
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.decoded import require
 from penstock.formats.barecat.entries import Entry, safe_name
-from penstock.formats.barecat.extracting import FolderTarget
+from penstock.formats.barecat.extracting import LARGE_BYTES, CheckedFile, FolderTarget
 from penstock.formats.barecat.packing import count_ahead, find_below
 from penstock.formats.barecat.replacing import name_beside, new_archive
 from penstock.formats.barecat.rows import Metadata
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from penstock.formats.barecat.rows import FileInfo
     from penstock.types import Progress
 
 __all__ = ["KINDS", "READ_ERRORS", "Sink", "count_entries", "kind_of", "open_sink", "read_entries"]
@@ -139,13 +140,22 @@ def _barecat_entries(path: str) -> Iterator[Entry]:
         for directory in archive.dirs("path"):
             if directory.path:
                 yield Entry(directory.path, True, 0, directory.metadata)
-        block = []
+        block: list[FileInfo] = []
         for info in archive.files("address"):
+            if info.size > LARGE_BYTES:
+                yield from _loaded(archive, block)
+                block = []
+                yield Entry(info.path, False, info.size, info.metadata, partial(_checked, archive, info))
+                continue
             block.append(info)
             if len(block) >= _BLOCK or info.size > _PIECE:
                 yield from _loaded(archive, block)
                 block = []
         yield from _loaded(archive, block)
+
+
+def _checked(archive: Archive, info: FileInfo) -> BinaryIO:
+    return cast("BinaryIO", CheckedFile(archive, info))
 
 
 def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
@@ -305,6 +315,26 @@ class _BarecatSink:
         self._stack.__exit__(type(error), error, error.__traceback__)
 
 
+class _Exactly(io.RawIOBase):
+    """A stream that must have the size that was announced, neither more nor less."""
+
+    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+        self._entry, self._file, self._left = entry, file, entry.size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0 or (not piece and self._left):
+            raise ValueError(
+                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
 class _FolderSink:
     def __init__(self, path: str, force: bool) -> None:
         self._target = FolderTarget(path, force=force)
@@ -312,8 +342,11 @@ class _FolderSink:
     def put(self, entry: Entry) -> None:
         if entry.is_dir:
             self._target.make_dir(entry.name, entry.about)
-        else:
+        elif entry.size <= LARGE_BYTES:
             self._target.write(entry.name, _content(entry), entry.about)
+        else:
+            with entry.open() as file:
+                self._target.write(entry.name, cast("BinaryIO", _Exactly(entry, file)), entry.about)
 
     def finish(self) -> None:
         self._target.finish()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import stat
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from penstock._native import crc32c
-from penstock.formats.barecat.extracting import FolderTarget
+from penstock.formats.barecat.extracting import CheckedFile, FolderTarget
 from penstock.formats.barecat.packing import find_below
 from penstock.formats.barecat.rows import Metadata
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from penstock.formats.barecat.archive import Archive
+    from penstock.formats.barecat.rows import FileInfo
 
 __all__ = ["ArchiveTree", "FolderTree", "Item", "Tree"]
 
@@ -113,7 +113,7 @@ class FolderTree:
 
     def put(self, name: str, item: Item, file: BinaryIO) -> None:
         """Write a file, over one that is there."""
-        self._writer().write(name, file.read(), item.about)
+        self._writer().write(name, file, item.about)
 
     def remove(self, name: str, is_dir: bool) -> None:
         """Remove a file, or a directory with all below."""
@@ -159,7 +159,8 @@ class ArchiveTree:
 
     def open(self, name: str) -> BinaryIO:
         """The content of a file."""
-        return io.BytesIO(self._archive[self._before + name])
+        info = cast("FileInfo", self._archive.stat(self._before + name))
+        return cast("BinaryIO", CheckedFile(self._archive, info))
 
     def make_dir(self, name: str, about: Metadata) -> None:
         """Make a directory."""
