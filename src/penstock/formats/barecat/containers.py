@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.formats.barecat.rows import FileInfo
     from penstock.types import Progress
 
-__all__ = ["KINDS", "READ_ERRORS", "Sink", "count_entries", "kind_of", "open_sink", "read_entries"]
+__all__ = ["KINDS", "READ_ERRORS", "Sink", "count_entries", "kind_of", "open_sink", "read_entries", "tar_entries"]
 
 READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 """What the libraries raise for broken files."""
@@ -167,16 +167,25 @@ def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
 def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
     links: dict[str, tarfile.TarInfo] = {}
     with contextlib.ExitStack() as stack:
-        tar = stack.enter_context(_open_tar(path, kind, stack))
-        for member in tar:
-            if member.islnk() or member.issym():
-                links[safe_name(member.name)] = member  # to jump back could mean to unpack from the beginning
-                continue
-            entry = _tar_entry(tar, member, skipped)
-            if entry is not None:
-                yield entry
+        yield from tar_entries(stack.enter_context(_open_tar(path, kind, stack)), skipped, links)
     if links:
         yield from _linked_entries(path, kind, links, skipped)
+
+
+def tar_entries(
+    tar: tarfile.TarFile, skipped: list[str], links: dict[str, tarfile.TarInfo] | None = None
+) -> Iterator[Entry]:
+    """The entries of an open tar, read once from the front; what cannot be carried is noted in ``skipped``.
+
+    Links go into ``links``, for a second reading: to jump back could mean to unpack from the beginning.
+    """
+    for member in tar:
+        if links is not None and (member.islnk() or member.issym()):
+            links[safe_name(member.name)] = member
+            continue
+        entry = _tar_entry(tar, member, skipped)
+        if entry is not None:
+            yield entry
 
 
 def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str]) -> Iterator[Entry]:
@@ -264,8 +273,8 @@ class Sink(Protocol):
         """All were stored."""
         ...
 
-    def abort(self, error: BaseException) -> None:
-        """Throw away what is there, because of an error."""
+    def abort(self, error: BaseException | None = None) -> None:
+        """Throw away what is there; the error may then say the final name."""
         ...
 
 
@@ -311,8 +320,9 @@ class _BarecatSink:
             self._archive.set_metadata(name, about)
         self._stack.close()
 
-    def abort(self, error: BaseException) -> None:
-        self._stack.__exit__(type(error), error, error.__traceback__)
+    def abort(self, error: BaseException | None = None) -> None:
+        cause = error or InterruptedError("given up")
+        self._stack.__exit__(type(cause), cause, cause.__traceback__)
 
 
 class _Exactly(io.RawIOBase):
@@ -351,7 +361,7 @@ class _FolderSink:
     def finish(self) -> None:
         self._target.finish()
 
-    def abort(self, error: BaseException) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         pass  # what is in the folder may be the user's own
 
 
@@ -388,7 +398,7 @@ class _TarSink:
         self._stack.close()
         os.replace(self._beside, self._path)
 
-    def abort(self, error: BaseException) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         with contextlib.suppress(Exception):
             self._stack.close()
         os.unlink(self._beside)
@@ -417,7 +427,7 @@ class _ZipSink:
         self._zip.close()
         os.replace(self._beside, self._path)
 
-    def abort(self, error: BaseException) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         with contextlib.suppress(Exception):
             self._zip.close()
         os.unlink(self._beside)

@@ -145,22 +145,6 @@ def merge_archives(
     return total
 
 
-def _count_files(path: PathLike) -> int:
-    with Archive(path) as archive:
-        return archive.num_files
-
-
-def _after(before: Transfer, count: int | None, progress: Progress) -> Progress:
-    """Progress of one archive as that of all; without a count, of as many as are known."""
-    files, base = before.files, before.size_bytes
-
-    def report(done: int, total: int | None, size_bytes: int) -> None:
-        known = count if count is not None or total is None else files + total
-        progress(files + done, known, base + size_bytes)
-
-    return report
-
-
 def link_archives(sources: Sequence[PathLike], path: PathLike) -> Transfer:
     """Make an archive whose shards are symbolic links to those of others: nothing is copied.
 
@@ -202,3 +186,19 @@ def _link_shards(sources: Sequence[PathLike], path: str) -> None:
         base += max(numbers, default=-1) + 1
     if not os.path.lexists(shard_path(path, 0)):
         open(shard_path(path, 0), "wb").close()
+
+
+def _count_files(path: PathLike) -> int:
+    with Archive(path) as archive:
+        return archive.num_files
+
+
+def _after(before: Transfer, count: int | None, progress: Progress) -> Progress:
+    """Progress of one archive as that of all; without a count, of as many as are known."""
+    files, base = before.files, before.size_bytes
+
+    def report(done: int, total: int | None, size_bytes: int) -> None:
+        known = count if count is not None or total is None else files + total
+        progress(files + done, known, base + size_bytes)
+
+    return report
