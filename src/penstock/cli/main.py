@@ -67,7 +67,8 @@ examples:
   penstock info train.beton                    what is in it
   penstock verify train.beton --decode         is every sample intact?
   penstock extract train.beton -C out          back to files
-  penstock convert photos.ffr photos.beton     one format into another
+  penstock convert photos.ffr photos.beton     one format into another; also tar, zip and folders
+  penstock create photos.barecat photos        an archive of any files; also ls, find, du, add, rm, sync, shell, mount
   penstock demo                                see it all happen in under a minute
 
 'penstock VERB --help' explains a verb and shows examples.

@@ -14,7 +14,8 @@ import pytest
 from penstock.errors import CorruptFileError, FormatError, MissingExtraError
 from penstock.formats.barecat import Archive, Metadata, convert
 from penstock.formats.barecat.extracting import extract_files
-from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.merging import merge_archives
+from penstock.formats.barecat.packing import count_ahead, find_below, pack_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,3 +246,34 @@ def test_large_entries_must_have_the_size_that_was_announced(tmp_path: Path, mon
     with pytest.raises(FormatError, match="cannot be read"):
         convert(tmp_path / "x.tar", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_progress_knows_what_remains(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: list[tuple[int, int | None, int]] = []
+
+    def note(done: int, total: int | None, size_bytes: int) -> None:
+        calls.append((done, total, size_bytes))
+
+    for source, target in (("in", "x.barecat"), ("x.barecat", "x.zip"), ("x.zip", "x.tar"), ("x.tar", "y.barecat")):
+        calls.clear()
+        convert(source, target, progress=note)
+        assert [done for done, _, _ in calls if done] == sorted(done for done, _, _ in calls if done)
+        assert calls[-1][0] == 3
+        assert calls[-1][2] == 100_003
+        assert calls[-1][1] in ((3, None) if source == "in" else (None,) if source == "x.tar" else (3,))
+    with count_ahead(note, lambda: find_below("in")) as report:
+        assert report is not None
+        while calls[-1][1] != 3:  # the thread counts as fast as it can
+            report(0, None, 0)
+    with Archive("m.barecat", "x") as archive:
+        calls.clear()
+        merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, progress=note)
+    assert {total for _, total, _ in calls} <= {6}
+    monkeypatch.setattr("penstock.formats.barecat.merging._BLOCK_FILES", 1)
+    for rules, wanted in (((), {6}), ([(False, "**/*.txt")], {2, 4})):
+        with Archive("m.barecat", "w") as archive:
+            calls.clear()
+            merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, rules=rules, progress=note)
+        assert {total for _, total, _ in calls} == wanted
+        assert calls[-1][0] == max(wanted)

@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
-from penstock.formats.barecat.appending import sync_directory
+from penstock.formats.barecat.appending import lock_archive, sync_directory
 from penstock.formats.barecat.archive import Archive, remove_archive
 from penstock.formats.barecat.names import archive_files, archive_path, shard_numbers, shard_path
 
@@ -48,6 +48,8 @@ def new_archive(path: PathLike, *, shard_size: int | None = None) -> Iterator[Ar
     if os.path.isdir(final):
         raise IsADirectoryError(f"{final} is a directory; name a file to write to")
     beside = name_beside(final)
+    with _claimed(final):
+        pass  # an error now, not after hours
     try:
         with Archive(beside, "x", shard_size=shard_size) as archive:
             yield archive
@@ -65,10 +67,25 @@ def move_archive(old: str, new: str) -> None:
     """Give a closed archive another name in the same folder; what is there under that name goes."""
     numbers = shard_numbers(old)
     shards = {shard_path(new, number) for number in numbers}
-    for file in archive_files(new):  # the index first
-        if file not in shards:
-            os.unlink(file)
-    for number in numbers:
-        os.replace(shard_path(old, number), shard_path(new, number))
-    os.replace(old, new)
+    with _claimed(new):
+        for file in archive_files(new):  # the index first
+            if file not in shards:
+                os.unlink(file)
+        for number in numbers:
+            os.replace(shard_path(old, number), shard_path(new, number))
+        os.replace(old, new)
     sync_directory(new)
+
+
+@contextlib.contextmanager
+def _claimed(path: str) -> Iterator[None]:
+    """Keep writers away from an archive that is there; ArchiveBusyError when there is one."""
+    first = shard_path(path, 0)
+    if os.path.islink(first) or not os.path.exists(first):  # a link leads to the shard of somebody else
+        yield
+        return
+    fd = lock_archive(path)
+    try:
+        yield
+    finally:
+        os.close(fd)
