@@ -94,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Pack, and say what came out."""
     if is_archive(args.out):
+        _refuse_picture_options(args)
         return create_archive(args)
     _refuse_archive_options(args)
     (folder,) = args.folders
@@ -128,6 +129,27 @@ def run(args: argparse.Namespace) -> int:
         rate = samples / elapsed_s
         print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
     return 0
+
+
+_PICTURE_OPTIONS = {
+    "mode": "jpg",
+    "max_side": None,
+    "quality": 90,
+    "smart_threshold": None,
+    "compress_probability": 0.5,
+    "background": None,
+    "page_size": None,
+    "shuffle": None,
+    "no_annex": False,
+    "no_jpeg_index": False,
+}
+
+
+def _refuse_picture_options(args: argparse.Namespace) -> None:
+    given = [name for name, usual in _PICTURE_OPTIONS.items() if getattr(args, name) != usual]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{option} is for .beton; {args.out} is an archive, which holds files as they are")
 
 
 def _refuse_archive_options(args: argparse.Namespace) -> None:

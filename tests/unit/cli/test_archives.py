@@ -117,6 +117,7 @@ def test_create_from_a_list(place: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "nothing to pack" in out_of(capsys, "create", "n.barecat", code=2)
     assert not (place / "n.barecat").exists()
     assert "for archives" in out_of(capsys, "create", "n.beton", "src", "-s", "1K", code=2)
+    assert "--max-side is for .beton" in out_of(capsys, "create", "n.barecat", "src", "--max-side", "9", code=2)
 
 
 def test_the_index_as_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
