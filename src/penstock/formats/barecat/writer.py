@@ -150,7 +150,7 @@ class BarecatWriter:
     Args:
         path: where the archive goes; an existing one is replaced.
         fields: fields that have bytes, and at most one number: an Int field called ``label``.
-        length: number of samples, if known.
+        length: number of samples, if known: names that are made up then sort as numbers, however many there are.
         class_names: ``{"label": [...]}``, names of the directories; by default numbers.
         shard_size: limit of a shard in bytes.
         annex: kept for other formats' sake; an archive has none.
@@ -176,6 +176,7 @@ class BarecatWriter:
     ) -> None:
         self.encoder = BarecatEncoder(dict(fields), _choose_endings(fields))
         self._classes = (class_names or {}).get(_LABEL)
+        self._digits = max(8, len(str(length or 0)))
         self._stack = contextlib.ExitStack()
         self._archive = self._stack.enter_context(new_archive(path, shard_size=shard_size))
         self._labels: dict[str, int] = {}
@@ -198,7 +199,7 @@ class BarecatWriter:
     def append_chunk(self, chunk: BarecatChunk, *, names: Sequence[str] | None = None) -> None:
         """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
         for position, files in enumerate(chunk.files):
-            name = safe_name(names[position]) if names is not None else f"sample-{self._count:08d}"
+            name = safe_name(names[position]) if names is not None else f"sample-{self._count:0{self._digits}d}"
             if chunk.labels is not None:
                 name = self._below_class(name, chunk.labels[position])
             for ending, data in files:
