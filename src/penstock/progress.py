@@ -31,16 +31,17 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes from text such as ``8M``, ``512 MB`` or ``2GiB``, all in powers of 1024; ValueError when it is none.
+    """Bytes from text such as ``8M``, ``1.5 GB`` or ``2GiB``, all in powers of 1024; ValueError when it is none.
 
     Example:
         >>> parse_bytes("8M")
         8388608
     """
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 8M")
-    return int(match[1]) << 10 * ("kmgt".index(match[2]) + 1 if match[2] else 0)
+    unit = 1 << 10 * ("kmgt".index(match[2]) + 1 if match[2] else 0)
+    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
 
 
 def format_duration(seconds: float) -> str:
@@ -102,7 +103,7 @@ class ProgressBar:
         done, total, size_bytes = self._last
         elapsed_s = max(now_s - self._start_s, 1e-9)
         rate = done / elapsed_s
-        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}"]
+        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s"]
         if total:
             share = min(done / total, 1.0)
             filled = int(share * 24)

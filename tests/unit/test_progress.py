@@ -41,11 +41,11 @@ def bar_at(elapsed_s: float, done: int, total: int | None, size_bytes: int = 0) 
 
 def test_the_line_has_share_rate_bytes_and_remaining_time() -> None:
     line = bar_at(10, 250, 1000, 5_000_000)
-    assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 5.0 MB | 0:30 left"
+    assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 5.0 MB, 500 kB/s | 0:30 left"
 
 
 def test_the_line_without_a_total() -> None:
-    assert bar_at(10, 250, None, 500) == "writing 250 samples | 25 samples/s | 500 B | 0:10"
+    assert bar_at(10, 250, None, 500) == "writing 250 samples | 25 samples/s | 500 B, 50 B/s | 0:10"
 
 
 def test_the_line_when_all_is_done_or_nothing_is() -> None:

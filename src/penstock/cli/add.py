@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="files and folders")
     parser.add_argument("-T", "--files-from", metavar="LIST", help="add the paths listed in LIST (- is standard input)")
     parser.add_argument("-0", "--null", action="store_true", help="the list of -T is separated by NUL")
+    parser.add_argument("-C", "--directory", metavar="DIR", default="", help="paths begin in DIR, no part of names")
     parser.add_argument("--exclude", action="append", metavar="PATTERN", help="leave out what matches")
     parser.add_argument("--replace", action="store_true", help="replace files that the archive has already")
     add_workers(parser)
@@ -42,10 +43,13 @@ def run(args: argparse.Namespace) -> int:
     """Add, and say how much."""
     start_s = time.perf_counter()
     paths = names_from(args, args.paths)
-    with Archive(args.path, "r+") as archive, progress_bar("adding", args) as bar:
+    if not paths:
+        raise ValueError("nothing to add: name files or folders, or give a list with -T")
+    with Archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
         result = pack_files(
             archive,
             paths,
+            folder=args.directory,
             exclude=args.exclude or (),
             recurse=args.files_from is None,
             replace=args.replace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 import sys
@@ -9,20 +10,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.common import print_json, printable, progress_bar
-from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat import Archive
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.names import archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.replacing import new_archive
 from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from penstock.formats.barecat import DirInfo, FileInfo
     from penstock.formats.barecat.entries import Transfer
 
 __all__ = [
+    "add_rules",
     "cat_file",
     "create_archive",
     "describe_archive",
@@ -30,10 +32,29 @@ __all__ = [
     "is_archive",
     "list_archive",
     "names_from",
+    "names_in_archive",
     "print_transfer",
+    "refuse_itself",
+    "shown_path",
 ]
 
 _ENDINGS = (".barecat", ".barecat-sqlite-index")
+
+
+class _AppendRule(argparse.Action):
+    """Collects includes and excludes in one list, in their order."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        rules = [*(getattr(namespace, "rules", None) or []), (option_string in ("-i", "--include"), values)]
+        namespace.rules = rules
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """``-i`` and ``-x``, whose order counts."""
+    parser.add_argument(
+        "-i", "--include", dest="rules", action=_AppendRule, metavar="PATTERN", help="copy what matches"
+    )
+    parser.add_argument("-x", "--exclude", dest="rules", action=_AppendRule, metavar="PATTERN", help="leave it out")
 
 
 def is_archive(path: str) -> bool:
@@ -62,21 +83,25 @@ def create_archive(args: argparse.Namespace) -> int:
     if archive_exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
     start_s = time.perf_counter()
-    try:
-        with progress_bar("packing", args) as bar, Archive(args.out, "w", shard_size=args.shard_size) as archive:
-            result = pack_files(
-                archive,
-                paths,
-                exclude=args.exclude or (),
-                recurse=args.files_from is None,
-                workers=args.workers,
-                progress=bar,
-            )
-    except BaseException:
-        remove_archive(args.out)
-        raise
+    with progress_bar("packing", args, unit="files") as bar, new_archive(args.out, shard_size=args.shard_size) as out:
+        result = pack_files(
+            out,
+            paths,
+            folder=args.directory,
+            exclude=args.exclude or (),
+            recurse=args.files_from is None,
+            itself=args.out,
+            workers=args.workers,
+            progress=bar,
+        )
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0
+
+
+def refuse_itself(out: str, paths: Iterable[str]) -> None:
+    """ValueError when an archive would be written over one that is read."""
+    if any(os.path.realpath(path) == os.path.realpath(out) for path in paths):
+        raise ValueError(f"{out} cannot be written from itself; name another archive")
 
 
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
@@ -95,7 +120,7 @@ def extract_archive(args: argparse.Namespace) -> int:
     """Write files below a folder."""
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
-    with Archive(args.path) as archive, progress_bar("extracting", args) as bar:
+    with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
         result = extract_files(archive, args.to, args.samples, force=args.force, progress=bar)
     print_transfer(args, args.to, result)
     return 0
@@ -113,17 +138,29 @@ def cat_file(args: argparse.Namespace) -> int:
     return 0
 
 
-def list_archive(args: argparse.Namespace) -> int:
-    """List files and directories."""
+def names_in_archive(path: str, prefix: str) -> list[str]:
+    """What is in the directory of a prefix and begins with it; directories end in a slash."""
+    directory, slash, start = prefix.rpartition("/")
+    with Archive(path) as archive:
+        return sorted(
+            f"{directory}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+            for entry in archive.scandir(directory)
+            if entry.name.startswith(start)
+        )
+
+
+def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
+    """List files and directories; paths are shown as seen from ``base``."""
     with Archive(args.path) as archive:
         rows: list[FileInfo | DirInfo] = []
-        for name in args.samples or [""]:
+        for name in args.samples or [base]:
             rows += _listed(archive, name, args.recursive)
         if args.json:
             print_json([{"type": "file" if row.is_file() else "dir", **row._asdict()} for row in rows])
             return 0
         for row in rows:
-            print(_long_line(row) if args.long else _shown(row))
+            shown = shown_path(row.path, base) + ("/" if row.is_dir() else "")
+            print(f"{_long_facts(row)} {shown}" if args.long else shown)
     return 0
 
 
@@ -143,11 +180,19 @@ def _listed(archive: Archive, name: str, recursive: bool) -> Iterable[FileInfo |
     return sorted(archive.scandir(info.path), key=lambda entry: entry.path)
 
 
-def _shown(row: FileInfo | DirInfo) -> str:
-    return f"{printable(row.path)}/" if row.is_dir() else printable(row.path)
+def shown_path(path: str, base: str = "") -> str:
+    """A path for a terminal, relative to a directory if it is below, else with a slash in front.
+
+    Example:
+        >>> shown_path("a/b"), shown_path("a/b", "a"), shown_path("c", "a")
+        ('a/b', 'b', '/c')
+    """
+    if not base:
+        return printable(path)
+    return printable(path.removeprefix(f"{base}/") if path.startswith(f"{base}/") else f"/{path}")
 
 
-def _long_line(row: FileInfo | DirInfo) -> str:
+def _long_facts(row: FileInfo | DirInfo) -> str:
     size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
     kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
     mode = stat.filemode(kind | stat.S_IMODE(row.mode or 0))
@@ -155,7 +200,7 @@ def _long_line(row: FileInfo | DirInfo) -> str:
         mode = mode[0] + "?" * 9
     owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
     moment = row.mtime.strftime("%Y-%m-%d %H:%M:%S") if row.mtime is not None else "?" * 19
-    return f"{mode} {owner:>11} {size:>13,} {moment} {_shown(row)}"
+    return f"{mode} {owner:>11} {size:>13,} {moment}"
 
 
 def describe_archive(path: str) -> dict[str, Any]:

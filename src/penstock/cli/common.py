@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from penstock.types import Dataset, Progress
 
 __all__ = [
+    "VerbParser",
     "add_json",
     "add_progress",
     "add_workers",
+    "message_of",
     "parse_color",
     "parse_size",
     "print_json",
@@ -28,6 +30,22 @@ __all__ = [
     "progress_bar",
     "select_samples",
 ]
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
+
+    _is_intermixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with positional arguments before, between and after options."""
+        if self._is_intermixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._is_intermixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_intermixing = False
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +63,13 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no summary")
 
 
-def progress_bar(label: str, args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
-    """A bar, unless the user wants silence or JSON."""
-    if args.quiet or getattr(args, "json", False):
+def progress_bar(
+    label: str, args: argparse.Namespace, *, unit: str = "samples"
+) -> AbstractContextManager[Progress | None]:
+    """A bar, unless the user wants silence or JSON, or nobody would see it."""
+    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
         return contextlib.nullcontext()
-    return ProgressBar(label)
+    return ProgressBar(label, unit=unit)
 
 
 def parse_size(text: str) -> int:
@@ -117,3 +137,12 @@ def _select(dataset: Dataset, word: str) -> range:
     except ValueError:
         hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
         raise ValueError(f"no sample is called {word!r}{hint}") from None
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says to a user, in one line."""
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -38,6 +38,7 @@ examples:
   penstock create photos.ffr photos
   penstock create train.beton photos/train --shuffle 0 --page-size 16M --force
   penstock create photos.barecat photos -s 50G --exclude '*.tmp'
+  penstock create photos.barecat -C photos .
   find photos -name '*.jpg' -print0 | penstock create photos.barecat -0 -T -"""
 
 
@@ -80,6 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-0", "--null", action="store_true", help="the list of -T is separated by NUL, as of find -print0"
     )
+    parser.add_argument(
+        "-C", "--directory", metavar="DIR", default="", help=".barecat: paths begin in DIR, which is no part of names"
+    )
     parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_workers(parser)
@@ -90,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Pack, and say what came out."""
     if is_archive(args.out):
+        _refuse_picture_options(args)
         return create_archive(args)
     _refuse_archive_options(args)
     (folder,) = args.folders
@@ -126,8 +131,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+_PICTURE_OPTIONS = {
+    "mode": "jpg",
+    "max_side": None,
+    "quality": 90,
+    "smart_threshold": None,
+    "compress_probability": 0.5,
+    "background": None,
+    "page_size": None,
+    "shuffle": None,
+    "no_annex": False,
+    "no_jpeg_index": False,
+}
+
+
+def _refuse_picture_options(args: argparse.Namespace) -> None:
+    given = [name for name, usual in _PICTURE_OPTIONS.items() if getattr(args, name) != usual]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{option} is for .beton; {args.out} is an archive, which holds files as they are")
+
+
 def _refuse_archive_options(args: argparse.Namespace) -> None:
-    if args.shard_size or args.files_from or args.null or args.exclude:
-        raise ValueError("-s, -T, -0 and --exclude are for archives; name OUT with the ending .barecat")
+    if args.shard_size or args.files_from or args.null or args.exclude or args.directory:
+        raise ValueError("-s, -T, -0, -C and --exclude are for archives; name OUT with the ending .barecat")
     if len(args.folders) != 1:
         raise ValueError(f"one folder of pictures is needed, got {len(args.folders)}")

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         with Archive(args.path) as archive:
             gaps = find_gaps(archive)
         return _print(args, {"path": args.path, "gaps": len(gaps), "gap_bytes": sum(size for _, _, size in gaps)})
-    with Archive(args.path, "r+") as archive, progress_bar("defragmenting", args) as bar:
+    with Archive(args.path, "r+") as archive, progress_bar("defragmenting", args, unit="files") as bar:
         method = "quick" if args.quick else "smart" if args.smart else "full"
         freed = defragment(archive, method, max_seconds=args.max_seconds, progress=bar)  # type: ignore[arg-type]
     return _print(args, {"path": args.path, "freed_bytes": freed})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.common import add_json, print_json, printable
+from penstock.cli.archives import shown_path
+from penstock.cli.common import add_json, print_json
 from penstock.formats.barecat import Archive
 from penstock.progress import format_bytes
 
@@ -32,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print one line for each directory."""
+def run(args: argparse.Namespace, *, base: str = "") -> int:
+    """Print one line for each directory, as seen from ``base``."""
     with Archive(args.path) as archive:
         levels = 0 if args.summarize else args.levels
         rows = list(_rows(archive, args.directory.strip("/"), levels, args.all))
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         print_json([{"path": path, "size_bytes": size} for path, size in rows])
         return 0
     for path, size in rows:
-        print(f"{format_bytes(size) if args.human else size}\t{printable(path) or '.'}")
+        print(f"{format_bytes(size) if args.human else size}\t{shown_path(path, base) or '.'}")
     return 0
 
 

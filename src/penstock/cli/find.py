@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from penstock.cli.common import printable
+from penstock.cli.archives import shown_path
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.globbing import translate
 
@@ -56,14 +56,14 @@ def parse_condition(text: str) -> Callable[[int], bool]:
     return lambda size: size == wanted
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print what is found."""
+def run(args: argparse.Namespace, *, base: str = "") -> int:
+    """Print what is found, as seen from ``base``."""
     with Archive(args.path) as archive:
         start = archive.stat(args.directory)
         depth = start.path.count("/") + 1 if start.path else 0
         for entry in _candidates(archive, start, args.type):
             if _fits(entry, args, depth):
-                sys.stdout.write(entry.path + "\0" if args.print0 else printable(entry.path) + "\n")
+                sys.stdout.write(entry.path + "\0" if args.print0 else shown_path(entry.path, base) + "\n")
     return 0
 
 

@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print one line for each sample."""
+def run(args: argparse.Namespace, *, base: str = "") -> int:
+    """Print one line for each sample; the paths of an archive as seen from ``base``."""
     if is_archive(args.path):
-        return list_archive(args)
+        return list_archive(args, base=base)
     dataset = penstock.open(args.path)
     indices = list(select_samples(dataset, args.samples))
     if args.json:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli import (
     add,
+    browse,
     cat,
+    completion,
     convert,
     create,
     defrag,
@@ -24,13 +26,17 @@ from penstock.cli import (
     info,
     ls,
     merge,
+    mount,
     mv,
     reshard,
     rm,
+    shell,
     subset,
+    sync,
     tree,
     verify,
 )
+from penstock.cli.common import VerbParser, message_of
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -38,15 +44,31 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, merge, subset, reshard, defrag)
-_VERBS = (create, convert, info, ls, cat, extract, verify, index, *_ARCHIVE_VERBS, demo)
+_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, sync, merge, subset, reshard, defrag)
+_VERBS = (
+    create,
+    convert,
+    info,
+    ls,
+    cat,
+    extract,
+    verify,
+    index,
+    *_ARCHIVE_VERBS,
+    shell,
+    browse,
+    mount,
+    completion,
+    demo,
+)
 _EPILOG = """\
 examples:
   penstock create train.beton photos/train     pack a folder of pictures, one class per directory
   penstock info train.beton                    what is in it
   penstock verify train.beton --decode         is every sample intact?
   penstock extract train.beton -C out          back to files
-  penstock convert photos.ffr photos.beton     one format into another
+  penstock convert photos.ffr photos.beton     one format into another; also tar, zip and folders
+  penstock create photos.barecat photos        an archive of any files; also ls, find, du, add, rm, sync, shell, mount
   penstock demo                                see it all happen in under a minute
 
 'penstock VERB --help' explains a verb and shows examples.
@@ -63,25 +85,9 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
-
-    _is_intermixing = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with positional arguments before, between and after options."""
-        if self._is_intermixing or self._subparsers is not None:
-            return super().parse_known_args(args, namespace)
-        self._is_intermixing = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._is_intermixing = False
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command."""
-    parser = _Parser(
+    parser = VerbParser(
         prog="penstock",
         description="Training data on disk: pack it once, open it anywhere, know that it is intact.",
         epilog=_EPILOG,
@@ -118,17 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (PenstockError, OSError, ValueError, TypeError, KeyError) as error:
         if args.traceback:
             raise
-        print(f"penstock: error: {_message(error)}", file=sys.stderr)
+        print(f"penstock: error: {message_of(error)}", file=sys.stderr)
         return 2
     return code
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
-from penstock.cli.archives import print_transfer
+from penstock.cli.archives import add_rules, print_transfer, refuse_itself
 from penstock.cli.common import add_json, add_progress, parse_size, progress_bar
 from penstock.formats.barecat import Archive, remove_archive
 from penstock.formats.barecat.merging import link_archives, merge_archives
 from penstock.formats.barecat.names import archive_exists
+from penstock.formats.barecat.replacing import move_archive, name_beside, new_archive
 
 if TYPE_CHECKING:
     import argparse
+    from contextlib import AbstractContextManager
 
 NAME = "merge"
 HELP = "join archives"
 DESCRIPTION = """\
 Copy several .barecat archives into one; every file is checked on the way. With --symlink nothing is copied: the new
-archive has links to the shards of the others, which must then stay as they are."""
+archive has links to the shards of the others, which must then stay as they are. With -i and -x only some files are
+copied: rules are tried in the order in which they are given, and the first that matches decides."""
 EXAMPLES = """\
 examples:
   penstock merge a.barecat b.barecat -o all.barecat -s 50G
   penstock merge a.barecat b.barecat -o all.barecat --as-subdirs
+  penstock merge a.barecat b.barecat -o all.barecat -x '**/*.tmp'
   penstock merge a.barecat b.barecat -o all.barecat --symlink"""
 
 
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as-subdirs", action="store_true", help="each archive into a directory with its name")
     parser.add_argument("--prefix", default="", metavar="DIR", help="everything into this directory")
     parser.add_argument("--ignore-duplicates", action="store_true", help="keep the first of files with the same path")
+    add_rules(parser)
     add_progress(parser)
     add_json(parser)
 
@@ -48,38 +52,37 @@ def run(args: argparse.Namespace) -> int:
     is_new = not args.append
     if is_new and archive_exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it, or --append to add to it")
-    if any(os.path.realpath(path) == os.path.realpath(args.out) for path in args.paths):
-        raise ValueError(f"{args.out} cannot be merged into itself")
+    refuse_itself(args.out, args.paths)
     if args.symlink:
         return _link(args, start_s)
-    try:
-        mode = "w" if is_new else "r+"
-        with Archive(args.out, mode, shard_size=args.shard_size) as target, progress_bar("merging", args) as bar:  # type: ignore[arg-type]
-            result = merge_archives(
-                args.paths,
-                target,
-                as_subdirs=args.as_subdirs,
-                prefix=args.prefix,
-                ignore_duplicates=args.ignore_duplicates,
-                progress=bar,
-            )
-    except BaseException:
-        if is_new:
-            remove_archive(args.out)
-        raise
+    opened: AbstractContextManager[Archive] = (
+        new_archive(args.out, shard_size=args.shard_size)
+        if is_new
+        else Archive(args.out, "r+", shard_size=args.shard_size)
+    )
+    with opened as target, progress_bar("merging", args, unit="files") as bar:
+        result = merge_archives(
+            args.paths,
+            target,
+            as_subdirs=args.as_subdirs,
+            prefix=args.prefix,
+            rules=args.rules or (),
+            ignore_duplicates=args.ignore_duplicates,
+            progress=bar,
+        )
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0
 
 
 def _link(args: argparse.Namespace, start_s: float) -> int:
-    if args.append or args.as_subdirs or args.prefix or args.shard_size or args.ignore_duplicates:
+    if args.append or args.as_subdirs or args.prefix or args.shard_size or args.ignore_duplicates or args.rules:
         raise ValueError("--symlink goes with --out and --force only")
-    if args.force:
-        remove_archive(args.out)
+    beside = name_beside(args.out)
     try:
-        result = link_archives(args.paths, args.out)
+        result = link_archives(args.paths, beside)
+        move_archive(beside, args.out)
     except BaseException:
-        remove_archive(args.out)
+        remove_archive(beside)
         raise
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0

@@ -30,6 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Reshard."""
-    with Archive(args.path, "r+") as archive, progress_bar("resharding", args) as bar:
+    with Archive(args.path, "r+") as archive, progress_bar("resharding", args, unit="files") as bar:
         reshard(archive, args.shard_size, progress=bar)
     return 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
-from penstock.cli.archives import print_transfer
+from penstock.cli.archives import add_rules, print_transfer, refuse_itself
 from penstock.cli.common import add_json, add_progress, parse_size, progress_bar
-from penstock.formats.barecat import Archive, remove_archive
 from penstock.formats.barecat.merging import merge_archives
 from penstock.formats.barecat.names import archive_exists
+from penstock.formats.barecat.replacing import new_archive
+
+if TYPE_CHECKING:
+    import argparse
 
 NAME = "subset"
 HELP = "copy a part of an archive to a new one"
@@ -23,22 +25,11 @@ examples:
   penstock subset photos.barecat -o clean.barecat -x '**/*.tmp'"""
 
 
-class _AppendRule(argparse.Action):
-    """Collects includes and excludes in one list, in their order."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        rules = [*(getattr(namespace, "rules", None) or []), (option_string in ("-i", "--include"), values)]
-        namespace.rules = rules
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("-o", "--out", metavar="OUT", required=True, help="archive to write")
-    parser.add_argument(
-        "-i", "--include", dest="rules", action=_AppendRule, metavar="PATTERN", help="copy what matches"
-    )
-    parser.add_argument("-x", "--exclude", dest="rules", action=_AppendRule, metavar="PATTERN", help="leave it out")
+    add_rules(parser)
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="limit of a shard")
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_progress(parser)
@@ -50,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
     start_s = time.perf_counter()
     if archive_exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
-    try:
-        with Archive(args.out, "w", shard_size=args.shard_size) as target, progress_bar("copying", args) as bar:
-            result = merge_archives([args.path], target, rules=args.rules or (), progress=bar)
-    except BaseException:
-        remove_archive(args.out)
-        raise
+    refuse_itself(args.out, [args.path])
+    with (
+        new_archive(args.out, shard_size=args.shard_size) as target,
+        progress_bar("copying", args, unit="files") as bar,
+    ):
+        result = merge_archives([args.path], target, rules=args.rules or (), progress=bar)
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0

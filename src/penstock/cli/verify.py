@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
     try:
-        with progress_bar("verifying", args) as bar:
+        with progress_bar("verifying", args, unit="files" if is_archive(args.path) else "samples") as bar:
             report = _verify(args, bar)
     except FormatError as error:  # so damaged that it does not open: that is an answer, too
         report = _unreadable(args.path, error)

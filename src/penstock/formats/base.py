@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock._native import crc32c
 from penstock.codecs import image as image_codec
 from penstock.codecs import jpeg
-from penstock.errors import CorruptSampleError, ImageError
+from penstock.errors import CorruptSampleError, ImageError, WriteError
 from penstock.types import ImageSpans, Ragged
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Source, Writer
 
-__all__ = ["BaseDataset", "Format", "normalize_indices"]
+__all__ = ["BaseDataset", "Format", "normalize_indices", "values_in_order"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,6 +195,29 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+
+
+def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
+    """The values of a sample, given as a tuple, a mapping or the bare value of a single field."""
+    if isinstance(sample, dict) or (hasattr(sample, "keys") and hasattr(sample, "__getitem__")):
+        if set(sample.keys()) != set(names):
+            raise WriteError(
+                f"sample {index} has the fields {sorted(map(str, sample.keys()))}, expected {names}", sample=index
+            )
+        return [sample[name] for name in names]
+    if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
+        if len(sample) != len(names):
+            raise WriteError(
+                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                sample=index,
+            )
+        return sample
+    if len(names) == 1:
+        return [sample]
+    raise WriteError(
+        f"sample {index} is a {type(sample).__name__}; expected a tuple or dict of {', '.join(names)}",
+        sample=index,
+    )
 
 
 def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) -> ImageSpans:

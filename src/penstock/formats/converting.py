@@ -34,14 +34,15 @@ def convert(
     """Write the samples of a dataset into a file of another format; it appears when it is complete, or not at all.
 
     JPEG pictures and bytes are copied as they are stored. A packed folder whose files are all pictures becomes a
-    dataset with an ``image`` field; samples with names become a packed folder in an .ffr.
+    dataset with an ``image`` field; samples with names become a packed folder in an .ffr. Between an .ffr and a
+    .barecat go all files, byte for byte.
 
     Args:
         source: what to convert.
         path: the file to write; its ending decides the format.
         field: only this field. Needed when the source has several and the new file can hold one.
-        decode: what the samples of an .ffr are, see ``FfrDataset``; by default pictures where all names say so,
-            and bytes otherwise.
+        decode: what the samples of an .ffr are, see ``FfrDataset``; by default pictures where all names say so and
+            the new file is a .beton, and bytes otherwise. Of a .barecat, ``"bytes"`` takes all files as they are.
         names: keep the names of the samples.
         workers: threads; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
@@ -57,7 +58,7 @@ def convert(
         >>> penstock.open(new)[0]
         Sample(data=b'abc')
     """
-    dataset = _open(source, decode)
+    dataset = _open(source, decode, find_format(path, must_exist=False).name)
     if os.path.exists(path) and os.path.samefile(dataset.path, path):
         raise ValueError(f"{os.fspath(path)} is the source itself; name another file")
     fields = _choose_fields(dataset, field, path)
@@ -72,16 +73,28 @@ def convert(
         shuffle_seed=shuffle_seed,
         names=list(dataset.keys) if names and dataset.keys is not None else None,
         progress=progress,
+        **_class_names(dataset, fields, path),
         **options,
     )
 
 
-def _open(source: PathLike, decode: str | None) -> Dataset:
+def _class_names(dataset: Dataset, fields: dict[str, Field], path: PathLike) -> dict[str, Any]:
+    """Names of classes, for formats that take them."""
+    known = {name: names for name, names in getattr(dataset, "class_names", {}).items() if name in fields}
+    return {"class_names": known} if known and find_format(path, must_exist=False).name != "ffr" else {}
+
+
+def _open(source: PathLike, decode: str | None, target: str) -> Dataset:
+    kind = find_format(source).name
     if decode is not None:
+        if kind not in ("ffr", "barecat"):
+            raise ValueError(f"decode is for .ffr and .barecat; {os.fspath(source)} says itself what its samples are")
         return open_dataset(source, decode=decode)
+    if kind == "barecat" and target == "ffr":
+        return open_dataset(source, decode="bytes")
     dataset = open_dataset(source)
-    is_ffr = find_format(source).name == "ffr"
-    if is_ffr and dataset.keys and all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys):
+    is_pictures = dataset.keys and all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
+    if kind == "ffr" and target == "beton" and is_pictures:
         return open_dataset(source, decode="image")
     return dataset
 

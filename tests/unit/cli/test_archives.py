@@ -94,7 +94,7 @@ def test_merge_and_subset(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert len(Archive("m.barecat")) == 7
     out_of(capsys, "merge", "x.barecat", "-o", "l.barecat", "--symlink")
     assert out_of(capsys, "verify", "l.barecat").startswith("l.barecat: ok")
-    assert "into itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
+    assert "from itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
 
 
 def test_verify(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +117,7 @@ def test_create_from_a_list(place: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "nothing to pack" in out_of(capsys, "create", "n.barecat", code=2)
     assert not (place / "n.barecat").exists()
     assert "for archives" in out_of(capsys, "create", "n.beton", "src", "-s", "1K", code=2)
+    assert "--max-side is for .beton" in out_of(capsys, "create", "n.barecat", "src", "--max-side", "9", code=2)
 
 
 def test_the_index_as_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,3 +134,24 @@ def test_the_index_as_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert Archive("x.barecat").verify().ok
     assert not list(place.glob("*.import*"))
     assert "--export TABLE" in out_of(capsys, "index", "x.barecat", code=2)
+
+
+def test_create_in_the_folder_that_is_packed(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out_of(capsys, "create", "y.barecat", "-C", "src", "cat", "void")
+    names = [f"cat/{i}.bin" for i in range(3)]
+    assert sorted(Archive("y.barecat")) == names
+    out_of(capsys, "add", "y.barecat", "-C", "src/cat", "0.bin")
+    assert sorted(Archive("y.barecat")) == ["0.bin", *names]
+    assert "nothing to add" in out_of(capsys, "add", "y.barecat", code=2)
+    monkeypatch.chdir(place / "src")
+    for _ in range(2):
+        out_of(capsys, "create", "here.barecat", ".", "--force")
+        assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    out_of(capsys, "add", "here.barecat", ".", "--replace")
+    assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    for _ in range(2):
+        out_of(capsys, "sync", "./", "here.barecat")
+        assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    assert "lies in" in out_of(capsys, "convert", ".", "there.barecat", code=2)

@@ -7,14 +7,15 @@ import os
 import stat
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.errors import FormatError, MissingExtraError
+from penstock.errors import CorruptFileError, FormatError, MissingExtraError
 from penstock.formats.barecat import Archive, Metadata, convert
 from penstock.formats.barecat.extracting import extract_files
-from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.merging import merge_archives
+from penstock.formats.barecat.packing import count_ahead, find_below, pack_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,8 @@ def test_zstd_asks_for_its_package(folder: Path, tmp_path: Path) -> None:
 
 
 def make_tar(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    with tarfile.open(path, "w") as tar:
+    how: Any = f"w:{path.suffix[1:]}" if path.suffix in (".gz", ".xz") else "w"
+    with tarfile.open(path, how) as tar:
         for info, data in members:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
@@ -79,21 +81,55 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
     return info
 
 
-def test_tar_with_links_devices_and_late_directories(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.zst"])
+def test_tar_with_links_devices_and_late_directories(tmp_path: Path, ending: str) -> None:
+    plain = tmp_path / ("x.tar" if ending == "tar.zst" else f"x.{ending}")
     make_tar(
-        tmp_path / "x.tar",
+        plain,
         [
+            (member("before", tarfile.SYMTYPE, "d/soft"), b""),
             (member("d/file"), b"content"),
             (member("d", tarfile.DIRTYPE), b""),
             (member("hard", tarfile.LNKTYPE, "d/file"), b""),
-            (member("soft", tarfile.SYMTYPE, "d/file"), b""),
+            (member("d/soft", tarfile.SYMTYPE, "./file"), b""),
             (member("nowhere", tarfile.SYMTYPE, "/etc/passwd"), b""),
+            (member("up", tarfile.SYMTYPE, "../../x"), b""),
+            (member("self", tarfile.SYMTYPE, "self"), b""),
+            (member("folder", tarfile.SYMTYPE, "d"), b""),
             (member("pipe", tarfile.FIFOTYPE), b""),
+            (member("disk", tarfile.BLKTYPE), b""),
+            (member("tty", tarfile.CHRTYPE), b""),
         ],
     )
-    result = convert(tmp_path / "x.tar", tmp_path / "x.barecat")
-    assert dict(Archive(tmp_path / "x.barecat").items()) == dict.fromkeys(("d/file", "hard", "soft"), b"content")
-    assert [line.partition(":")[0] for line in result.skipped] == ["nowhere", "pipe"]
+    if ending == "tar.zst":
+        zstandard = pytest.importorskip("zstandard")
+        (tmp_path / "x.tar.zst").write_bytes(zstandard.compress(plain.read_bytes()))
+    result = convert(tmp_path / f"x.{ending}", tmp_path / "x.barecat")
+    names = ("d/file", "hard", "d/soft", "before")
+    assert dict(Archive(tmp_path / "x.barecat").items()) == dict.fromkeys(names, b"content")
+    left_out = {line.partition(":")[0] for line in result.skipped}
+    assert left_out == {"nowhere", "up", "self", "folder", "pipe", "disk", "tty"}
+
+
+def test_sparse_files(tmp_path: Path) -> None:
+    """As GNU tar writes them, with a map of where the data are; one that claims far too much is refused."""
+    for size in (100_000, 1 << 50):
+        info = member("holes")
+        info.pax_headers = {
+            "GNU.sparse.major": "1",
+            "GNU.sparse.minor": "0",
+            "GNU.sparse.name": "holes",
+            "GNU.sparse.realsize": str(size),
+        }
+        make_tar(tmp_path / "x.tar", [(info, b"1\n50000\n5\n".ljust(512, b"\0") + b"hello")])
+        if size > 1 << 40:
+            with pytest.raises(FormatError, match="more than 1073741824 bytes"):
+                convert(tmp_path / "x.tar", tmp_path / "y.barecat")
+            assert not (tmp_path / "y.barecat").exists()
+        else:
+            convert(tmp_path / "x.tar", tmp_path / "x.barecat")
+            expected = bytes(50_000) + b"hello" + bytes(49_995)
+            assert Archive(tmp_path / "x.barecat")["holes"] == expected
 
 
 @pytest.mark.parametrize("name", ["../out", "a/../../out", "/abs"])
@@ -176,3 +212,68 @@ def test_packing_from_the_disk(folder: Path, tmp_path: Path, monkeypatch: pytest
     os.close(os.open(os.fsencode(folder) + b"/\xff", os.O_CREAT))
     with Archive(tmp_path / "bad.barecat", "x") as writer, pytest.raises(ValueError, match="UTF-8"):
         pack_files(writer, ["in"])
+
+
+@pytest.mark.parametrize("target", ["out", "y.barecat", "x.tar", "x.zip"])
+def test_large_files_go_piece_by_piece_and_are_checked(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    for module in ("containers", "extracting"):
+        monkeypatch.setattr(f"penstock.formats.barecat.{module}.LARGE_BYTES", 1000)
+    convert(folder, tmp_path / "x.barecat")
+    convert(tmp_path / "x.barecat", tmp_path / target)
+    convert(tmp_path / target, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(folder)
+    extract_files(Archive(tmp_path / "x.barecat"), tmp_path / "extracted")
+    assert tree(tmp_path / "extracted") == tree(folder)
+    place = Archive(tmp_path / "x.barecat").stat("a/deep/new\nline")
+    with open(tmp_path / "x.barecat-shard-00000", "r+b") as shard:
+        shard.seek(place.offset + 50_000)  # type: ignore[union-attr]
+        shard.write(b"!")
+    with pytest.raises(CorruptFileError, match="checksum"):
+        convert(tmp_path / "x.barecat", tmp_path / f"bad{target}")
+    with pytest.raises(CorruptFileError, match="checksum"):
+        extract_files(Archive(tmp_path / "x.barecat"), tmp_path / "bad")
+    assert not (tmp_path / "bad" / "a" / "deep" / "new\nline").exists()
+    assert target == "out" or not (tmp_path / f"bad{target}").exists()
+
+
+def test_large_entries_must_have_the_size_that_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.formats.barecat.containers.LARGE_BYTES", 1000)
+    make_tar(tmp_path / "x.tar", [(member("a"), bytes(5000))])
+    data = (tmp_path / "x.tar").read_bytes()
+    (tmp_path / "x.tar").write_bytes(data[: 512 + 2000])
+    with pytest.raises(FormatError, match="cannot be read"):
+        convert(tmp_path / "x.tar", tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_progress_knows_what_remains(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: list[tuple[int, int | None, int]] = []
+
+    def note(done: int, total: int | None, size_bytes: int) -> None:
+        calls.append((done, total, size_bytes))
+
+    for source, target in (("in", "x.barecat"), ("x.barecat", "x.zip"), ("x.zip", "x.tar"), ("x.tar", "y.barecat")):
+        calls.clear()
+        convert(source, target, progress=note)
+        assert [done for done, _, _ in calls if done] == sorted(done for done, _, _ in calls if done)
+        assert calls[-1][0] == 3
+        assert calls[-1][2] == 100_003
+        assert calls[-1][1] in ((3, None) if source == "in" else (None,) if source == "x.tar" else (3,))
+    with count_ahead(note, lambda: find_below("in")) as report:
+        assert report is not None
+        while calls[-1][1] != 3:  # the thread counts as fast as it can
+            report(0, None, 0)
+    with Archive("m.barecat", "x") as archive:
+        calls.clear()
+        merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, progress=note)
+    assert {total for _, total, _ in calls} <= {6}
+    monkeypatch.setattr("penstock.formats.barecat.merging._BLOCK_FILES", 1)
+    for rules, wanted in (((), {6}), ([(False, "**/*.txt")], {2, 4})):
+        with Archive("m.barecat", "w") as archive:
+            calls.clear()
+            merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, rules=rules, progress=note)
+        assert {total for _, total, _ in calls} == wanted
+        assert calls[-1][0] == max(wanted)

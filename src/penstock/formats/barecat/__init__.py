@@ -6,12 +6,14 @@ from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.decoded import Codec, DecodedView
 from penstock.formats.barecat.names import looks_like_barecat
 from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
+from penstock.formats.barecat.writer import BarecatWriter
 from penstock.formats.base import Format
 
 __all__ = [
     "FORMAT",
     "Archive",
     "BarecatDataset",
+    "BarecatWriter",
     "Codec",
     "DecodedView",
     "DirInfo",
@@ -26,6 +28,6 @@ FORMAT = Format(
     suffixes=(".barecat", ".barecat-sqlite-index"),
     matches=looks_like_barecat,
     open=BarecatDataset,
-    create=None,
+    create=BarecatWriter,
     pack=pack_archive,
 )

@@ -58,6 +58,7 @@ class ReadConnections:
 
     def __init__(self, path: str, *, follow: bool = False) -> None:
         self.path = path
+        self._place = os.path.abspath(path)  # threads connect later, perhaps from another directory
         self._is_closed = False
         self._local = threading.local()
         self._seen = _signature(path)
@@ -85,7 +86,7 @@ class ReadConnections:
 
     def refresh(self) -> bool:
         """Look whether the index was changed since it was opened; if so, follow the changes from now on."""
-        if self._is_closed or not self._is_immutable or _signature(self.path) == self._seen:
+        if self._is_closed or not self._is_immutable or _signature(self._place) == self._seen:
             return False
         self._is_immutable = False
         self._local = threading.local()
@@ -109,12 +110,12 @@ class ReadConnections:
 
     def _connect(self) -> sqlite3.Connection:
         if self._is_immutable:
-            return _prepared(_open(self.path, "mode=ro&immutable=1", _ReadConnection))
+            return _prepared(_open(self._place, "mode=ro&immutable=1", _ReadConnection))
         try:
             # Only a connection that may write can undo what a writer that was killed has left half done.
-            return _prepared(_open(self.path, "mode=rw", _ReadConnection))
+            return _prepared(_open(self._place, "mode=rw", _ReadConnection))
         except sqlite3.OperationalError:
-            return _prepared(_open(self.path, "mode=ro", _ReadConnection))
+            return _prepared(_open(self._place, "mode=ro", _ReadConnection))
 
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -11,27 +11,32 @@ import contextlib
 import io
 import lzma
 import os
+import posixpath
 import stat
 import tarfile
 import time
 import zipfile
 import zlib
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.decoded import require
 from penstock.formats.barecat.entries import Entry, safe_name
-from penstock.formats.barecat.extracting import FolderTarget
-from penstock.formats.barecat.packing import find_files
+from penstock.formats.barecat.extracting import LARGE_BYTES, CheckedFile, FolderTarget
+from penstock.formats.barecat.packing import count_ahead, find_below
+from penstock.formats.barecat.replacing import name_beside, new_archive
 from penstock.formats.barecat.rows import Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["KINDS", "READ_ERRORS", "Sink", "kind_of", "open_sink", "read_entries"]
+    from penstock.formats.barecat.rows import FileInfo
+    from penstock.types import Progress
+
+__all__ = ["KINDS", "READ_ERRORS", "Sink", "count_entries", "kind_of", "open_sink", "read_entries", "tar_entries"]
 
 READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 """What the libraries raise for broken files."""
@@ -51,6 +56,7 @@ KINDS = {
 _BLOCK = 256
 _ENCRYPTED = 1
 _PIECE = 1 << 20
+_MAX_LINKS = 40  # one after the other, as the kernel follows them
 _FREE_BYTES = 1 << 30
 _MAX_RATIO = 1100  # what deflate can do at most; above it, entries overlap
 
@@ -63,7 +69,9 @@ def kind_of(path: str) -> str:
         return KINDS[max(endings, key=len)]
     if os.path.isdir(path) or "." not in os.path.basename(lower) or path.endswith("/"):
         return "folder"
-    raise FormatError(path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}.")
+    raise FormatError(
+        path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}; a folder ends in /."
+    )
 
 
 def read_entries(path: str, skipped: list[str], *, max_bytes: int | None = None) -> Iterator[Entry]:
@@ -72,26 +80,42 @@ def read_entries(path: str, skipped: list[str], *, max_bytes: int | None = None)
     Args:
         path: an archive, tar, zip or folder.
         skipped: takes a line for each thing that is left out.
-        max_bytes: stop when the contents are larger; by default 1 GiB, or 1100 times the file if that is more, for
-            what is compressed.
+        max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 1100 times the file if that
+            is more. Links and sparse files blow up what is not compressed, too.
     """
     kind = kind_of(path)
     if kind == "folder":
         return _folder_entries(path, skipped)
     if kind == "barecat":
         return _barecat_entries(path)
-    limit = max_bytes
-    if limit is None and kind != "tar":
-        limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(path))
+    limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(path)) if max_bytes is None else max_bytes
     entries = _zip_entries(path, skipped) if kind == "zip" else _tar_entries(path, kind, skipped)
     return _bounded(path, entries, limit)
 
 
-def _bounded(path: str, entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
+@contextlib.contextmanager
+def count_entries(path: str, progress: Progress | None) -> Iterator[Progress | None]:
+    """Progress that knows how many files there are, where that can be known before all of them were read."""
+    kind = kind_of(path)
+    if kind == "folder" or progress is None:
+        with count_ahead(progress, lambda: find_below(path)) as report:
+            yield report
+        return
+    total: int | None = None
+    if kind == "barecat":
+        with Archive(path) as archive:
+            total = archive.num_files
+    elif kind == "zip":
+        with zipfile.ZipFile(path) as file:
+            total = sum(not member.is_dir() for member in file.infolist())
+    yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+
+
+def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]:
     total = 0
     for entry in entries:
         total += entry.size
-        if limit is not None and total > limit:
+        if total > limit:
             raise FormatError(
                 path,
                 problem=f"the contents take more than {limit} bytes, far more than the file itself",
@@ -101,13 +125,10 @@ def _bounded(path: str, entries: Iterator[Entry], limit: int | None) -> Iterator
 
 
 def _folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
-    prefix = len(path.rstrip("/")) + 1
-    for found in find_files([path], skipped=skipped):
-        name = found.path[prefix:]
-        if name:
-            is_dir = stat.S_ISDIR(found.status.st_mode)
-            opener = _opener(found.path)
-            yield Entry(name, is_dir, 0 if is_dir else found.status.st_size, Metadata.of(found.status), opener)
+    for found in find_below(path, skipped=skipped):
+        is_dir = stat.S_ISDIR(found.status.st_mode)
+        size = 0 if is_dir else found.status.st_size
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), _opener(found.path))
 
 
 def _opener(path: str) -> Any:
@@ -119,13 +140,22 @@ def _barecat_entries(path: str) -> Iterator[Entry]:
         for directory in archive.dirs("path"):
             if directory.path:
                 yield Entry(directory.path, True, 0, directory.metadata)
-        block = []
+        block: list[FileInfo] = []
         for info in archive.files("address"):
+            if info.size > LARGE_BYTES:
+                yield from _loaded(archive, block)
+                block = []
+                yield Entry(info.path, False, info.size, info.metadata, partial(_checked, archive, info))
+                continue
             block.append(info)
             if len(block) >= _BLOCK or info.size > _PIECE:
                 yield from _loaded(archive, block)
                 block = []
         yield from _loaded(archive, block)
+
+
+def _checked(archive: Archive, info: FileInfo) -> BinaryIO:
+    return cast("BinaryIO", CheckedFile(archive, info))
 
 
 def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
@@ -135,12 +165,54 @@ def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
 
 
 def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
+    links: dict[str, tarfile.TarInfo] = {}
+    with contextlib.ExitStack() as stack:
+        yield from tar_entries(stack.enter_context(_open_tar(path, kind, stack)), skipped, links)
+    if links:
+        yield from _linked_entries(path, kind, links, skipped)
+
+
+def tar_entries(
+    tar: tarfile.TarFile, skipped: list[str], links: dict[str, tarfile.TarInfo] | None = None
+) -> Iterator[Entry]:
+    """The entries of an open tar, read once from the front; what cannot be carried is noted in ``skipped``.
+
+    Links go into ``links``, for a second reading: to jump back could mean to unpack from the beginning.
+    """
+    for member in tar:
+        if links is not None and (member.islnk() or member.issym()):
+            links[safe_name(member.name)] = member
+            continue
+        entry = _tar_entry(tar, member, skipped)
+        if entry is not None:
+            yield entry
+
+
+def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str]) -> Iterator[Entry]:
+    """Links as files, found by reading the tar a second time."""
+    waiting: dict[str, list[str]] = {}
+    for name in links:
+        target = name
+        for _ in range(_MAX_LINKS):
+            if target not in links:
+                break
+            target = _link_target(target, links[target])
+        waiting.setdefault(target, []).append(name)
     with contextlib.ExitStack() as stack:
         tar = stack.enter_context(_open_tar(path, kind, stack))
         for member in tar:
-            entry = _tar_entry(tar, member, skipped)
+            names = waiting.pop(posixpath.normpath(member.name), []) if member.isreg() else []
+            entry = _tar_entry(tar, member, skipped) if names else None
             if entry is not None:
-                yield entry
+                data = _content(entry)
+                yield from (Entry(name, False, len(data), entry.about, partial(io.BytesIO, data)) for name in names)
+    lost = [name for names in waiting.values() for name in names]
+    skipped += [f"{name}: a link to {links[name].linkname}, which is not a file of the archive" for name in lost]
+
+
+def _link_target(name: str, member: tarfile.TarInfo) -> str:
+    base = posixpath.dirname(name) if member.issym() else ""
+    return posixpath.normpath(posixpath.join(base, member.linkname))
 
 
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
@@ -157,17 +229,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]
     about = Metadata(member.mode, member.uid, member.gid, int(member.mtime * 1e9))
     if member.isdir():
         return Entry(name, True, 0, about) if name else None
-    size = member.size
-    if member.islnk() or member.issym():
-        try:
-            linked = tar._find_link_target(member)  # type: ignore[attr-defined]
-            size = linked.size if linked.isreg() else -1
-        except (KeyError, tarfile.StreamError):
-            size = -1
-        if size < 0:
-            skipped.append(f"{member.name}: a link to {member.linkname}, which is not a file of the archive")
-            return None
-    elif not member.isreg():
+    if not member.isreg():
         skipped.append(f"{member.name}: neither a file nor a directory")
         return None
 
@@ -176,7 +238,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]
         assert file is not None
         return file  # type: ignore[return-value]
 
-    return Entry(name, False, size, about, content)
+    return Entry(name, False, member.size, about, content)
 
 
 def _zip_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
@@ -211,8 +273,8 @@ class Sink(Protocol):
         """All were stored."""
         ...
 
-    def abort(self) -> None:
-        """Throw away what is there."""
+    def abort(self, error: BaseException | None = None) -> None:
+        """Throw away what is there; the error may then say the final name."""
         ...
 
 
@@ -239,7 +301,8 @@ def _content(entry: Entry) -> bytes:
 
 class _BarecatSink:
     def __init__(self, path: str, shard_size: int | None) -> None:
-        self._archive = Archive(path, "w", shard_size=shard_size)
+        self._stack = contextlib.ExitStack()
+        self._archive = self._stack.enter_context(new_archive(path, shard_size=shard_size))
         self._times: dict[str, Metadata] = {}
 
     def put(self, entry: Entry) -> None:
@@ -255,11 +318,31 @@ class _BarecatSink:
     def finish(self) -> None:
         for name, about in self._times.items():  # adding files has touched them
             self._archive.set_metadata(name, about)
-        self._archive.close()
+        self._stack.close()
 
-    def abort(self) -> None:
-        self._archive.close()
-        remove_archive(self._archive.path)
+    def abort(self, error: BaseException | None = None) -> None:
+        cause = error or InterruptedError("given up")
+        self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+class _Exactly(io.RawIOBase):
+    """A stream that must have the size that was announced, neither more nor less."""
+
+    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+        self._entry, self._file, self._left = entry, file, entry.size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0 or (not piece and self._left):
+            raise ValueError(
+                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 class _FolderSink:
@@ -269,22 +352,25 @@ class _FolderSink:
     def put(self, entry: Entry) -> None:
         if entry.is_dir:
             self._target.make_dir(entry.name, entry.about)
-        else:
+        elif entry.size <= LARGE_BYTES:
             self._target.write(entry.name, _content(entry), entry.about)
+        else:
+            with entry.open() as file:
+                self._target.write(entry.name, cast("BinaryIO", _Exactly(entry, file)), entry.about)
 
     def finish(self) -> None:
         self._target.finish()
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         pass  # what is in the folder may be the user's own
 
 
 class _TarSink:
     def __init__(self, path: str, kind: str) -> None:
-        self._path = path
+        self._path, self._beside = path, name_beside(path)
         compress = require("zstandard", ".tar.zst").ZstdCompressor() if kind == "tar.zst" else None
         self._stack = contextlib.ExitStack()
-        self._file = open(f"{path}.incomplete", "wb")  # noqa: SIM115  # closed with the stack
+        self._file = open(self._beside, "xb")  # noqa: SIM115  # closed with the stack
         self._stack.callback(self._file.close)
         if compress is not None:
             stream = self._stack.enter_context(compress.stream_writer(self._file, closefd=False))
@@ -310,18 +396,18 @@ class _TarSink:
 
     def finish(self) -> None:
         self._stack.close()
-        os.replace(f"{self._path}.incomplete", self._path)
+        os.replace(self._beside, self._path)
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         with contextlib.suppress(Exception):
             self._stack.close()
-        os.unlink(f"{self._path}.incomplete")
+        os.unlink(self._beside)
 
 
 class _ZipSink:
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._zip = zipfile.ZipFile(f"{path}.incomplete", "w", zipfile.ZIP_STORED, strict_timestamps=False)
+        self._path, self._beside = path, name_beside(path)
+        self._zip = zipfile.ZipFile(self._beside, "x", zipfile.ZIP_STORED, strict_timestamps=False)
 
     def put(self, entry: Entry) -> None:
         moment = time.gmtime((entry.about.mtime_ns or 0) // 1_000_000_000)[:6]
@@ -339,9 +425,9 @@ class _ZipSink:
 
     def finish(self) -> None:
         self._zip.close()
-        os.replace(f"{self._path}.incomplete", self._path)
+        os.replace(self._beside, self._path)
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         with contextlib.suppress(Exception):
             self._zip.close()
-        os.unlink(f"{self._path}.incomplete")
+        os.unlink(self._beside)

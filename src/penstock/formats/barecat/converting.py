@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.containers import READ_ERRORS, open_sink, read_entries
+from penstock.formats.barecat.containers import READ_ERRORS, count_entries, open_sink, read_entries
 from penstock.formats.barecat.entries import Transfer
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def convert(
         source: what is read.
         target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has).
         shard_size: limit of the shards of a .barecat.
-        max_bytes: refuse more content than this; by default what is compressed may hold 1 GiB, or 1100 times its size.
+        max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 1100 times its size.
         force: replace the target.
         progress: called as the work advances.
 
@@ -54,22 +54,29 @@ def convert(
         >>> convert(f"{folder}/x.barecat", f"{folder}/x.tar").files
         1
     """
+    if os.path.isdir(source) and _lies_in(target, source):
+        raise ValueError(f"{os.fspath(target)} lies in {os.fspath(source)}, which is read; write it elsewhere")
     result = Transfer()
     entries = read_entries(os.fspath(source), result.skipped, max_bytes=max_bytes)
     sink = open_sink(os.fspath(target), shard_size=shard_size, force=force)
     try:
-        for entry in entries:
-            sink.put(entry)
-            result.dirs += entry.is_dir
-            result.files += not entry.is_dir
-            result.size_bytes += entry.size
-            if progress is not None:
-                progress(result.files, None, result.size_bytes)
+        with count_entries(os.fspath(source), progress) as report:
+            for entry in entries:
+                sink.put(entry)
+                result.dirs += entry.is_dir
+                result.files += not entry.is_dir
+                result.size_bytes += entry.size
+                if report is not None:
+                    report(result.files, None, result.size_bytes)
         sink.finish()
     except BaseException as error:
-        sink.abort()
+        sink.abort(error)
         is_gzip_error = isinstance(error, OSError) and error.errno is None
         if isinstance(error, READ_ERRORS) or is_gzip_error:
             raise FormatError(source, problem=f"it cannot be read ({error})") from error
         raise
     return result
+
+
+def _lies_in(path: PathLike, folder: PathLike) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))

@@ -6,7 +6,7 @@ import io
 import json
 import os
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -45,21 +45,26 @@ class BarecatDataset(BaseDataset):
         group: files whose paths differ only in what follows the first dot of the name are one sample, with a field for
             each ending (``a/1.jpg`` and ``a/1.json`` have the fields ``jpg`` and ``json``).
         checksums: check everything that is read.
+        decode: ``"bytes"`` makes every file a sample of its bytes, whatever its name, without a label.
     """
 
-    def __init__(self, path: PathLike, *, group: bool = False, checksums: bool = True) -> None:
+    def __init__(
+        self, path: PathLike, *, group: bool = False, checksums: bool = True, decode: Literal["bytes"] | None = None
+    ) -> None:
+        if decode not in (None, "bytes") or (decode and group):
+            raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
         self.archive = Archive(path, checksums=checksums)
-        self._options = {"group": group, "checksums": checksums}
+        self._options: dict[str, Any] = {"group": group, "checksums": checksums, "decode": decode}
         rows = list(self.archive.index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY path"))
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
-        members = _grouped(self.archive.path, rows) if group else _ungrouped(rows)
+        members = _grouped(self.archive.path, rows) if group else _ungrouped(rows, as_bytes=decode == "bytes")
         self._keys: list[str] = members.keys
         self._names: dict[str, list[str]] = members.names
         self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
         self._sides: dict[str, npt.NDArray[np.uint32]] = {}
         schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
-        self._classes, self._labels = _labels(self._keys)
+        self._classes, self._labels = _labels(self._keys) if decode is None else ([], None)
         if self._labels is not None:
             schema["label"] = Int()
         self._schema = MappingProxyType(schema)
@@ -147,7 +152,7 @@ class BarecatDataset(BaseDataset):
 
     @property
     def _is_checked(self) -> bool:
-        return self._options["checksums"]
+        return bool(self._options["checksums"])
 
     def _name_of(self, indices: IndexArray, field: str) -> Callable[[int], str]:
         return lambda position: self._names[field][int(indices[position])]
@@ -314,8 +319,8 @@ def _kind_of(name: str) -> str:
     return _KINDS.get(os.path.splitext(name)[1].lower(), "bytes")
 
 
-def _ungrouped(rows: list[Any]) -> _Members:
-    kinds = {_kind_of(row[0]) for row in rows}
+def _ungrouped(rows: list[Any], *, as_bytes: bool) -> _Members:
+    kinds = {_kind_of(row[0]) for row in rows} if not as_bytes else {"bytes"}
     if "image" in kinds:
         rows = [row for row in rows if _kind_of(row[0]) == "image"]
         kinds = {"image"}
@@ -366,5 +371,5 @@ def _load_array(data: bytes) -> npt.NDArray[Any] | None:
     return array
 
 
-def _reopen(path: str, options: dict[str, bool]) -> BarecatDataset:
+def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
     return BarecatDataset(path, **options)

@@ -195,7 +195,7 @@ def require(package: str, needed_by: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        extra = {"zstandard": "zstd"}.get(package, package)
+        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse"}.get(package, package)
         raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None
 
 

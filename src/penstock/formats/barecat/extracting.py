@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, Self, cast
 
+from penstock._native import crc32c
+from penstock.errors import CorruptFileError
+from penstock.formats.barecat.batches import RESTORE
 from penstock.formats.barecat.entries import Transfer, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
 
     from penstock.errors import PathLike
     from penstock.formats.barecat.archive import Archive
     from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
     from penstock.types import Progress
 
-__all__ = ["FolderTarget", "extract_files", "select_infos"]
+__all__ = ["LARGE_BYTES", "CheckedFile", "FolderTarget", "extract_files", "select_infos"]
 
 _BLOCK = 64
+_PIECE = 1 << 20
+LARGE_BYTES = 64 << 20
+"""Files from this size on are not held in memory as a whole."""
 _PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
 
 
@@ -56,8 +65,8 @@ class FolderTarget:
             raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
         self._made.add(name)
 
-    def write(self, name: str, data: bytes, about: Metadata) -> None:
-        """Write a file; never through a link."""
+    def write(self, name: str, data: bytes | BinaryIO, about: Metadata) -> None:
+        """Write a file, given as bytes or piece by piece; never through a link, and all of it or none."""
         name = safe_name(name)
         self._ensure(name.rpartition("/")[0])
         path = self._place(name)
@@ -66,12 +75,16 @@ class FolderTarget:
             fd = os.open(path, flags | (os.O_TRUNC if self._force else os.O_EXCL), 0o666)
         except FileExistsError:
             raise FileExistsError(f"{path} exists; give --force to replace it") from None
-        with open(fd, "wb", buffering=0) as file:
-            file.write(data)
-            if about.mode is not None:
-                os.fchmod(fd, about.mode & _PERMISSIONS)
-            if about.mtime_ns is not None:
-                os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
+        try:
+            with open(fd, "wb", buffering=0) as file:
+                shutil.copyfileobj(io.BytesIO(data) if isinstance(data, bytes) else data, file, _PIECE)
+                if about.mode is not None:
+                    os.fchmod(fd, about.mode & _PERMISSIONS)
+                if about.mtime_ns is not None:
+                    os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
+        except BaseException:
+            os.unlink(path)
+            raise
 
     def finish(self) -> None:
         """Give the directories their modes and times, the deepest first."""
@@ -81,6 +94,32 @@ class FolderTarget:
                 os.chmod(path, about.mode & _PERMISSIONS)
             if about.mtime_ns is not None and name:
                 os.utime(path, ns=(about.mtime_ns, about.mtime_ns))
+
+
+class CheckedFile:
+    """A file of an archive, read once from the front; the last piece is only given if the checksum is right."""
+
+    def __init__(self, archive: Archive, info: FileInfo) -> None:
+        self._archive, self._info = archive, info
+        self._file = archive.open(info.path, "rb")
+        self._checksum, self._left = 0, info.size
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece."""
+        piece: bytes = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._checksum = crc32c(piece, self._checksum)
+        self._left -= len(piece)
+        wanted = self._info.crc32c
+        if piece and not self._left and wanted is not None and wanted != self._checksum:
+            problem = f"checksum {wanted:#010x} expected, found {self._checksum:#010x}"
+            raise CorruptFileError(self._archive.path, name=self._info.path, problem=problem, fix=RESTORE)
+        return piece
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._file.close()
 
 
 def select_infos(archive: Archive, names: Iterable[str]) -> tuple[list[DirInfo], list[FileInfo]]:
@@ -133,10 +172,14 @@ def extract_files(
         if directory.path:
             target.make_dir(directory.path, directory.metadata)
     for block in _blocks(files):
-        for info, data in zip(block, archive.read_many([info.path for info in block]), strict=True):
-            target.write(info.path, data, info.metadata)
-            result.files += 1
-            result.size_bytes += info.size
+        if block[0].size > LARGE_BYTES:
+            with CheckedFile(archive, block[0]) as file:
+                target.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
+        else:
+            for info, data in zip(block, archive.read_many([info.path for info in block]), strict=True):
+                target.write(info.path, data, info.metadata)
+        result.files += len(block)
+        result.size_bytes += sum(info.size for info in block)
         if progress is not None:
             progress(result.files, len(files), result.size_bytes)
     target.finish()
@@ -146,10 +189,12 @@ def extract_files(
 def _blocks(files: list[FileInfo]) -> Iterator[list[FileInfo]]:
     """A few files, or one that is large."""
     block: list[FileInfo] = []
+    size_bytes = 0
     for info in files:
-        block.append(info)
-        if len(block) >= _BLOCK or sum(i.size for i in block) > 64 << 20:
+        if block and (len(block) >= _BLOCK or size_bytes + info.size > LARGE_BYTES):
             yield block
-            block = []
+            block, size_bytes = [], 0
+        block.append(info)
+        size_bytes += info.size
     if block:
         yield block

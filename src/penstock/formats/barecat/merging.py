@@ -72,6 +72,7 @@ def copy_files(
             target.mkdir(before + directory.path, metadata=directory.metadata, exist_ok=True)
             times.append((before + directory.path, directory.metadata))
             result.dirs += 1
+    total = None if progress is None else sum(map(keep, source.index.file_names()))
     wanted = (info for info in source.files("address") if keep(info.path))
     block: list[FileInfo] = []
     for info in wanted:
@@ -80,7 +81,7 @@ def copy_files(
             _copy_block(source, target, before, block, ignore_duplicates, result)
             block = []
             if progress is not None:
-                progress(result.files, None, result.size_bytes)
+                progress(result.files, total, result.size_bytes)
     _copy_block(source, target, before, block, ignore_duplicates, result)
     for path, about in times:  # adding files has touched them
         target.set_metadata(path, about)
@@ -124,6 +125,7 @@ def merge_archives(
         progress: called as the work advances.
     """
     total = Transfer()
+    count = None if progress is None or rules else sum(_count_files(path) for path in sources)
     for path in sources:
         stem = os.path.basename(os.fspath(path)).removesuffix(".barecat")
         below = "/".join(part for part in (prefix.strip("/"), stem if as_subdirs else "") if part)
@@ -134,7 +136,7 @@ def merge_archives(
                 prefix=below,
                 keep=rule_filter(rules),
                 ignore_duplicates=ignore_duplicates,
-                progress=progress,
+                progress=None if progress is None else _after(total, count, progress),
             )
         total.files += result.files
         total.dirs += result.dirs
@@ -184,3 +186,19 @@ def _link_shards(sources: Sequence[PathLike], path: str) -> None:
         base += max(numbers, default=-1) + 1
     if not os.path.lexists(shard_path(path, 0)):
         open(shard_path(path, 0), "wb").close()
+
+
+def _count_files(path: PathLike) -> int:
+    with Archive(path) as archive:
+        return archive.num_files
+
+
+def _after(before: Transfer, count: int | None, progress: Progress) -> Progress:
+    """Progress of one archive as that of all; without a count, of as many as are known."""
+    files, base = before.files, before.size_bytes
+
+    def report(done: int, total: int | None, size_bytes: int) -> None:
+        known = count if count is not None or total is None else files + total
+        progress(files + done, known, base + size_bytes)
+
+    return report

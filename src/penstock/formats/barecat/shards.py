@@ -52,6 +52,7 @@ class MappedShards:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
         self.mapped: dict[int, MappedShard] = {}
 
     def shard(self, number: int, end: int = 0) -> MappedShard:
@@ -62,7 +63,7 @@ class MappedShards:
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
         if found is None or os.path.getsize(found.path) > found.size:
-            found = self.mapped[number] = MappedShard(shard_path(self._path, number))
+            found = self.mapped[number] = MappedShard(shard_path(self._place, number))
         return found
 
     def close(self) -> None:

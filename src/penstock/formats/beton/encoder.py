@@ -12,11 +12,12 @@ import numpy.typing as npt
 from penstock import _native
 from penstock.errors import WriteError
 from penstock.fields import JPG, Image
+from penstock.formats.base import values_in_order
 from penstock.formats.beton.columns import record_dtype
 from penstock.types import Encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from penstock.formats.beton.columns import Column
 
@@ -87,7 +88,7 @@ class ChunkEncoder:
         return [self._encode_value(column, value, index) for column, value in self._values(sample, index)]
 
     def _values(self, sample: Any, index: int) -> Iterator[tuple[Column, Any]]:
-        return zip(self.columns, _values_in_order(sample, [c.name for c in self.columns], index), strict=True)
+        return zip(self.columns, values_in_order(sample, [c.name for c in self.columns], index), strict=True)
 
     def _encode_value(self, column: Column, value: Any, index: int) -> Encoded:
         try:
@@ -134,25 +135,3 @@ def index_jpeg(data: Any) -> bytes:
         return _native.jpeg_tiles(data)[0] or b""
     except _native.NativeError:  # damaged; whoever decodes it will tell
         return b""
-
-
-def _values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
-    if isinstance(sample, dict) or (hasattr(sample, "keys") and hasattr(sample, "__getitem__")):
-        if set(sample.keys()) != set(names):
-            raise WriteError(
-                f"sample {index} has the fields {sorted(map(str, sample.keys()))}, expected {names}", sample=index
-            )
-        return [sample[name] for name in names]
-    if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
-        if len(sample) != len(names):
-            raise WriteError(
-                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
-                sample=index,
-            )
-        return sample
-    if len(names) == 1:
-        return [sample]
-    raise WriteError(
-        f"sample {index} is a {type(sample).__name__}; expected a tuple or dict of {', '.join(names)}",
-        sample=index,
-    )

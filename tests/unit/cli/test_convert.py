@@ -1,0 +1,90 @@
+"""``penstock convert``: files between containers, samples between datasets, and what does not go."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock as ps
+from penstock.formats.barecat import Archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Said = Callable[..., str]
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(root)): p.read_bytes() if p.is_file() else None for p in root.rglob("*")}
+
+
+@pytest.mark.parametrize("ending", [".tar", ".tar.gz", ".tar.zst", ".zip", "-folder"])
+def test_files_there_and_back(photos: Path, said: Said, ending: str) -> None:
+    if ending == ".tar.zst":
+        pytest.importorskip("zstandard")
+    assert "4 files" in said("convert", "photos.barecat", f"x{ending}")
+    said("convert", f"x{ending}", "y.barecat", "-s", "2K")
+    assert Archive("y.barecat").shard_size == 2048
+    said("convert", "y.barecat", "back")
+    assert tree(photos / "back") == tree(photos / "photos")
+    if ending != "-folder":
+        assert "exists" in said("convert", "photos.barecat", f"x{ending}", code=2)
+        said("convert", "photos.barecat", f"x{ending}", "--force")
+
+
+def test_a_folder_by_a_path_that_leads_up(photos: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    (photos / "sub").mkdir()
+    monkeypatch.chdir(photos / "sub")
+    said("convert", "../photos", "x.barecat")
+    assert sorted(Archive("x.barecat")) == ["cat/1.jpg", "cat/2.jpg", "dog/3 b.jpg", "notes.txt"]
+
+
+def test_samples_between_the_formats(photos: Path, said: Said) -> None:
+    (photos / "photos" / "notes.txt").unlink()
+    said("create", "a.beton", "photos")
+    assert "3 samples" in said("convert", "a.beton", "b.barecat", "--shard-size", "1M")
+    assert Archive("b.barecat").shard_size == 1 << 20
+    facts = json.loads(said("convert", "b.barecat", "c.beton", "--json"))
+    assert facts["samples"] == 3
+    assert ps.open("c.beton").read_bytes([0], "image") == ps.open("a.beton").read_bytes([0], "image")
+    said("convert", "photos.barecat", "d.ffr")
+    said("convert", "d.ffr", "e.barecat")
+    assert dict(Archive("e.barecat")) == dict(Archive("photos.barecat"))
+    assert "notes.txt" in said("ls", "d.ffr")
+    said("extract", "d.ffr", "-C", "out")
+    assert (photos / "out" / "notes.txt").read_text() == "hello\n"
+    assert "4 samples" in said("verify", "d.ffr")
+    assert "4 samples" in said("info", "d.ffr")
+
+
+def test_what_does_not_go_says_what_does(photos: Path, said: Said) -> None:
+    said("convert", "photos.barecat", "x.tar")
+    said("create", "a.beton", "photos")
+    assert "penstock convert x.tar x.barecat" in said("convert", "x.tar", "y.beton", code=2)
+    assert "penstock extract a.beton" in said("convert", "a.beton", "y.zip", code=2)
+    assert "--field is for samples" in said("convert", "x.tar", "y.zip", "--field", "image", code=2)
+    assert "--shard-size is for" in said("convert", "x.tar", "y.zip", "-s", "1K", code=2)
+    assert "--shard-size is for" in said("convert", "a.beton", "y.ffr", "-s", "1K", code=2)
+    assert "--max-size is for" in said("convert", "a.beton", "y.ffr", "--max-size", "1K", code=2)
+    assert "does not exist" in said("convert", "nope.zip", "y.barecat", code=2)
+    assert "does not exist" in said("convert", "nope", "y.barecat", code=2)
+    assert "a folder ends in /" in said("convert", "x.tar", "y.what", code=2)
+    assert not [p for p in photos.iterdir() if p.name.startswith(("y.", ".y"))]
+
+
+def test_bombs_and_names_that_lead_out(photos: Path, said: Said) -> None:
+    with zipfile.ZipFile("bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(3 << 20))
+    assert "--max-size" in said("convert", "bomb.zip", "x.barecat", "--max-size", "1M", code=2)
+    said("convert", "bomb.zip", "x.barecat", "--max-size", "4M")
+    with tarfile.open("evil.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("../evil"))
+    assert "leads out" in said("convert", "evil.tar", "y.barecat", code=2)
+    assert "leads out" in said("convert", "evil.tar", "y", code=2)
+    assert not [p for p in photos.iterdir() if p.name.startswith("y.")]
+    assert not (photos.parent / "evil").exists()

@@ -1,0 +1,124 @@
+"""``penstock mount``: what FUSE asks for, and a real mount where that is possible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.formats.barecat import Archive, Metadata
+from penstock.formats.barecat.mounting import ArchiveOperations, mount_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Said = Callable[..., str]
+
+
+@pytest.fixture
+def operations(tmp_path: Path) -> Iterator[ArchiveOperations]:
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        archive.add("d/a", b"0123456789", metadata=Metadata(0o104640, 7, 8, 10**18))
+        archive.add("plain", b"")
+        archive.add("bad", b"xxxx")
+        archive.editor.execute("UPDATE files SET crc32c = 1 WHERE path = 'bad'")
+    with Archive(tmp_path / "x.barecat") as archive:
+        yield ArchiveOperations(archive)
+
+
+def test_operations(operations: ArchiveOperations) -> None:
+    about = operations.getattr("/d/a")
+    assert about["st_mode"] == stat.S_IFREG | 0o640, "no set-user-id"
+    assert (about["st_uid"], about["st_gid"], about["st_mtime"], about["st_size"]) == (7, 8, 10**18, 10)
+    assert stat.S_ISDIR(operations.getattr("/")["st_mode"])
+    assert operations.getattr("/plain")["st_mode"] == stat.S_IFREG | 0o644
+    assert sorted(operations.readdir("/", 0)) == [".", "..", "bad", "d", "plain"]
+    handle = operations.open("/d/a", os.O_RDONLY)
+    assert operations.read("/d/a", 4, 3, handle) == b"3456"
+    assert operations.read("/d/a", 4, 9, handle) == b"9"
+    assert operations.release("/d/a", handle) == 0
+    assert operations.read("/d/a", 4, 3, handle) == b"3456", "large files are read without a copy"
+    assert operations.statfs("/")["f_files"] == 3
+
+
+@pytest.mark.parametrize(
+    ("ask", "number"),
+    [
+        (lambda o: o.getattr("/nope"), errno.ENOENT),
+        (lambda o: o.getattr("/\udcff"), errno.ENOENT),
+        (lambda o: list(o.readdir("/nope", 0)), errno.ENOENT),
+        (lambda o: list(o.readdir("/plain", 0)), errno.ENOTDIR),
+        (lambda o: o.open("/d", os.O_RDONLY), errno.EISDIR),
+        (lambda o: o.open("/nope", os.O_RDONLY), errno.ENOENT),
+        (lambda o: o.open("/d/a", os.O_RDWR), errno.EROFS),
+        (lambda o: o.open("/bad", os.O_RDONLY), errno.EIO),
+        (lambda o: o.read("/nope", 1, 0, 99), errno.EIO),
+    ],
+)
+def test_errors_are_numbers(
+    operations: ArchiveOperations, ask: Callable[[ArchiveOperations], object], number: int
+) -> None:
+    with pytest.raises(OSError) as caught:  # noqa: PT011  # the number is looked at
+        ask(operations)
+    assert caught.value.errno == number
+
+
+def test_where_to(photos: Path, said: Said) -> None:
+    assert "mkdir -p" in said("mount", "photos.barecat", "nowhere", code=2)
+    assert "not empty" in said("mount", "photos.barecat", "photos", code=2)
+    (photos / "mnt").mkdir()
+    if not os.path.exists("/dev/fuse"):
+        with pytest.raises(OSError, match="/dev/fuse is missing"):
+            mount_archive("photos.barecat", "mnt")
+
+
+def can_mount() -> bool:
+    try:
+        import mfusepy  # noqa: F401
+    except (ImportError, OSError, AttributeError):
+        return False
+    return os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+@contextmanager
+def mounted(path: Path) -> Iterator[subprocess.Popen[str]]:
+    (path / "mnt").mkdir()
+    command = [sys.executable, "-m", "penstock", "mount", "photos.barecat", "mnt"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            end = time.monotonic() + 30
+            while not os.path.ismount(path / "mnt"):
+                if process.poll() is not None:
+                    assert process.stderr is not None
+                    pytest.skip(f"this machine does not let us mount: {process.stderr.read()}")
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+@pytest.mark.skipif(not can_mount(), reason="there is no FUSE here")
+def test_a_real_mount(photos: Path) -> None:
+    with mounted(photos) as process:
+        found = {p.relative_to(photos / "mnt"): p.read_bytes() for p in (photos / "mnt").rglob("*") if p.is_file()}
+        expected = {p.relative_to(photos / "photos"): p.read_bytes() for p in (photos / "photos").rglob("*.*")}
+        assert found == expected
+        assert (photos / "mnt" / "void").is_dir()
+        with pytest.raises(OSError, match="Read-only"):
+            (photos / "mnt" / "new").write_text("x")
+        assert not (photos / "mnt" / "nope").exists()
+        when = (photos / "photos" / "notes.txt").stat().st_mtime_ns
+        assert (photos / "mnt" / "notes.txt").stat().st_mtime_ns == when
+    assert process.returncode == 0, "Ctrl-C is the way to end it"
+    assert not os.path.ismount(photos / "mnt")
