@@ -167,6 +167,12 @@ def _open(path: str, how: str, kind: type[sqlite3.Connection] = sqlite3.Connecti
 
 def unreadable(path: str, error: sqlite3.Error) -> FormatError:
     """The error for an index that SQLite cannot read."""
+    if "not a database" in str(error):
+        return FormatError(
+            path,
+            problem="this is not an archive: its index is not an SQLite file",
+            fix="ls, cat, extract, info, verify and convert take other formats, too; a damaged index needs a copy.",
+        )
     return FormatError(
         path, problem=f"the index cannot be read ({error})", fix="Restore it from a copy; the shards may be fine."
     )
