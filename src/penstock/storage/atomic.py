@@ -1,9 +1,9 @@
 """Files that get their name only when they are complete.
 
 Contract: one thread writes. Until ``commit`` returns, nothing is visible under the final name; after it, the
-bytes are on the disk under that name, even if the power fails. ``abort`` (or leaving the ``with`` block by an
-exception, Ctrl-C included) leaves nothing behind. Where the file system can do it (O_TMPFILE) the file has no
-name at all while it is written, so that even ``kill -9`` leaves nothing.
+bytes are on the disk under that name, even if the power fails. A file that is replaced passes its permissions on.
+``abort`` (or leaving the ``with`` block by an exception, Ctrl-C included) leaves nothing behind. Where the file system
+can do it (O_TMPFILE) the file has no name at all while it is written, so that even ``kill -9`` leaves nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import stat
 from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ClosedError
@@ -47,7 +48,8 @@ class AtomicFile:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self.path = os.path.abspath(path)
+        # What a link stands for is replaced, not the link.
+        self.path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)
         self._directory = os.path.dirname(self.path)
         if os.path.isdir(self.path):
             raise IsADirectoryError(f"{self.path} is a directory; name a file to write to")
@@ -169,6 +171,8 @@ class AtomicFile:
     def commit(self) -> None:
         """Put the bytes on the disk and give the file its name."""
         fd = self.fileno()
+        with contextlib.suppress(OSError):  # there is none, or it is not ours
+            os.fchmod(fd, stat.S_IMODE(os.stat(self.path).st_mode))
         os.fsync(fd)
         directory = os.open(self._directory, os.O_RDONLY)
         try:

@@ -146,3 +146,22 @@ def test_a_missing_directory_is_told_with_the_cure(tmp_path: Path) -> None:
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="is a directory"):
         AtomicFile(tmp_path)
+
+
+def test_a_file_that_is_replaced_passes_its_permissions_on(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    with AtomicFile(path) as file:
+        file.write([b"new"])
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_link_stands_for_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with AtomicFile(tmp_path / "link") as file:
+        file.write([b"new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
