@@ -25,6 +25,7 @@ from penstock.annex import (
 )
 from penstock.errors import FormatError
 from penstock.fields import JPG
+from penstock.formats.base import index_chunks
 from penstock.formats.beton.encoder import index_jpeg
 from penstock.formats.beton.layout import fingerprint, with_table_at
 from penstock.formats.beton.reader import BetonDataset
@@ -122,8 +123,7 @@ def _tiles(file: BetonFile, pictures: list[Column]) -> list[bytes]:
 
 
 def _jpegs(file: BetonFile, column: Column) -> Iterator[Buffer]:
-    for start in range(0, len(file), _CHUNK):
-        indices = np.arange(start, min(start + _CHUNK, len(file)), dtype=np.int64)
+    for indices in index_chunks(len(file), _CHUNK):
         spans = file.locate(indices, column)
         is_jpeg = file.records[column.member]["mode"][indices] == JPG
         places = zip(spans.pointers.tolist(), spans.sizes.tolist(), is_jpeg.tolist(), strict=True)
@@ -133,8 +133,7 @@ def _jpegs(file: BetonFile, column: Column) -> Iterator[Buffer]:
 def _checksums(file: BetonFile, progress: Progress | None) -> Iterator[Buffer]:
     size_bytes = 0
     columns = file.layout.payload_columns
-    for start in range(0, len(file), _CHUNK):
-        indices = np.arange(start, min(start + _CHUNK, len(file)), dtype=np.int64)
+    for indices in index_chunks(len(file), _CHUNK):
         table = np.empty((len(indices), 1 + len(columns)), "<u4")
         table[:, 0] = file.record_checksums(indices)
         for column in columns:
