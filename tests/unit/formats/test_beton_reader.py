@@ -284,10 +284,10 @@ def test_closed_while_others_read(samples_and_path: tuple[list[Any], Path]) -> N
         raise AssertionError
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # let the threads meet in the middle of every method
+    sys.setswitchinterval(1e-5)  # let the threads meet in the middle of every method
     try:
         with ThreadPoolExecutor(len(reads)) as pool:
-            for pause_s in np.linspace(0, 0.01, 20):
+            for pause_s in np.linspace(0, 0.01, 10):
                 dataset, started = ps.open(path), threading.Barrier(len(reads) + 1)
                 results = [pool.submit(read_until_closed, dataset, i, started) for i in range(len(reads))]
                 started.wait()
