@@ -87,6 +87,29 @@ def _out_of_range(index: int, length: int) -> IndexError:
     return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
 
 
+class BaseWriter(ABC):
+    """The context half of a Writer: what was written is finished, or thrown away when something went wrong."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
 class BaseDataset(ABC):
     """The sequence half of a Dataset: subclasses say how many samples there are and decode lists of them."""
 
@@ -207,29 +230,6 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
-
-
-class BaseWriter(ABC):
-    """The context half of a Writer: what was written is finished, or thrown away when something went wrong."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Finish the file and give it its name."""
-
-    @abstractmethod
-    def abort(self) -> None:
-        """Throw away what was written; nothing is left behind."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) -> ImageSpans:
