@@ -3,20 +3,12 @@
 // precision, each a chain of multiply-then-add in the order of its taps, every step rounded; the
 // build forbids to fuse them. Taps that weigh nothing add zero, which changes no sum. So all levels
 // give the bits that OpenCV gives.
+#include "kernels/floats.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/tap_vectors.hpp"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
-
-inline uint8_t to_level(float value) {
-  const long rounded = __builtin_lrintf(value);
-  return static_cast<uint8_t>(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
-}
 
 inline void average_pixel(const uint8_t* row, const TapColumns& columns, size_t j, float* out) {
   const uint8_t* source = row + 3 * static_cast<size_t>(columns.starts[j]);
@@ -29,32 +21,6 @@ inline void average_pixel(const uint8_t* row, const TapColumns& columns, size_t 
 }
 
 #if defined(__AVX2__)
-
-#if defined(__AVX512F__)
-constexpr size_t kLanes = 16;
-using Floats = __m512;
-inline Floats broadcast(float value) { return _mm512_set1_ps(value); }
-inline Floats load(const float* from) { return _mm512_loadu_ps(from); }
-inline Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
-inline Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
-inline void store_levels(uint8_t* to, Floats values) {
-  const __m512i rounded = _mm512_cvtps_epi32(values);  // not negative
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtusepi32_epi8(rounded));
-}
-#else
-constexpr size_t kLanes = 8;
-using Floats = __m256;
-inline Floats broadcast(float value) { return _mm256_set1_ps(value); }
-inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
-inline Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
-inline Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
-inline void store_levels(uint8_t* to, Floats values) {
-  const __m256i rounded = _mm256_cvtps_epi32(values);
-  const __m128i words =
-      _mm_packs_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
-}
-#endif
 
 constexpr size_t kBlock = 4 * kLanes;
 
@@ -80,7 +46,7 @@ inline void blend_block(const float* const* rows, size_t x, const float* weights
       sums[v] = add(sums[v], multiply(weight, load(rows[k] + x + v * kLanes)));
     }
   }
-  for (size_t v = 0; v < 4; ++v) store_levels(out + v * kLanes, finish(sums[v]));
+  for (size_t v = 0; v < 4; ++v) store(out + v * kLanes, rounded(finish(sums[v])));
 }
 
 // The last block goes through memory of our own: what follows the row belongs to someone else.

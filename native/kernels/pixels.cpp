@@ -1,7 +1,7 @@
 // The last steps of a row: planes instead of interleaved channels, scaled to float or half.
 // Multiplication and addition are separate everywhere (the build forbids fusing them), so that all
 // levels give the same bits.
-#include "kernels/half.hpp"
+#include "kernels/floats.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
@@ -16,42 +16,16 @@ inline float scaled(const uint8_t* row, size_t i, const float* scale, const floa
 
 #if defined(__AVX2__)
 
+inline void store(uint16_t* to, Floats values) { store(reinterpret_cast<Half*>(to), values); }
+
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
-constexpr size_t kLanes = 16;
-using Floats = __m512;
-inline Floats broadcast(float value) { return _mm512_set1_ps(value); }
-inline Floats load(const float* from) { return _mm512_loadu_ps(from); }
-inline Floats widen(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)); }
-inline Floats load_bytes(const uint8_t* from) {
-  return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-}
-// Rounded twice. Multiplied by one, the sum runs on the units that the conversions leave idle.
-inline Floats multiply_add(Floats a, Floats b, Floats c) {
-  return _mm512_fmadd_ps(_mm512_mul_ps(a, b), _mm512_set1_ps(1), c);
-}
-inline void store(float* to, Floats value) { _mm512_storeu_ps(to, value); }
-inline void store(uint16_t* to, Floats value) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                      _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+  // Rounded twice. Multiplied by one, the sum runs on the units that the conversions leave idle.
+  return _mm512_fmadd_ps(multiply(a, b), broadcast(1), c);
 #else
-constexpr size_t kLanes = 8;
-using Floats = __m256;
-inline Floats broadcast(float value) { return _mm256_set1_ps(value); }
-inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
-inline Floats widen(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
-inline Floats load_bytes(const uint8_t* from) {
-  return widen(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-}
-inline Floats multiply_add(Floats a, Floats b, Floats c) {
-  return _mm256_add_ps(_mm256_mul_ps(a, b), c);
-}
-inline void store(float* to, Floats value) { _mm256_storeu_ps(to, value); }
-inline void store(uint16_t* to, Floats value) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
-                   _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+  return add(multiply(a, b), c);
 #endif
+}
 
 constexpr size_t kVectors = kPeriod / kLanes;
 
@@ -69,11 +43,11 @@ inline size_t scale_vectors(const uint8_t* row, size_t size, const float* scale,
   for (; i + kPeriod <= size; i += kPeriod) {
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = i + v * kLanes;
-      store(out + at, multiply_add(load_bytes(row + at), scales[v], biases[v]));
+      store(out + at, multiply_add(load(row + at), scales[v], biases[v]));
     }
   }
   for (size_t v = 0; i + kLanes <= size; ++v, i += kLanes) {
-    store(out + i, multiply_add(load_bytes(row + i), scales[v], biases[v]));
+    store(out + i, multiply_add(load(row + i), scales[v], biases[v]));
   }
   return i;
 }

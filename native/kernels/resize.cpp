@@ -3,19 +3,11 @@
 //
 // Every output value is a chain of multiply-then-add in tap order, in all variants, so that all
 // levels give the same bits. The build forbids fused multiply-add for this file.
+#include "kernels/floats.hpp"
 #include "kernels/kernels.hpp"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
-
-inline uint8_t to_grey_level(float value) {
-  const long rounded = __builtin_lrintf(value);
-  return static_cast<uint8_t>(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
-}
 
 inline void reduce_pixel(const float* source, const float* weights, size_t taps, float scale,
                          float bias, uint8_t* out) {
@@ -27,55 +19,29 @@ inline void reduce_pixel(const float* source, const float* weights, size_t taps,
     green += weights[k] * source[3 * k + 1];
     blue += weights[k] * source[3 * k + 2];
   }
-  out[0] = to_grey_level(red * scale + bias);
-  out[1] = to_grey_level(green * scale + bias);
-  out[2] = to_grey_level(blue * scale + bias);
+  out[0] = to_level(red * scale + bias);
+  out[1] = to_level(green * scale + bias);
+  out[2] = to_level(blue * scale + bias);
 }
 
 #if defined(__AVX2__)
 
-#if defined(__AVX512F__)
-constexpr size_t kLanes = 16;
-using Floats = __m512;
-inline Floats zero() { return _mm512_setzero_ps(); }
-inline Floats broadcast(float value) { return _mm512_set1_ps(value); }
-inline Floats multiply_add(Floats sum, Floats a, Floats b) {
-  return _mm512_add_ps(sum, _mm512_mul_ps(a, b));
-}
-inline Floats load_bytes(const uint8_t* from) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
-}
-inline void store(float* to, Floats value) { _mm512_storeu_ps(to, value); }
-#else
-constexpr size_t kLanes = 8;
-using Floats = __m256;
-inline Floats zero() { return _mm256_setzero_ps(); }
-inline Floats broadcast(float value) { return _mm256_set1_ps(value); }
-inline Floats multiply_add(Floats sum, Floats a, Floats b) {
-  return _mm256_add_ps(sum, _mm256_mul_ps(a, b));
-}
-inline Floats load_bytes(const uint8_t* from) {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-}
-inline void store(float* to, Floats value) { _mm256_storeu_ps(to, value); }
-#endif
+inline Floats multiply_add(Floats sum, Floats a, Floats b) { return add(sum, multiply(a, b)); }
 
 constexpr size_t kBlock = 4 * kLanes;
 
 inline void blend_block(const uint8_t* column, size_t stride, const float* weights, size_t taps,
                         float* work) {
-  Floats sum_0 = zero();
-  Floats sum_1 = zero();
-  Floats sum_2 = zero();
-  Floats sum_3 = zero();
+  Floats sum_0 = broadcast(0);
+  Floats sum_1 = broadcast(0);
+  Floats sum_2 = broadcast(0);
+  Floats sum_3 = broadcast(0);
   for (size_t k = 0; k < taps; ++k, column += stride) {
     const Floats weight = broadcast(weights[k]);
-    sum_0 = multiply_add(sum_0, weight, load_bytes(column));
-    sum_1 = multiply_add(sum_1, weight, load_bytes(column + kLanes));
-    sum_2 = multiply_add(sum_2, weight, load_bytes(column + 2 * kLanes));
-    sum_3 = multiply_add(sum_3, weight, load_bytes(column + 3 * kLanes));
+    sum_0 = multiply_add(sum_0, weight, load(column));
+    sum_1 = multiply_add(sum_1, weight, load(column + kLanes));
+    sum_2 = multiply_add(sum_2, weight, load(column + 2 * kLanes));
+    sum_3 = multiply_add(sum_3, weight, load(column + 3 * kLanes));
   }
   store(work, sum_0);
   store(work + kLanes, sum_1);

@@ -17,11 +17,12 @@ from penstock.types import ImageSpans, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
     from typing import Self
 
     from penstock.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Source, Writer
 
-__all__ = ["BaseDataset", "Format", "normalize_indices", "values_in_order"]
+__all__ = ["BaseDataset", "BaseWriter", "Format", "index_chunks", "normalize_indices", "values_in_order"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +72,42 @@ def normalize_indices(indices: Indices, length: int) -> IndexArray:
     return np.where(wide < 0, wide + length, wide) if low < 0 else wide
 
 
+def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
+    """All indices below a length in order, up to ``size`` at a time.
+
+    Example:
+        >>> [chunk.tolist() for chunk in index_chunks(5, 2)]
+        [[0, 1], [2, 3], [4]]
+    """
+    for start in range(0, length, size):
+        yield np.arange(start, min(start + size, length), dtype=np.int64)
+
+
 def _out_of_range(index: int, length: int) -> IndexError:
     return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+
+
+class BaseWriter(ABC):
+    """The context half of a Writer: what was written is finished, or thrown away when something went wrong."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
 class BaseDataset(ABC):

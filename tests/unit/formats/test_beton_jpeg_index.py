@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
 from penstock.cli.main import main
 from penstock.codecs import jpeg
-from penstock.errors import AnnexError, ImageError
+from penstock.errors import AnnexError, ClosedError, ImageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,7 +306,8 @@ def test_datasets_that_travel_and_close(tmp_path: Path) -> None:
     assert copy.with_checksums(False).tiles.count == 9
     assert ps.open(path, annex=False).tiles is None
     dataset.close()
-    assert dataset.tiles is None
+    with pytest.raises(ClosedError):
+        _ = dataset.tiles
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import pickle
 import struct
+import sys
+import threading
 import time
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -236,10 +239,63 @@ def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path])
         lambda: next(iter(dataset)),
         lambda: dataset.keys,
         lambda: dataset.table,
+        lambda: dataset.class_names,
+        lambda: dataset.metadata,
+        lambda: dataset.tiles,
+        lambda: dataset.annex,
+        lambda: dataset.has_checksums,
+        lambda: dataset.fingerprint,
+        lambda: dataset.page_numbers(),
+        lambda: dataset.read_values(np.arange(1), "array"),
+        lambda: dataset.read_ragged(np.arange(1), "text"),
+        lambda: dataset.image_spans(np.arange(1), "raw"),
+        lambda: dataset.stored_sample(0),
     ]
     for call in calls:
         with pytest.raises(ClosedError, match=r"x\.beton: the dataset is closed"):
             call()
+
+
+def test_closed_while_others_read(samples_and_path: tuple[list[Any], Path]) -> None:
+    path = samples_and_path[1]
+    every = np.arange(COUNT)
+    reads = [
+        lambda dataset: [sample.label for sample in dataset[[1, 2]]],
+        lambda dataset: dataset.read_bytes(every, "jpg"),
+        lambda dataset: dataset.view(6, "raw").tolist(),
+        lambda dataset: dataset.column("label").tolist(),
+        lambda dataset: dataset.read_values(every, "array").tolist(),
+        lambda dataset: dataset.read_ragged(every, "text").offsets.tolist(),
+        lambda dataset: dataset.image_spans(every, "raw").checksums.tolist(),
+        lambda dataset: dataset.page_numbers().tolist(),
+        lambda dataset: (list(dataset.keys), dataset.class_names, dataset.metadata, dataset.fingerprint),
+        lambda dataset: dataset.verify(workers=1).ok,
+    ]
+    with ps.open(path) as dataset:
+        expected = [read(dataset) for read in reads]
+
+    def read_until_closed(dataset: BetonDataset, number: int, started: threading.Barrier) -> int:
+        started.wait()
+        for count in itertools.count():
+            try:
+                assert reads[number](dataset) == expected[number]
+            except ClosedError:
+                return count
+        raise AssertionError
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # let the threads meet in the middle of every method
+    try:
+        with ThreadPoolExecutor(len(reads)) as pool:
+            for pause_s in np.linspace(0, 0.01, 10):
+                dataset, started = ps.open(path), threading.Barrier(len(reads) + 1)
+                results = [pool.submit(read_until_closed, dataset, i, started) for i in range(len(reads))]
+                started.wait()
+                time.sleep(pause_s)
+                dataset.close()
+                assert all(result.result() >= 0 for result in results)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def mappings_of(path: Path) -> int:

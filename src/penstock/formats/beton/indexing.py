@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock import _native
 from penstock.annex import (
@@ -26,6 +25,7 @@ from penstock.annex import (
 )
 from penstock.errors import FormatError
 from penstock.fields import JPG
+from penstock.formats.base import index_chunks
 from penstock.formats.beton.encoder import index_jpeg
 from penstock.formats.beton.layout import fingerprint, with_table_at
 from penstock.formats.beton.reader import BetonDataset
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import PathLike
     from penstock.formats.beton.columns import Column
+    from penstock.formats.beton.file import BetonFile
     from penstock.types import Buffer, Progress
 
 __all__ = ["index"]
@@ -81,11 +82,11 @@ def index(
             raise ValueError(f"names has {len(names)} entries, the file has {len(dataset)} samples")
         names = names if names is not None else dataset.keys
         sections: dict[str, Iterable[Buffer]] = {
-            CHECKSUMS: checksums_section(1 + len(dataset.layout.payload_columns), _checksums(dataset, progress)),
+            CHECKSUMS: checksums_section(1 + len(dataset.layout.payload_columns), _checksums(dataset.file, progress)),
         }
         pictures = [c for c in dataset.layout.columns if c.field.kind == "image"]
         if jpeg_index and pictures:
-            packed = _tiles(dataset, pictures)
+            packed = _tiles(dataset.file, pictures)
             sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
             if sizes.any():
                 sections[JPEG_TILES] = tiles_section(len(pictures), sizes, packed)
@@ -101,7 +102,7 @@ def index(
             sections[CLASSES] = json_section(classes)
         if about is not None:
             sections[METADATA] = json_section(about)
-        return _embed(dataset, sections) if embed else _put_beside(dataset, sections)
+        return _embed(dataset.file, sections) if embed else _put_beside(dataset.file, sections)
 
 
 def _refuse_damage(dataset: BetonDataset) -> None:
@@ -114,78 +115,71 @@ def _refuse_damage(dataset: BetonDataset) -> None:
         )
 
 
-def _tiles(dataset: BetonDataset, pictures: list[Column]) -> list[bytes]:
+def _tiles(file: BetonFile, pictures: list[Column]) -> list[bytes]:
     """Packed indices of all JPEGs, sample by sample; a few threads, for the native part needs no lock."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        by_field = [list(pool.map(index_jpeg, _jpegs(dataset, column))) for column in pictures]
+        by_field = [list(pool.map(index_jpeg, _jpegs(file, column))) for column in pictures]
     return [index for row in zip(*by_field, strict=True) for index in row]
 
 
-def _jpegs(dataset: BetonDataset, column: Column) -> Iterator[Buffer]:
-    for start in range(0, len(dataset), _CHUNK):
-        indices = np.arange(start, min(start + _CHUNK, len(dataset)), dtype=np.int64)
-        spans = dataset.locate(indices, column)
-        is_jpeg = dataset.image_facts(column.name)["mode"][indices] == JPG
+def _jpegs(file: BetonFile, column: Column) -> Iterator[Buffer]:
+    for indices in index_chunks(len(file), _CHUNK):
+        spans = file.locate(indices, column)
+        is_jpeg = file.records[column.member]["mode"][indices] == JPG
         places = zip(spans.pointers.tolist(), spans.sizes.tolist(), is_jpeg.tolist(), strict=True)
-        yield from (dataset.mapped[p : p + size if used else p] for p, size, used in places)
+        yield from (file.mapped[p : p + size if used else p] for p, size, used in places)
 
 
-def _checksums(dataset: BetonDataset, progress: Progress | None) -> Iterator[Buffer]:
+def _checksums(file: BetonFile, progress: Progress | None) -> Iterator[Buffer]:
     size_bytes = 0
-    columns = dataset.layout.payload_columns
-    for start in range(0, len(dataset), _CHUNK):
-        indices = np.arange(start, min(start + _CHUNK, len(dataset)), dtype=np.int64)
+    columns = file.layout.payload_columns
+    for indices in index_chunks(len(file), _CHUNK):
         table = np.empty((len(indices), 1 + len(columns)), "<u4")
-        table[:, 0] = dataset.record_checksums(indices)
+        table[:, 0] = file.record_checksums(indices)
         for column in columns:
-            spans = dataset.locate(indices, column)
-            dataset.raise_first(spans, indices, column)
-            table[:, 1 + (column.slot or 0)] = _native.crc32c_spans(dataset.mapped, spans.pointers, spans.sizes)
+            spans = file.locate(indices, column)
+            file.raise_first(spans, indices, column)
+            table[:, 1 + (column.slot or 0)] = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
             size_bytes += int(spans.sizes.sum())
         if progress is not None:
-            progress(int(indices[-1]) + 1, len(dataset), size_bytes)
+            progress(int(indices[-1]) + 1, len(file), size_bytes)
         yield table.reshape(-1).view(np.uint8)
 
 
-def _frame(dataset: BetonDataset) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    return dataset.mapped[: dataset.layout.metadata_start], dataset.mapped[dataset.layout.alloc_table_ptr :]
-
-
-def _put_beside(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
-    if dataset.has_embedded_annex:
-        raise ValueError(f"{dataset.path} has an annex inside; replace it with embed=True (--embed)")
-    target = side_path(dataset.path)
-    frame, table = _frame(dataset)
-    with AtomicFile(target) as file:
+def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> str:
+    if file.has_embedded_annex:
+        raise ValueError(f"{file.path} has an annex inside; replace it with embed=True (--embed)")
+    target = side_path(file.path)
+    with AtomicFile(target) as out:
         write_annex(
-            file.write,
+            out.write,
             sections,
-            num_samples=len(dataset),
-            dataset_size=lambda _: len(dataset.mapped),
-            dataset_fingerprint=lambda _: fingerprint(frame, table),
+            num_samples=len(file),
+            dataset_size=lambda _: len(file.mapped),
+            dataset_fingerprint=lambda _: file.fingerprint,
         )
     return target
 
 
-def _embed(dataset: BetonDataset, sections: Mapping[str, Iterable[Buffer]]) -> str:
-    frame, table = _frame(dataset)
-    data_end = dataset.data_end
+def _embed(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> str:
+    frame, table = file.mapped[: file.layout.metadata_start], file.mapped[file.layout.alloc_table_ptr :]
+    data_end = file.data_end
 
     def new_frame(annex_size: int) -> bytes:
-        header = with_table_at(dataset.layout, data_end + annex_size).pack()[:24]
+        header = with_table_at(file.layout, data_end + annex_size).pack()[:24]
         return header + frame[24:].tobytes()
 
-    with AtomicFile(dataset.path) as file:
-        file.copy_from(dataset.path, data_end)
+    with AtomicFile(file.path) as out:
+        out.copy_from(file.path, data_end)
         size = write_annex(
-            file.write,
+            out.write,
             sections,
-            num_samples=len(dataset),
+            num_samples=len(file),
             dataset_size=lambda annex_size: data_end + annex_size + len(table),
             dataset_fingerprint=lambda annex_size: fingerprint(new_frame(annex_size), table),
         )
-        file.write_at(0, new_frame(size))
-        file.write([table])
-    if os.path.exists(beside := side_path(dataset.path)):
+        out.write_at(0, new_frame(size))
+        out.write([table])
+    if os.path.exists(beside := side_path(file.path)):
         os.unlink(beside)  # it described the file as it was
-    return dataset.path
+    return file.path

@@ -19,7 +19,7 @@ def summarize(dataset: BetonDataset) -> dict[str, Any]:
     layout = dataset.layout
     sizes = dataset.table[:, 2]
     stored = int(sizes.sum())
-    pages = (dataset.data_end - layout.data_start) // layout.page_size if layout.payload_columns else 0
+    pages = (dataset.file.data_end - layout.data_start) // layout.page_size if layout.payload_columns else 0
     return {
         "path": dataset.path,
         "format": "beton",

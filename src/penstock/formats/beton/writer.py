@@ -10,7 +10,7 @@ number of samples, and with it the size of the metadata, is known.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from penstock.annex import (
 )
 from penstock.errors import ClosedError, SampleTooLargeError
 from penstock.fields import to_spec
+from penstock.formats.base import BaseWriter
 from penstock.formats.beton.columns import record_dtype
 from penstock.formats.beton.encoder import ChunkEncoder, EncodedChunk
 from penstock.formats.beton.layout import (
@@ -49,7 +50,6 @@ from penstock.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from penstock.errors import PathLike
     from penstock.formats.beton.columns import Column
@@ -68,7 +68,7 @@ def encode_name(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-class BetonWriter:
+class BetonWriter(BaseWriter):
     """Writes a .beton file; it appears under its name when ``close`` succeeded, complete or not at all.
 
     Args:
@@ -359,17 +359,6 @@ class BetonWriter:
     def _check_open(self) -> None:
         if not self._is_open:
             raise ClosedError(f"{self._file.path}: the writer is closed")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def _spool(directory: str) -> IO[bytes]:

@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from penstock.errors import WriteError
 from penstock.fields import JPG, Bytes, Image, Json, NDArray
+from penstock.formats.base import BaseWriter
 from penstock.formats.ffr.packed_index import build_tree, pack_index
 from penstock.formats.ffr.writer import FfrWriter, as_sample
 from penstock.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from penstock.errors import PathLike
 
@@ -84,7 +83,7 @@ class FfrEncoder:
         return payload.removesuffix(b"\0") if isinstance(self.field, Json) else payload
 
 
-class FfrDatasetWriter:
+class FfrDatasetWriter(BaseWriter):
     """Writes samples of one field into an .ffr file; samples with names become a packed folder.
 
     Args:
@@ -156,14 +155,3 @@ class FfrDatasetWriter:
         """Throw away what was written; nothing is left behind."""
         if self._opened is not None:
             self._opened.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

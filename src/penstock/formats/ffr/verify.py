@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock import _native
 from penstock.errors import ImageError
-from penstock.types import Problem, Report
+from penstock.formats.checking import Found, check_all
+from penstock.types import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.formats.ffr.dataset import FfrDataset
     from penstock.formats.ffr.reader import FfrReader, FfrSpans
-    from penstock.types import IndexArray, Progress
+    from penstock.types import IndexArray, Progress, Report
 
 __all__ = ["verify_ffr"]
-
-_MAX_PROBLEMS = 10_000
-_CHUNK = 256
-
-
-@dataclass(slots=True)
-class _Found:
-    samples: int = 0
-    images: int = 0
-    size_bytes: int = 0
-    problems: list[Problem] = field(default_factory=list)
 
 
 def verify_ffr(dataset: FfrDataset, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
     """Check everything that can be checked and list what is wrong."""
-    total = _Found(problems=_stray_bytes(dataset.reader))
-    threads = workers if workers else len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        for found in pool.map(lambda indices: _check(dataset, indices, decode), _chunks(len(dataset))):
-            total.samples += found.samples
-            total.images += found.images
-            total.size_bytes += found.size_bytes
-            total.problems += found.problems
-            if progress is not None:
-                progress(total.samples, len(dataset), total.size_bytes)
-    return Report(
-        path=dataset.path,
-        samples_checked=total.samples,
-        checksums_checked=total.samples,
-        images_decoded=total.images,
-        size_bytes=total.size_bytes,
-        problems=tuple(total.problems[:_MAX_PROBLEMS]),
-        problems_left_out=max(0, len(total.problems) - _MAX_PROBLEMS),
+    stray = _stray_bytes(dataset.reader)
+    total = check_all(
+        lambda indices: _check(dataset, indices, decode), len(dataset), workers=workers, progress=progress
     )
-
-
-def _chunks(length: int) -> Iterator[IndexArray]:
-    for start in range(0, length, _CHUNK):
-        yield np.arange(start, min(start + _CHUNK, length), dtype=np.int64)
+    total.problems = stray + total.problems
+    return total.report(dataset.path)
 
 
 def _stray_bytes(reader: FfrReader) -> list[Problem]:
@@ -72,12 +39,12 @@ def _stray_bytes(reader: FfrReader) -> list[Problem]:
     return problems
 
 
-def _check(dataset: FfrDataset, indices: IndexArray, decode: bool) -> _Found:
+def _check(dataset: FfrDataset, indices: IndexArray, decode: bool) -> Found:
     reader, (name,) = dataset.reader, dataset.schema
     numbers = dataset.numbers(indices)
     spans = reader.locate(numbers)
     bad = spans.is_bad()
-    found = _Found(samples=len(indices), size_bytes=int(spans.sizes[~bad].sum()))
+    found = Found(samples=len(indices), checksums=len(indices), size_bytes=int(spans.sizes[~bad].sum()))
     sums = _checksums(reader, spans)
     is_picture = dataset.schema[name].kind == "image"
     for position, i in enumerate(indices.tolist()):

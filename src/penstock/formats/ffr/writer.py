@@ -7,19 +7,19 @@ file, and is moved back once when the file is closed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock._native import crc32_buffers
 from penstock.errors import ClosedError, WriteError
+from penstock.formats.base import BaseWriter
 from penstock.formats.ffr.layout import header_size, pack_header
 from penstock.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
     from penstock.errors import PathLike
 
@@ -53,7 +53,7 @@ def as_sample(value: Any) -> bytes | memoryview:
     return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
-class FfrWriter:
+class FfrWriter(BaseWriter):
     """Writes an .ffr file, byte for byte what FFRecord writes; it appears when ``close`` succeeded, or not at all.
 
     Args:
@@ -225,14 +225,3 @@ class FfrWriter:
     def _release(self) -> None:
         self._is_open = False
         self._pending, self._checksums, self._sizes = [], [], []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

@@ -67,14 +67,9 @@ class Loader:
         recompile: bool = False,
         order_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        if distributed and seed is None and order in (OrderOption.RANDOM, OrderOption.QUASI_RANDOM):
-            print(
-                "Warning: no ordering seed was specified with distributed=True. "
-                "Setting seed to 0 to match PyTorch distributed sampler."
-            )
-            seed = 0
-        elif seed is None:
-            seed = int(np.random.randint(0, np.iinfo("int32").max))
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        seed = _chosen_seed(seed, distributed, order)
         self._args: dict[str, Any] = {
             "fname": fname,
             "batch_size": batch_size,
@@ -91,8 +86,6 @@ class Loader:
             "recompile": recompile,
             "order_kwargs": dict(order_kwargs or {}),
         }
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.fname = fname
         self.batch_size = int(batch_size)
         self.batches_ahead = batches_ahead
@@ -103,11 +96,15 @@ class Loader:
         self.recompile = recompile
         self.reader = Reader(fname, custom_fields)
         self.indices = self._checked_indices(indices)
-        Compiler.set_num_threads(self.num_workers)
-        manager = OSCacheManager if os_cache else ProcessCacheManager
-        self.memory_manager: MemoryManager = manager(self.reader)
-        self.traversal_order = self._make_order(order)
         self.next_epoch = 0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what reads, orders and computes, and plan the pipelines."""
+        Compiler.set_num_threads(self.num_workers)
+        manager = OSCacheManager if self._args["os_cache"] else ProcessCacheManager
+        self.memory_manager: MemoryManager = manager(self.reader)
+        self.traversal_order = self._make_order(self._args["order"])
         self.native = ImageLoader(self.num_workers)
         self.pipeline_specs = self._make_specs(self._args["pipelines"])
         self.field_name_to_f_ix = {name: i for i, name in enumerate(self.reader.handlers)}
@@ -206,3 +203,15 @@ class Loader:
         }
         kept = [bool(condition(sample)) for (batch,) in Loader(**arguments) for sample in batch]
         return Loader(**(self._args | {"indices": self.indices[np.array(kept, bool)]}))
+
+
+def _chosen_seed(seed: int | None, distributed: bool, order: Any) -> int:
+    if seed is not None:
+        return seed
+    if distributed and order in (OrderOption.RANDOM, OrderOption.QUASI_RANDOM):
+        print(
+            "Warning: no ordering seed was specified with distributed=True. "
+            "Setting seed to 0 to match PyTorch distributed sampler."
+        )
+        return 0
+    return int(np.random.randint(0, np.iinfo("int32").max))
