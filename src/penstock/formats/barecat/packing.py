@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.formats.barecat.archive import Archive
     from penstock.types import Progress
 
-__all__ = ["find_files", "is_excluded", "pack_files"]
+__all__ = ["Found", "find_files", "is_excluded", "pack_files", "pack_found"]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
@@ -115,25 +115,37 @@ def pack_files(
         progress: called as the work advances.
     """
     result = Transfer()
+    found = find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped)
+    return pack_found(archive, found, result, replace=replace, workers=workers, progress=progress)
+
+
+def pack_found(
+    archive: Archive,
+    found: Iterator[Found],
+    result: Transfer,
+    *,
+    replace: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Add what was found on the disk, as ``pack_files`` does; counts in ``result``."""
     times: list[tuple[str, Metadata]] = []
     threads = workers if workers is not None else len(os.sched_getaffinity(0))
-    for found, data in _read_ahead(
-        find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped), threads
-    ):
-        about = Metadata.of(found.status)
-        if stat.S_ISDIR(found.status.st_mode):
-            archive.mkdir(found.name, metadata=about, exist_ok=True)
-            times.append((found.name, Metadata(mtime_ns=about.mtime_ns)))
+    for one, data in _read_ahead(found, threads):
+        about = Metadata.of(one.status)
+        if stat.S_ISDIR(one.status.st_mode):
+            archive.mkdir(one.name, metadata=about, exist_ok=True)
+            times.append((one.name, Metadata(mtime_ns=about.mtime_ns)))
             result.dirs += 1
             continue
         if data is not None:
-            archive.add(found.name, data, metadata=about, replace=replace)
+            archive.add(one.name, data, metadata=about, replace=replace)
         else:
-            with open(found.path, "rb", buffering=0) as file:
+            with open(one.path, "rb", buffering=0) as file:
                 stream = cast("BinaryIO", file)
-                archive.add(found.name, stream, size=found.status.st_size, metadata=about, replace=replace)
+                archive.add(one.name, stream, size=one.status.st_size, metadata=about, replace=replace)
         result.files += 1
-        result.size_bytes += found.status.st_size
+        result.size_bytes += one.status.st_size
         if progress is not None:
             progress(result.files, None, result.size_bytes)
     for name, about in times:  # adding files has touched them
