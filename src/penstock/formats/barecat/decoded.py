@@ -124,8 +124,8 @@ def _codecs() -> Iterator[tuple[str, Codec]]:
 def unpack(data: bytes, kind: str) -> bytes:
     """Decompress gzip, lzma (xz) or bz2, but never to more than memory can be expected to hold."""
     stream = io.BytesIO(data)
-    opened: Any = {"gzip": _gunzip, "lzma": lzma.LZMAFile, "bz2": bz2.BZ2File}[kind](stream)
-    with opened as file:
+    openers: dict[str, Any] = {"gzip": _gunzip, "lzma": lzma.LZMAFile, "bz2": bz2.BZ2File}
+    with openers[kind](stream) as file:
         return _checked_size(file.read(_MAX_UNPACKED + 1))
 
 

@@ -27,6 +27,7 @@ from penstock.compat.barecat.exceptions import BarecatError, FileExistsBarecatEr
 from penstock.compat.barecat.maintenance.defrag import BarecatDefragger
 from penstock.compat.barecat.util import misc
 from penstock.errors import PenstockError
+from penstock.formats.barecat.extracting import extract_files
 
 if TYPE_CHECKING:
     import argparse
@@ -96,14 +97,14 @@ def _extract(args: argparse.Namespace) -> None:
         elif rules:
             impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
         else:
-            impl.extract_files(bc._archive, args.directory, force=True)
+            extract_files(bc._archive, args.directory, force=True)
 
 
 def _extract_named(bc: Barecat, path: str, folder: str) -> None:
     if path in bc:
         sys.stdout.buffer.write(bc[path])
     elif bc.isdir(path):
-        impl.extract_files(bc._archive, folder, [path], force=True)
+        extract_files(bc._archive, folder, [path], force=True)
     else:
         _fail(f"{path} not found in archive")
 

@@ -231,7 +231,7 @@ class BarecatShell(FileCommands, cmd.Cmd):
         """Nothing."""
         return False
 
-    def completedefault(self, text: str, line: str, begidx: int, endidx: int) -> list[str]:  # type: ignore[override]
+    def completedefault(self, text: str, line: str, begidx: int, endidx: int) -> list[str]:
         """Paths in the archive, where a command takes one."""
         word = (line.split() or [""])[0]
         if word in _DIR_COMMANDS or word in _PATH_COMMANDS:

@@ -115,7 +115,7 @@ class Queries:
 
     @shard_size_limit.setter
     def shard_size_limit(self, value: int | str) -> None:
-        self.index.shard_size_limit = value  # type: ignore[assignment]
+        self.index.shard_size_limit = value
         self.sharder.shard_size_limit = self.index.shard_size_limit
 
     def logical_shard_end(self, shard_number: int) -> int:

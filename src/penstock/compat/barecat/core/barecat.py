@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import stat
 import warnings
 from collections.abc import Callable, Iterator, MutableMapping
@@ -14,7 +13,7 @@ from penstock import errors
 from penstock.compat.barecat.core._queries import Queries
 from penstock.compat.barecat.core.index import Index
 from penstock.compat.barecat.core.paths import normalize_path, resolve_index_path
-from penstock.compat.barecat.core.sharder import Sharder, as_stream, check_content
+from penstock.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
 from penstock.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from penstock.compat.barecat.exceptions import (
     FileNotFoundBarecatError,
@@ -91,7 +90,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
         self.index: Index = Index.of_archive(self._archive, resolve_index_path(self.path))
         try:
             if not readonly and shard_size_limit is not None:
-                self.index.shard_size_limit = shard_size_limit  # type: ignore[assignment]
+                self.index.shard_size_limit = shard_size_limit
             self.sharder = Sharder.of_archive(
                 self._archive,
                 self.path,
@@ -246,7 +245,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
         *,
         data: Any = None,
         fileobj: Any = None,
-        bufsize: int = shutil.COPY_BUFSIZE,
+        bufsize: int = COPY_BUFSIZE,
         dir_exist_ok: bool = False,
         file_exist_ok: bool = False,
     ) -> None:
@@ -288,7 +287,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
         data: Any = None,
         fileobj: Any = None,
         size: int | None = None,
-        bufsize: int = shutil.COPY_BUFSIZE,
+        bufsize: int = COPY_BUFSIZE,
     ) -> None:
         """Replace the content of a file: in place if it is not longer, else behind all others.
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sharder"]
 
+COPY_BUFSIZE = 64 * 1024
 _PIECE_BYTES = 16 << 20
 _SPOOL_BYTES = 64 << 20
 Address = tuple[int, int, int, int]
@@ -123,7 +124,7 @@ class Sharder:
         size: int | None = None,
         data: Any = None,
         fileobj: Any = None,
-        bufsize: int = shutil.COPY_BUFSIZE,
+        bufsize: int = COPY_BUFSIZE,
         raise_if_cannot_fit: bool = False,
     ) -> Address:
         """Write bytes behind all others, or at a place; gives shard, offset, size and CRC-32C."""
@@ -172,7 +173,7 @@ class Sharder:
         offset: int | None = None,
         size: int | None = None,
         raise_if_cannot_fit: bool = False,
-        bufsize: int = shutil.COPY_BUFSIZE,
+        bufsize: int = COPY_BUFSIZE,
     ) -> Address:
         """Write the content of a file of the disk."""
         with open(filesys_path, "rb", buffering=0) as file:

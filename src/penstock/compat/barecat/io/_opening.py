@@ -37,7 +37,7 @@ def open_file(
     binary = _open_binary(bc, item, letter, is_updated)
     if not is_text:
         return binary
-    return io.TextIOWrapper(binary, encoding=encoding or "utf-8", errors=errors, newline=newline)  # type: ignore[type-var]
+    return io.TextIOWrapper(binary, encoding=encoding or "utf-8", errors=errors, newline=newline)
 
 
 def _open_binary(bc: Barecat, item: BarecatFileInfo | str, letter: str, is_updated: bool) -> BarecatFileObject:

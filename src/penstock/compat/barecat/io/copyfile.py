@@ -113,7 +113,7 @@ def _is_same(one: Any, other: Any) -> bool:
         return True
     try:
         ours, theirs = os.fstat(one.fileno()), os.fstat(other.fileno())
-        return one.seekable() and os.path.samestat(ours, theirs)  # type: ignore[no-any-return]
+        return one.seekable() and os.path.samestat(ours, theirs)
     except (AttributeError, OSError, ValueError, io.UnsupportedOperation):
         return False
 

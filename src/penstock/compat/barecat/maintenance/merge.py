@@ -73,8 +73,8 @@ def merge_archive(
             contents = archive.read_many([info.path for info in block])
             for info, data in zip(block, contents, strict=True):
                 editor.add(before + info.path, data, info.metadata)
-        for info in wanted:  # adding files has touched them
-            target.index.add_dir(info, exist_ok=True)
+        for directory in wanted:  # adding files has touched them
+            target.index.add_dir(directory, exist_ok=True)
 
 
 def _blocks(files: Iterable[BarecatFileInfo]) -> Iterable[list[BarecatFileInfo]]:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["expand_doublestar", "glob_to_regex", "glob_to_sqlite", "pattern_to_sql_exclude"]
 
@@ -109,25 +109,24 @@ def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
         return [pattern]
     if count > _MAX_EXPANDED:
         return [_flatten(pattern)]
-    variants = [pattern]
-    variants = _replace(variants, lambda v: (v[3:], f"*/{v[3:]}") if v.startswith("**/") else None)
+    variants = _replace([pattern], lambda v: [v[3:], f"*/{v[3:]}"] if v.startswith("**/") else None)
     variants = _replace(
-        variants, lambda v: (v.replace("/**/", "/", 1), v.replace("/**/", "/*/", 1)) if "/**/" in v else None
+        variants, lambda v: [v.replace("/**/", new, 1) for new in ("/", "/*/")] if "/**/" in v else None
     )
-    variants = _replace(variants, lambda v: (v[:-3], f"{v[:-3]}/*") if v.endswith("/**") else None)
+    variants = _replace(variants, lambda v: [v[:-3], f"{v[:-3]}/*"] if v.endswith("/**") else None)
     variants = list(dict.fromkeys("*" if v == _DEEP else v for v in variants))
     if "*" in variants:
         return ["*"]
     return [v for v in variants if not any(_covers(other, v) for other in variants if other != v)]
 
 
-def _replace(variants: list[str], alternatives: object) -> list[str]:
+def _replace(variants: list[str], alternatives: Callable[[str], list[str] | None]) -> list[str]:
     """Put alternatives in the place of every pattern that has some, until none has."""
     done: list[str] = []
     waiting = list(reversed(variants))
     while waiting:
         one = waiting.pop()
-        found = alternatives(one)  # type: ignore[operator]
+        found = alternatives(one)
         if found is None:
             done.append(one)
         else:
