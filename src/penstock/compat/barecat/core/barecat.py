@@ -116,11 +116,11 @@ class Barecat(Queries, MutableMapping[str, Any]):
         is_there = misc.exists(self.path)
         if self.readonly:
             if not is_there:
-                raise FileNotFoundError(self.path)
+                raise FileNotFoundError(f"{self.path} does not exist")
             with translated():
                 return Archive(self.path)
         if is_there and not exist_ok:
-            raise FileExistsError(self.path)
+            raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
         with translated():
             return Archive(
                 self.path,

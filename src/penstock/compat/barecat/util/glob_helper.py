@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +75,13 @@ class Globbing(Reading):
         return self._matching(where, params, only_files, bufsize)
 
     def _matching(
-        self, where: str, params: Any, only_files: bool, bufsize: int | None = None
+        self, where: str, params: Any, only_files: bool, bufsize: int | None = None, *, dirs_first: bool = False
     ) -> Iterator[BarecatEntryInfo]:
-        yield from self.fetch_iter(f"{FILES} WHERE {where}", params, bufsize=bufsize, rowcls=file_row)
-        if not only_files:
-            yield from self.fetch_iter(f"{DIRS} WHERE {where}", params, bufsize=bufsize, rowcls=dir_row)
+        files = self.fetch_iter(f"{FILES} WHERE {where}", params, bufsize=bufsize, rowcls=file_row)
+        if only_files:
+            return files
+        dirs = self.fetch_iter(f"{DIRS} WHERE {where}", params, bufsize=bufsize, rowcls=dir_row)
+        return itertools.chain(dirs, files) if dirs_first else itertools.chain(files, dirs)
 
     # Python's patterns
 
@@ -115,7 +118,8 @@ class Globbing(Reading):
         """What matches a pattern."""
         match = re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
         where, params = _candidates(pattern, recursive)
-        for info in self._matching(where, params, only_files, bufsize):
+        is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
+        for info in self._matching(where, params, only_files, bufsize, dirs_first=is_listing):
             if match(info.path):
                 yield info
 
