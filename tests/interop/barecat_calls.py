@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import json
 import os
+import pathlib
 import random
 import sys
 import warnings
@@ -62,7 +63,21 @@ def edit(bc, name, mode):
         return done
 
 
-PATTERNS = ["*", "**", "a/*", "a/**", "*/*", "**/*.txt", "**/.h", "?", "[ab]/*", "[!a]*", "a/**/c.txt", "*.json", "nope"]
+PATTERNS = [
+    "*",
+    "**",
+    "a/*",
+    "a/**",
+    "*/*",
+    "**/*.txt",
+    "**/.h",
+    "?",
+    "[ab]/*",
+    "[!a]*",
+    "a/**/c.txt",
+    "*.json",
+    "nope",
+]
 
 
 def change(bc):
@@ -110,7 +125,10 @@ def ask(bc):
             ("infos", lambda: [pattern, in_order(index.iterglob_infos("a/*", recursive, hidden))]),
             ("lookup", lambda: plain(index.lookup(name))),
             ("lookup_files", lambda: plain(index.lookup_files([name, path()]))),
-            ("rules", lambda: in_order(index.iterglob_infos_incl_excl([("-", "**/*.txt"), ("+", "a/**")], only_files=True))),
+            (
+                "rules",
+                lambda: in_order(index.iterglob_infos_incl_excl([("-", "**/*.txt"), ("+", "a/**")], only_files=True)),
+            ),
             ("raw", lambda: sorted(index.raw_glob_paths("a*"))),
             ("order", lambda: plain(list(index.iter_all_fileinfos(barecat.Order.PATH | barecat.Order.DESC)))),
             ("address", lambda: [i.shard for i in index.iter_all_fileinfos(barecat.Order.ADDRESS)]),
@@ -147,8 +165,8 @@ for _ in range(3):
             call(*ask(bc))
         call("rows", lambda: rows(bc))
         call("verified", bc.verify_integrity)
-shards = sorted(name for name in os.listdir(folder) if "-shard-" in name)
-call("shards", lambda: [[s, open(os.path.join(folder, s), "rb").read()] for s in shards])
+shards = sorted(path for path in pathlib.Path(folder).iterdir() if "-shard-" in path.name)
+call("shards", lambda: [[shard.name, shard.read_bytes()] for shard in shards])
 with barecat.Barecat(archive, readonly=False) as bc:
     call("freed", bc.defrag)
     call("rows", lambda: rows(bc))

@@ -83,6 +83,10 @@ class BarecatIntegrityError(BarecatError, ValueError):
     """The bytes of a file are not those that were stored."""
 
 
+class BarecatFormatError(BarecatError, ValueError):
+    """An archive is not what it should be, or cannot be used in this way."""
+
+
 class NotEnoughSpaceBarecatError(BarecatError, OSError):
     """There is no room for a file."""
 
@@ -115,11 +119,6 @@ def translated() -> Iterator[None]:
     except errors.FileTooLargeError as error:
         raise FileTooLargeBarecatError(error.size_bytes, error.limit) from error
     except errors.CorruptFileError as error:
-        raise corrupt(error) from error
+        raise BarecatIntegrityError(f"CRC32C mismatch for {error.name}: {error.problem}. {error.fix}") from error
     except errors.FormatError as error:
-        raise BarecatError(str(error)) from error
-
-
-def corrupt(error: errors.CorruptFileError) -> BarecatIntegrityError:
-    """The error for a file whose bytes are wrong."""
-    return BarecatIntegrityError(f"CRC32C mismatch for {error.name}: {error.problem}. {error.fix}")
+        raise BarecatFormatError(str(error)) from error

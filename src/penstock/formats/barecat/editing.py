@@ -131,7 +131,7 @@ class Editor:
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards; it must hold for those there are."""
         with self.lock:
-            self._begin()
+            self._begin(is_addition=True)
             largest = max((self.shards.end(n) for n in shard_numbers(self.path)), default=0)
             if limit < largest:
                 raise ValueError(

@@ -18,7 +18,6 @@ from penstock.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo,
 from penstock.compat.barecat.exceptions import (
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
-    corrupt,
     translated,
 )
 from penstock.compat.barecat.io.codecs import CodecRegistry
@@ -134,11 +133,9 @@ class Barecat(Queries, MutableMapping[str, Any]):
 
     def __getitem__(self, path: str) -> Any:
         try:
-            data = self._archive[path]
-        except (errors.EntryNotFoundError, errors.EntryIsDirectoryError):
+            data = self._read_whole(path)
+        except FileNotFoundBarecatError:
             raise KeyError(normalize_path(path)) from None
-        except errors.CorruptFileError as error:
-            raise corrupt(error) from error
         return self.codec_registry.decode(path, data)
 
     def get(self, path: str, default: Any = None) -> Any:
@@ -205,12 +202,23 @@ class Barecat(Queries, MutableMapping[str, Any]):
 
     def read(self, item: BarecatFileInfo | str, offset: int = 0, size: int = -1) -> bytes:
         """A part of a file; the whole file is checked, a part cannot be."""
+        if offset == 0 and size == -1 and isinstance(item, str):
+            return self._read_whole(item)
         info = self.index._as_fileinfo(item)
         length = info.size or 0
         first = min(max(offset, 0), length)
         count = length - first if size < 0 else min(size, length - first)
         expected = info.crc32c if first == 0 and count == length else None
         return self.sharder.read_from_address(info.shard or 0, (info.offset or 0) + first, count, expected)
+
+    def _read_whole(self, path: str) -> bytes:
+        try:
+            return self._archive[path]
+        except (errors.EntryNotFoundError, errors.EntryIsDirectoryError):
+            raise FileNotFoundBarecatError(normalize_path(path)) from None
+        except errors.PenstockError:
+            with translated():
+                raise
 
     def readinto(self, item: BarecatFileInfo | str, buffer: Any, offset: int = 0) -> int:
         """Fill a buffer from a file; gives the number of bytes."""
@@ -271,11 +279,11 @@ class Barecat(Queries, MutableMapping[str, Any]):
             if data is not None:
                 place = editor.add(info.path, bytes(data), info.metadata)
             else:
-                file, size = as_stream(None, fileobj, info.size)
-                if size <= _SMALL_BYTES:
-                    place = editor.add(info.path, _read_all(file, size), info.metadata)
-                else:
-                    place = editor.add_stream(info.path, file, size, info.metadata)
+                with as_stream(None, fileobj, info.size) as (file, size):
+                    if size <= _SMALL_BYTES:
+                        place = editor.add(info.path, _read_all(file, size), info.metadata)
+                    else:
+                        place = editor.add_stream(info.path, file, size, info.metadata)
         info.shard, info.offset, info.size, info.crc32c = place
 
     @misc.raise_if_readonly_or_append_only

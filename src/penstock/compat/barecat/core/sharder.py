@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -18,7 +19,7 @@ from penstock.formats.barecat.maintenance import cut_tails
 from penstock.formats.barecat.names import shard_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.errors import PathLike
     from penstock.formats.barecat import Archive
@@ -131,15 +132,15 @@ class Sharder:
         check_content(data, fileobj, size)
         if (shard is None) != (offset is None):
             raise ValueError("Shard and offset belong together: give both or none")
-        file, length = as_stream(data, fileobj, size)
-        if length > self.shard_size_limit:
-            raise FileTooLargeBarecatError(length, self.shard_size_limit)
-        if shard is not None and offset is not None:
-            if offset + length <= self.shard_size_limit:
-                return self._write_at(shard, offset, file, length)
-            if raise_if_cannot_fit:
-                raise ValueError("File does not fit in the shard")
-        return self._append(file, length)
+        with as_stream(data, fileobj, size) as (file, length):
+            if length > self.shard_size_limit:
+                raise FileTooLargeBarecatError(length, self.shard_size_limit)
+            if shard is not None and offset is not None:
+                if offset + length <= self.shard_size_limit:
+                    return self._write_at(shard, offset, file, length)
+                if raise_if_cannot_fit:
+                    raise ValueError("File does not fit in the shard")
+            return self._append(file, length)
 
     def _write_at(self, shard: int, offset: int, file: BinaryIO, size: int) -> Address:
         checksum, done = 0, 0
@@ -336,28 +337,32 @@ def check_content(data: Any, fileobj: Any, size: int | None) -> None:
         raise ValueError("Specified size does not match the length of the data")
 
 
-def as_stream(data: Any, fileobj: Any, size: int | None) -> tuple[BinaryIO, int]:
+@contextlib.contextmanager
+def as_stream(data: Any, fileobj: Any, size: int | None) -> Iterator[tuple[BinaryIO, int]]:
     """Content as a file of known size."""
     if data is not None:
         view = memoryview(data).cast("B")
-        return io.BytesIO(view), len(view)
-    if size is None:
-        fileobj, size = _measure(fileobj)
-    return cast("BinaryIO", _Exactly(fileobj, size)), size
+        yield io.BytesIO(view), len(view)
+    elif size is not None:
+        yield cast("BinaryIO", _Exactly(fileobj, size)), size
+    elif (left := _bytes_left(fileobj)) is not None:
+        yield cast("BinaryIO", _Exactly(fileobj, left)), left
+    else:  # a pipe: what it holds is known at its end
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as spool:
+            shutil.copyfileobj(fileobj, spool)
+            total = spool.tell()
+            spool.seek(0)
+            yield cast("BinaryIO", spool), total
 
 
-def _measure(fileobj: Any) -> tuple[Any, int]:
+def _bytes_left(fileobj: Any) -> int | None:
     try:
-        here = fileobj.tell()
-        size = fileobj.seek(0, os.SEEK_END) - here
+        here: int = fileobj.tell()
+        end: int = fileobj.seek(0, os.SEEK_END)
         fileobj.seek(here)
-        return fileobj, size
-    except (AttributeError, OSError):  # a pipe: what it holds is known at its end
-        spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115  # freed with the last reference
-        shutil.copyfileobj(fileobj, spool)
-        size = spool.tell()
-        spool.seek(0)
-        return spool, size
+    except (AttributeError, OSError):
+        return None
+    return max(0, end - here)
 
 
 def _check(data: bytes, expected: int | None) -> None:

@@ -104,6 +104,9 @@ class Globbing(Reading):
         is_tree = recursive and pattern.endswith("/**") and not _SPECIAL.search(above)
         if is_tree and not only_files and self.isdir(above):
             yield f"{above}/"  # as Python has it
+        if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
+            match = re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
+            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if match(f"{path}/"))
         for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
             yield info.path
 
