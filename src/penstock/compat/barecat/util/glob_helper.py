@@ -106,7 +106,7 @@ class Globbing(Reading):
             yield f"{above}/"  # as Python has it
         if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
             match = re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
-            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if match(f"{path}/"))
+            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
         for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
             yield info.path
 
