@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         return _run_module(words[1:])
     if words[0] == "pytest" and arguments[:1] != ["run"]:
         return _run_module(words)
-    if words[0] in COMMANDS:
+    if words[0] in COMMANDS and not os.path.isfile(words[0]):
         return run_command(words)
     return _run_script(words)
 
