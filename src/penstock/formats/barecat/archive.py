@@ -143,6 +143,10 @@ class Archive(MutableMapping[str, bytes]):
         """It was opened for writing."""
         return self._editor is not None
 
+    def refresh(self) -> bool:
+        """Look whether somebody has written to the archive since it was opened; if so, the changes are followed."""
+        return self._has_changed()
+
     def commit(self) -> None:
         """Put everything written so far on the disk: from now on no crash takes it."""
         self.editor.commit()
@@ -203,10 +207,10 @@ class Archive(MutableMapping[str, bytes]):
         cleaned = clean_name(name)
         try:
             place = self.index.place(cleaned)
-            if place is None and self.refresh():
+            if place is None and self._has_changed():
                 place = self.index.place(cleaned)
         except sqlite3.DatabaseError as error:
-            if not self.refresh():
+            if not self._has_changed():
                 raise unreadable(self.path, error) from error
             place = self.index.place(cleaned)
         except UnicodeError:
@@ -217,8 +221,8 @@ class Archive(MutableMapping[str, bytes]):
             raise EntryNotFoundError(self.path, cleaned)
         return cleaned, place
 
-    def refresh(self) -> bool:
-        """Look whether somebody has written to the archive since it was opened; if so, the changes are followed."""
+    def _has_changed(self) -> bool:
+        """Somebody has written to the archive since it was opened; from now on the changes are followed."""
         if self._editor is not None or not self._connections.refresh():
             return False
         self._paths = None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["KINDS", "READ_ERRORS", "Sink", "kind_of", "open_sink", "read_entries", "tar_entries"]
+__all__ = ["KINDS", "READ_ERRORS", "Sink", "kind_of", "open_sink", "read_entries"]
 
 READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 """What the libraries raise for broken files."""
@@ -136,15 +136,11 @@ def _loaded(archive: Archive, block: list[Any]) -> Iterator[Entry]:
 
 def _tar_entries(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
     with contextlib.ExitStack() as stack:
-        yield from tar_entries(stack.enter_context(_open_tar(path, kind, stack)), skipped)
-
-
-def tar_entries(tar: tarfile.TarFile, skipped: list[str]) -> Iterator[Entry]:
-    """The entries of an open tar; what cannot be carried is noted in ``skipped``."""
-    for member in tar:
-        entry = _tar_entry(tar, member, skipped)
-        if entry is not None:
-            yield entry
+        tar = stack.enter_context(_open_tar(path, kind, stack))
+        for member in tar:
+            entry = _tar_entry(tar, member, skipped)
+            if entry is not None:
+                yield entry
 
 
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:

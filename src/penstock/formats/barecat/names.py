@@ -18,6 +18,7 @@ __all__ = [
     "check_new_name",
     "clean_name",
     "index_path",
+    "is_part_of",
     "looks_like_barecat",
     "parent_of",
     "shard_numbers",
@@ -101,6 +102,19 @@ def archive_files(path: str) -> list[str]:
     side = [path + ending for ending in ("", _OLD_INDEX, *_SQLITE_SIDE_FILES)] + [undo_path(path)]
     shards = [shard_path(path, number) for number in shard_numbers(path)]
     return [file for file in side if os.path.lexists(file)] + shards
+
+
+def is_part_of(file: str, path: str) -> bool:
+    """A file on the disk is the index, a shard or a side file of an archive, which may not be there yet.
+
+    Example:
+        >>> is_part_of("./x.barecat-shard-00007", "x.barecat"), is_part_of("x.barecat.txt", "x.barecat")
+        (True, False)
+    """
+    name, own = os.path.basename(file), os.path.basename(path)
+    if not name.startswith(own) or (name != own and name[len(own)] != "-"):
+        return False  # nearly always; the rest is slow
+    return os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.dirname(path))
 
 
 def archive_exists(path: PathLike) -> bool:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.formats.barecat.entries import Transfer
 from penstock.formats.barecat.globbing import translate
-from penstock.formats.barecat.names import check_new_name, clean_name
+from penstock.formats.barecat.names import check_new_name, clean_name, is_part_of
 from penstock.formats.barecat.rows import Metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from typing import BinaryIO
 
     from penstock.formats.barecat.archive import Archive
     from penstock.types import Progress
 
-__all__ = ["Found", "find_files", "is_excluded", "pack_files", "pack_found"]
+__all__ = ["Found", "count_ahead", "find_below", "find_files", "is_excluded", "pack_files", "pack_found"]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
@@ -51,9 +53,14 @@ def is_excluded(name: str, patterns: Sequence[str]) -> bool:
 
 
 def find_files(
-    paths: Iterable[str], *, exclude: Sequence[str] = (), recurse: bool = True, skipped: list[str] | None = None
+    paths: Iterable[str],
+    *,
+    folder: str = "",
+    exclude: Sequence[str] = (),
+    recurse: bool = True,
+    skipped: list[str] | None = None,
 ) -> Iterator[Found]:
-    """Everything below the paths, a directory before what is in it, sorted by name.
+    """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
 
     Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
     out and noted in ``skipped``.
@@ -63,12 +70,20 @@ def find_files(
         name = clean_name(path)
         if name and is_excluded(name, exclude):
             continue
-        status = os.stat(path)
+        place = os.path.join(folder, path)
+        status = os.stat(place)
         if name or not stat.S_ISDIR(status.st_mode):
             check_new_name(name)
-            yield Found(path, name, status)
+            yield Found(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
-            yield from _below(path, name, exclude, notes)
+            yield from _below(place, name, exclude, notes)
+
+
+def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:
+    """Everything below a folder, under names relative to it."""
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"{folder} is not a folder")
+    return _below(folder, "", (), [] if skipped is None else skipped)
 
 
 def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
@@ -93,13 +108,43 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
             yield from _below(entry.path, name, exclude, skipped)
 
 
+@contextlib.contextmanager
+def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) -> Iterator[Progress | None]:
+    """Progress that knows the total: a thread of its own counts the files that ``find`` gives."""
+    if progress is None:
+        yield None
+        return
+    total: int | None = None
+    is_wanted = True
+
+    def count() -> None:
+        nonlocal total
+        files = 0
+        with contextlib.suppress(OSError, ValueError):  # whoever packs will tell
+            for found in find():
+                if not is_wanted:
+                    return
+                files += not stat.S_ISDIR(found.status.st_mode)
+            total = files
+
+    thread = threading.Thread(target=count, daemon=True, name="penstock-count")
+    thread.start()
+    try:
+        yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+    finally:
+        is_wanted = False
+        thread.join()
+
+
 def pack_files(
     archive: Archive,
     paths: Iterable[str],
     *,
+    folder: str = "",
     exclude: Sequence[str] = (),
     recurse: bool = True,
     replace: bool = False,
+    itself: str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Transfer:
@@ -107,16 +152,26 @@ def pack_files(
 
     Args:
         archive: open for writing.
-        paths: of files and folders; a leading slash is left out of the name.
+        paths: of files and folders; a leading slash is left out of the name. Files of the archive itself are left out.
+        folder: where the paths begin; it is not part of the names.
         exclude: patterns of names that are left out, with all that is below them.
         recurse: also add what is in the folders.
         replace: replace files that exist; otherwise that is an error.
+        itself: the name that the archive will have; an older one of that name is left out, too.
         workers: threads that read ahead; by default one for each core. The outcome is the same for any number.
         progress: called as the work advances.
     """
     result = Transfer()
-    found = find_files(paths, exclude=exclude, recurse=recurse, skipped=result.skipped)
-    return pack_found(archive, found, result, replace=replace, workers=workers, progress=progress)
+    paths = list(paths)
+    owns = [archive.path] if itself is None else [archive.path, itself]
+
+    def find(skipped: list[str] | None) -> Iterator[Found]:
+        found = find_files(paths, folder=folder, exclude=exclude, recurse=recurse, skipped=skipped)
+        return (one for one in found if not any(is_part_of(one.path, own) for own in owns))
+
+    with count_ahead(progress, lambda: find(None)) as report:
+        found = find(result.skipped)
+        return pack_found(archive, found, result, replace=replace, workers=workers, progress=report)
 
 
 def pack_found(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.formats.barecat.shards import MappedShard
     from penstock.types import Progress
 
-__all__ = ["index_problems", "verify_archive"]
+__all__ = ["verify_archive"]
 
 _MAX_PROBLEMS = 10_000
 _CHUNK_BYTES = 8 << 20
@@ -84,7 +84,7 @@ def verify_archive(
     total = _Found()
     threads = workers or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        about_index = pool.submit(lambda: [_problem(text) for text in index_problems(archive.index)])
+        about_index = pool.submit(lambda: [_problem(text) for text in _index_problems(archive.index)])
         for found in _in_order(pool, check, _chunks(archive.index), 2 * threads):
             total.add(found)
             if progress is not None:
@@ -119,8 +119,7 @@ def _problem(message: str) -> Problem:
     return Problem(sample=None, field=None, message=message)
 
 
-def index_problems(index: Index) -> Iterator[str]:
-    """A line for everything in the index that contradicts itself."""
+def _index_problems(index: Index) -> Iterator[str]:
     for check in (_sqlite_problems, _reference_problems, _clashes, _statistics_problems, _tree_problems):
         try:
             yield from check(index)

@@ -22,6 +22,7 @@ from penstock.compat.barecat.formats.archive_formats import (
     is_traditional_archive,
     iter_archive,
     iter_archive_nocontent,
+    iter_tar_stream,
 )
 from penstock.compat.barecat.maintenance.merge import make_filter
 from penstock.compat.barecat.util import misc
@@ -263,24 +264,12 @@ def stdin_tar2barecat(
     tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
 ) -> None:
     """A tar from standard input as an archive."""
-    from penstock.formats.barecat.containers import tar_entries
-
-    skipped: list[str] = []
     mode: Any = f"r|{tar_format.partition('.')[2]}"
-
-    def entries() -> Iterator[tuple[BarecatEntryInfo, Any]]:
-        with tarfile.open(fileobj=sys.stdin.buffer, mode=mode) as tar:
-            for entry in tar_entries(tar, skipped):
-                if entry.is_dir:
-                    yield BarecatDirInfo(entry.name, *entry.about), None
-                else:
-                    with entry.open() as file:
-                        yield BarecatFileInfo(entry.name, *entry.about, size=entry.size), file
-
-    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
-        _add_all(writer, entries())
-    for line in skipped:
-        print(f"left out: {line}", file=sys.stderr)
+    with (
+        Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer,
+        tarfile.open(fileobj=sys.stdin.buffer, mode=mode) as tar,
+    ):
+        _add_all(writer, iter_tar_stream(tar))
 
 
 def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:

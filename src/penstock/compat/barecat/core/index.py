@@ -17,9 +17,7 @@ from penstock.compat.barecat.core._writing import Writing
 from penstock.compat.barecat.core.paths import normalize_path
 from penstock.compat.barecat.core.types import SCHEMA_VERSION_MAJOR, SCHEMA_VERSION_MINOR
 from penstock.compat.barecat.util import misc
-from penstock.formats.barecat.index import Index as NativeIndex
 from penstock.formats.barecat.names import parent_of
-from penstock.formats.barecat.verify import index_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +169,16 @@ class Index(Writing):
 
     def update_treestats(self) -> None:
         """Count files, directories and bytes of all directories anew."""
+        totals = self._true_totals()
+        paths = [row[0] for row in self.fetch_iter("SELECT path FROM dirs")]
+        with self._source.changing() as connection, self._quietly(connection):
+            connection.executemany(
+                "UPDATE dirs SET num_files = ?, num_subdirs = ?, num_files_tree = ?, size_tree = ? WHERE path = ?",
+                [(*totals[path], path) for path in paths],
+            )
+
+    def _true_totals(self) -> defaultdict[str, list[int]]:
+        """Of each directory: files and directories in it, files and bytes of its whole tree."""
         totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for parent, count, size in self.fetch_iter("SELECT parent, count(*), sum(size) FROM files GROUP BY parent"):
             totals[parent][0] = count
@@ -183,12 +191,7 @@ class Index(Writing):
                 path = parent_of(path)
         for parent, count in self.fetch_iter("SELECT parent, count(*) FROM dirs WHERE path <> '' GROUP BY parent"):
             totals[parent][1] = count
-        paths = [row[0] for row in self.fetch_iter("SELECT path FROM dirs")]
-        with self._source.changing() as connection, self._quietly(connection):
-            connection.executemany(
-                "UPDATE dirs SET num_files = ?, num_subdirs = ?, num_files_tree = ?, size_tree = ? WHERE path = ?",
-                [(*totals[path], path) for path in paths],
-            )
+        return totals
 
     @property
     def _triggers_enabled(self) -> bool:
@@ -244,10 +247,30 @@ class Index(Writing):
 
     def verify_integrity(self) -> bool:
         """Check the index against itself; what is wrong goes to the log."""
-        problems = list(index_problems(NativeIndex(self._source.cursor, self._source.cursor)))
+        try:
+            problems = list(self._problems())
+        except sqlite3.DatabaseError as error:
+            problems = [f"the index cannot be read ({error})"]
         for problem in problems:
             _logger.error("%s: %s", self.path, problem)
         return not problems
+
+    def _problems(self) -> Iterator[str]:
+        for row in self.fetch_iter("PRAGMA integrity_check"):
+            if row[0] != "ok":
+                yield row[0]
+        for row in self.fetch_iter("PRAGMA foreign_key_check"):
+            yield f"a row of {row[0]} lies in a directory that is not there"
+        for row in self.fetch_iter("SELECT path FROM dirs WHERE path IN (SELECT path FROM files)"):
+            yield f"{row[0]} is both a file and a directory"
+        if not self.isdir(""):
+            yield "the root directory is not there"
+        totals = self._true_totals()
+        for path, *stored in self.fetch_iter(
+            "SELECT path, num_files, num_subdirs, num_files_tree, size_tree FROM dirs"
+        ):
+            if stored != totals[path]:
+                yield f"{path or 'the root'}: the statistics are {stored}, and should be {totals[path]}"
 
     def merge_from_other_barecat(
         self,

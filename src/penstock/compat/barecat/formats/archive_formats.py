@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["ArchiveWriter", "get_archive_writer", "is_traditional_archive", "iter_archive", "iter_archive_nocontent"]
+__all__ = [
+    "ArchiveWriter",
+    "get_archive_writer",
+    "is_traditional_archive",
+    "iter_archive",
+    "iter_archive_nocontent",
+    "iter_tar_stream",
+]
 
 TAR_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
 ARCHIVE_EXTENSIONS = (*TAR_EXTENSIONS, ".zip")
@@ -47,6 +54,20 @@ def iter_archive(src_path: str) -> Iterator[tuple[BarecatEntryInfo, Any]]:
                 yield BarecatFileInfo(entry.name, *entry.about, size=entry.size), file
     for line in skipped:
         print(f"left out: {line}", file=sys.stderr)
+
+
+def iter_tar_stream(tar: tarfile.TarFile) -> Iterator[tuple[BarecatEntryInfo, Any]]:
+    """What is in a tar that can be read only once; what is neither a file nor a directory is left out, and said."""
+    for member in tar:
+        name, about = safe_name(member.name), (member.mode, member.uid, member.gid, int(member.mtime * 1e9))
+        file = tar.extractfile(member) if member.isreg() else None
+        if file is not None:
+            with file:
+                yield BarecatFileInfo(name, *about, size=member.size), file
+        elif not member.isdir():
+            print(f"left out: {member.name}: neither a file nor a directory", file=sys.stderr)
+        elif name:
+            yield BarecatDirInfo(name, *about), None
 
 
 def iter_archive_nocontent(src_path: str) -> Iterator[BarecatEntryInfo]:
