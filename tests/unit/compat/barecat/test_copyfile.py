@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,3 +101,46 @@ def test_sums_and_zeros(files: Any) -> None:
     assert write_zeroes(target, 1000, bufsize=64) == 1000
     assert write_zeroes(target, 0) == write_zeroes(target, -3) == 0
     assert content(target) == b"x" + bytes(1000)
+
+
+def test_sockets(files: Any) -> None:
+    source, _ = files
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        source.seek(7)
+        with ours.makefile("wb") as out:
+            assert copy(source, out, 3000) == 3000
+        assert source.tell() == 3007
+        ours.shutdown(socket.SHUT_WR)
+        received = b"".join(iter(lambda: theirs.recv(4096), b""))
+    assert received == DATA[7:3007]
+
+
+def test_into_a_pipe(files: Any) -> None:
+    source, _ = files
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as back, os.fdopen(write, "wb") as target:
+        target.write(b"head ")
+        assert copy(source, target, 1000, src_offset=100) == 1000
+        assert source.tell() == 0
+        target.close()
+        assert back.read() == b"head " + DATA[100:1100]
+
+
+def test_what_python_has_read_ahead_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(DATA)
+    with open(tmp_path / "a", "rb") as source, open(tmp_path / "b", "w+b") as target:
+        assert source.read(3) == DATA[:3]
+        target.write(b"<")
+        assert copy(source, target, 50) == 50
+        target.write(b">")
+        assert source.read(2) == DATA[53:55]
+    assert (tmp_path / "b").read_bytes() == b"<" + DATA[3:53] + b">"
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb") as out:
+        out.write(b"abcdef")
+        out.close()
+        assert pipe.read(2) == b"ab"
+        with open(tmp_path / "c", "w+b") as target:
+            assert copy(pipe, target, 4) == 4
+    assert (tmp_path / "c").read_bytes() == b"cdef"
