@@ -208,6 +208,19 @@ def test_statistics_made_at_the_end(index: Index) -> None:
     assert index._foreign_keys_enabled
 
 
+@pytest.mark.parametrize("kind", [Barecat, Index])
+def test_triggers_come_back_after_a_crash(filled: str, kind: type[Barecat] | type[Index]) -> None:
+    connection = sqlite3.connect(filled)
+    connection.execute("UPDATE config SET value_int = 0 WHERE key = 'use_triggers'")
+    connection.commit()
+    connection.close()
+    with kind(filled, readonly=False) as opened:
+        index = opened.index if isinstance(opened, Barecat) else opened
+        index.add_file(BarecatFileInfo("late/x", shard=0, offset=0, size=2))
+        assert index.lookup_dir("late").num_files == 1
+        assert index.verify_integrity()
+
+
 def test_places(index: Index) -> None:
     assert index.logical_shard_end(0) == 100
     assert index.get_last_file().path == "q/r"

@@ -64,7 +64,7 @@ class Index(Writing):
         self.readonly = readonly
         self.is_closed = False
         self._source: Source = FileReader(self.path) if readonly else FileWriter(self.path, wal=wal)
-        _warn_of_version(self.path, self._source.version)
+        self._begin()
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
@@ -76,8 +76,13 @@ class Index(Writing):
         index.readonly = not archive.is_writable
         index.is_closed = False
         index._source = ArchiveSource(archive)
-        _warn_of_version(path, archive.version)
+        index._begin()
         return index
+
+    def _begin(self) -> None:
+        _warn_of_version(self.path, self._source.version)
+        if not self.readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
+            self._change("UPDATE config SET value_int = 1 WHERE key = 'use_triggers'")
 
     # SQLite itself
 
@@ -344,4 +349,4 @@ def _warn_of_version(path: str, version: tuple[int, int]) -> None:
         words = f"Schema version {texts[0]} is newer than supported {texts[1]}. Some features may not work."
     else:
         words = f"Schema version is outdated ({texts[0]} < {texts[1]}). Consider: barecat upgrade {archive}"
-    warnings.warn(words, stacklevel=3)
+    warnings.warn(words, stacklevel=4)
