@@ -1,9 +1,10 @@
-"""Run a program with ``import ffcv`` (and the other originals) answered by penstock.
+"""Run a program with ``import ffcv`` (and the other originals) answered by penstock, or a command of theirs.
 
 usage: python -m penstock.compat run SCRIPT [ARGUMENT...]
        python -m penstock.compat run -m MODULE [ARGUMENT...]
        python -m penstock.compat pytest [ARGUMENT...]
        python -m penstock.compat -m MODULE [ARGUMENT...]
+       python -m penstock.compat COMMAND [ARGUMENT...]      (barecat, barecat-create, ...)
 
 Processes that the program starts are served in the same way. The exit code is the program's own.
 """
@@ -16,6 +17,7 @@ import runpy
 import sys
 
 from penstock.compat.alias import available, install, share_with_programs
+from penstock.compat.commands import COMMANDS, run_command, share_commands
 
 _USAGE = __doc__ or ""
 
@@ -31,6 +33,8 @@ def main(arguments: list[str]) -> int:
         return _run_module(words[1:])
     if words[0] == "pytest" and arguments[:1] != ["run"]:
         return _run_module(words)
+    if words[0] in COMMANDS and not os.path.isfile(words[0]):
+        return run_command(words)
     return _run_script(words)
 
 
@@ -58,6 +62,7 @@ def _begin(words: list[str], folder: str) -> None:
         sys.path[0] = folder
     install()
     share_with_programs()
+    share_commands()
 
 
 def _is_module(name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 __all__ = ["available", "install", "share_with_programs", "take_over"]
 
@@ -131,3 +131,9 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # the import system has just put the alias there
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The adapter's code, for ``python -m``."""
+        found = importlib.util.find_spec(self._home)
+        loader = None if found is None else found.loader
+        return loader.get_code(self._home) if isinstance(loader, importlib.abc.InspectLoader) else None

@@ -111,6 +111,44 @@ if __name__ == "__main__":
     assert result.stderr.count("ffcv is installed") == 1, result.stderr
 
 
+BARECAT = """
+import os, subprocess, sys
+import barecat
+from barecat.core.index import Index
+
+def shown(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.split()
+
+if __name__ == "__main__":
+    with barecat.Barecat("x.barecat", readonly=False) as bc:
+        bc["a/b"] = b"1"
+    assert barecat.Index is Index
+    print(shown("barecat", "ls", "-R", "x.barecat"))
+    print(shown(sys.executable, "-m", "barecat", "ls", "-R", "x.barecat"))
+    print(shown(sys.executable, "-m", "barecat.cli.shell", "x.barecat", "-c", "ls a"))
+    print(shown(sys.executable, "-c", "import barecat.maintenance.rsync as m; print(m.__name__)"))
+    reader = barecat.Barecat("x.barecat")
+    child = os.fork()
+    if child == 0:
+        os._exit(reader["a/b"] != b"1")
+    print(os.waitpid(child, 0)[1], reader["a/b"])
+"""
+
+
+def test_barecat_and_its_commands(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(BARECAT)
+    result = launch("run", "p.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    listed, module = "['a/b']", "['penstock.compat.barecat.maintenance.rsync']"
+    assert result.stdout.splitlines() == [listed, listed, "['b']", module, "0 b'1'"]
+    for words in (("barecat",), ("run", "barecat"), ("run", "-m", "barecat")):
+        result = launch(*words, "cat", "x.barecat", "a/b", cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (0, "1")
+        assert launch(*words, "cat", "x.barecat", "no", cwd=tmp_path).returncode == 1
+    assert launch("barecat-verify", "x.barecat", cwd=tmp_path).returncode == 0
+    assert launch("barecat", "bogus", cwd=tmp_path).returncode == 2
+
+
 @pytest.mark.parametrize("words", [["-h"], ["--help"], ["run", "--help"]])
 def test_help(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main(words) == 0

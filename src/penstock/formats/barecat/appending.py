@@ -60,11 +60,15 @@ class ShardWriter:
         self._buffer_bytes = 0
         self._untouched: tuple[int, int] | None = None  # shard and offset of a small file, the last that was written
         self._lock_fd = lock_archive(path)
-        numbers = shard_numbers(path)
-        if not allow_links:
-            _refuse_links(path, numbers)
-        self.last = numbers[-1]
-        self._fd(self.last)
+        try:
+            numbers = shard_numbers(path)
+            if not allow_links:
+                _refuse_links(path, numbers)
+            self.last = numbers[-1]
+            self._fd(self.last)
+        except BaseException:
+            self.close()  # who catches the error may keep it, and with it this object
+            raise
 
     def _fd(self, shard: int) -> int:
         if shard not in self._fds:

@@ -146,6 +146,10 @@ class Archive(MutableMapping[str, bytes]):
         """It was opened for writing."""
         return self._editor is not None
 
+    def refresh(self) -> bool:
+        """Look whether somebody has written to the archive since it was opened; if so, the changes are followed."""
+        return self._has_changed()
+
     def commit(self) -> None:
         """Put everything written so far on the disk: from now on no crash takes it."""
         self.editor.commit()

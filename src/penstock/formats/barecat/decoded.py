@@ -10,6 +10,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from penstock.codecs import image as image_codec
 from penstock.codecs import jpeg
 from penstock.errors import MissingExtraError
 
-__all__ = ["Codec", "DecodedView", "require"]
+__all__ = ["Codec", "DecodedView", "require", "unpack"]
 
 _MAX_UNPACKED = 4 << 30
 
@@ -113,22 +114,23 @@ def _codecs() -> Iterator[tuple[str, Codec]]:
     for ending, kind in ((".png", "PNG"), (".webp", "WEBP"), (".bmp", "BMP"), (".tif", "TIFF"), (".tiff", "TIFF")):
         yield ending, Codec(_picture_encoder(kind), _decode_picture)
     for ending in (".gz", ".gzip"):
-        yield ending, Codec(lambda data: gzip.compress(data, mtime=0), _limited(gzip.GzipFile), is_wrapper=True)
+        yield ending, Codec(lambda data: gzip.compress(data, mtime=0), partial(unpack, kind="gzip"), is_wrapper=True)
     for ending in (".xz", ".lzma"):
-        yield ending, Codec(lzma.compress, _limited(lzma.LZMAFile), is_wrapper=True)
-    yield ".bz2", Codec(bz2.compress, _limited(bz2.BZ2File), is_wrapper=True)
+        yield ending, Codec(lzma.compress, partial(unpack, kind="lzma"), is_wrapper=True)
+    yield ".bz2", Codec(bz2.compress, partial(unpack, kind="bz2"), is_wrapper=True)
     yield ".zst", Codec(_encode_zst, _decode_zst, is_wrapper=True)
 
 
-def _limited(opener: Any) -> Callable[[bytes], bytes]:
-    """Decompress, but never to more than memory can be expected to hold."""
+def unpack(data: bytes, kind: str) -> bytes:
+    """Decompress gzip, lzma (xz) or bz2, but never to more than memory can be expected to hold."""
+    stream = io.BytesIO(data)
+    openers: dict[str, Any] = {"gzip": _gunzip, "lzma": lzma.LZMAFile, "bz2": bz2.BZ2File}
+    with openers[kind](stream) as file:
+        return _checked_size(file.read(_MAX_UNPACKED + 1))
 
-    def decode(data: bytes) -> bytes:
-        arguments = {"fileobj": io.BytesIO(data)} if opener is gzip.GzipFile else {"filename": io.BytesIO(data)}
-        with opener(**arguments) as file:
-            return _checked_size(file.read(_MAX_UNPACKED + 1))
 
-    return decode
+def _gunzip(stream: io.BytesIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=stream)
 
 
 def _checked_size(value: bytes) -> bytes:

@@ -8,6 +8,7 @@ what came after the last commit, and never anything older: see ``appending`` and
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -30,10 +31,12 @@ from penstock.formats.barecat.connections import connect_writer, unreadable
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.names import check_new_name, index_path, parent_of, shard_numbers, shard_path
 from penstock.formats.barecat.queueing import FileQueue, triggers_off
+from penstock.formats.barecat.rows import Place
 from penstock.formats.barecat.schema import UNLIMITED, check_version, create_schema
 from penstock.formats.barecat.undo import UndoLog, recover
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from penstock.formats.barecat.rows import Metadata
@@ -128,7 +131,7 @@ class Editor:
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards; it must hold for those there are."""
         with self.lock:
-            self._begin()
+            self._begin(is_addition=True)
             largest = max((self.shards.end(n) for n in shard_numbers(self.path)), default=0)
             if limit < largest:
                 raise ValueError(
@@ -215,10 +218,28 @@ class Editor:
             self._begin()
             self._cursor().execute(statement, arguments)
 
+    @contextlib.contextmanager
+    def changing(self, *, is_addition: bool = False) -> Iterator[sqlite3.Connection]:
+        """The connection inside the transaction, for changes to the index that this class does not know."""
+        with self.lock:
+            self._begin(is_addition=is_addition)
+            self._queue.flush()
+            try:
+                yield self._connection
+            finally:
+                self._queue.forget_dirs()
+            self._count(0)
+
+    def check_references(self, is_on: bool) -> None:
+        """Commit, and from then on check or do not check that directories exist."""
+        with self.lock:
+            self.commit()
+            self._connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+
     # Files
 
-    def add(self, name: str, data: Buffer, about: Metadata) -> None:
-        """Add a file from memory; there must be none of this name."""
+    def add(self, name: str, data: Buffer, about: Metadata) -> Place:
+        """Add a file from memory; there must be none of this name. Gives where its bytes are."""
         size = len(data)
         with self.lock:
             self._begin(is_addition=True)
@@ -227,11 +248,13 @@ class Editor:
                 self._queue.check(name)  # before anything is written
             shard, offset = self._reserve(name, size)
             self.shards.append(data if isinstance(data, bytes) else bytes(data))
-            self._queue.put(name, (shard, offset, size, crc32c(data)), about)
+            place = Place(shard, offset, size, crc32c(data))
+            self._queue.put(name, place, about)
             self._count(size)
+            return place
 
-    def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> None:
-        """Add a file of known size from an open file, a piece at a time."""
+    def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> Place:
+        """Add a file of known size from an open file, a piece at a time; gives where its bytes are."""
         with self.lock:
             self._begin(is_addition=True)
             check_new_name(name)
@@ -242,8 +265,10 @@ class Editor:
             except BaseException:
                 self.shards.cut(shard, offset)
                 raise
-            self._queue.put(name, (shard, offset, size, checksum), about)
+            place = Place(shard, offset, size, checksum)
+            self._queue.put(name, place, about)
             self._count(size)
+            return place
 
     def _copy(self, name: str, file: BinaryIO, size: int) -> int:
         checksum, left = 0, size
@@ -255,6 +280,13 @@ class Editor:
             self.shards.append(part)
             left -= len(part)
         return checksum
+
+    def append(self, name: str, file: BinaryIO, size: int) -> Place:
+        """Put bytes behind all others; no row names them yet."""
+        with self.lock:
+            self._begin(is_addition=True)
+            shard, offset = self._reserve(name, size)
+            return Place(shard, offset, size, self._copy(name, file, size))
 
     def _reserve(self, name: str, size: int) -> tuple[int, int]:
         if size > self.limit:

@@ -90,6 +90,10 @@ class Index:
         """There is such a directory."""
         return self._cursor().execute("SELECT 1 FROM dirs WHERE path = ?", (name,)).fetchone() is not None
 
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor of its own, for questions that this class does not know."""
+        return self._new_cursor()
+
     def number(self, question: str, *arguments: object) -> int:
         """The one number that a question gives; 0 for nothing."""
         return int(self._cursor().execute(question, arguments).fetchone()[0] or 0)

@@ -145,31 +145,47 @@ def merge_archives(
     return total
 
 
-def link_archives(sources: Sequence[PathLike], path: PathLike) -> Transfer:
+def link_archives(
+    sources: Sequence[PathLike], path: PathLike, *, prefixes: Sequence[str] = (), ignore_duplicates: bool = False
+) -> Transfer:
     """Make an archive whose shards are symbolic links to those of others: nothing is copied.
 
     It can be read as long as the others stay where they are and are not changed.
+
+    Args:
+        sources: the archives.
+        path: of the new one.
+        prefixes: for each source, the directory that it goes into; by default the root.
+        ignore_duplicates: leave out files that are there already; otherwise that is an error.
     """
     total = Transfer()
     with Archive(path, "x", allow_links=True) as target:
         base = 0
-        for one in sources:
+        for one, prefix in zip(sources, prefixes or [""] * len(sources), strict=True):
             with Archive(one) as source:
-                _insert_rows(source, target, base, total)
+                _insert_rows(source, target, base, f"{prefix}/" if prefix else "", ignore_duplicates, total)
                 base += max(shard_numbers(source.path), default=-1) + 1
         target.commit()
     _link_shards(sources, os.fspath(path))
     return total
 
 
-def _insert_rows(source: Archive, target: Archive, base: int, total: Transfer) -> None:
+def _insert_rows(
+    source: Archive, target: Archive, base: int, before: str, ignore_duplicates: bool, total: Transfer
+) -> None:
     for directory in source.dirs("path"):
         if directory.path:
-            target.mkdir(directory.path, metadata=directory.metadata, exist_ok=True)
+            target.mkdir(before + directory.path, metadata=directory.metadata, exist_ok=True)
             total.dirs += 1
     for info in source.files("address"):
         place = (info.shard + base, info.offset, info.size, info.crc32c)
-        target.editor.insert(info.path, place, info.metadata)
+        try:
+            target.editor.insert(before + info.path, place, info.metadata)
+        except EntryExistsError:
+            if not ignore_duplicates:
+                raise
+            total.skipped.append(f"{before}{info.path}: exists already")
+            continue
         total.files += 1
         total.size_bytes += info.size
 

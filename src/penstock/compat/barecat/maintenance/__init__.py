@@ -1,0 +1,1 @@
+"""Whole archives: joining, copying, packing tighter."""

@@ -1,0 +1,193 @@
+"""Patterns of paths as regular expressions, and as patterns of SQLite's GLOB."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["expand_doublestar", "glob_to_regex", "glob_to_sqlite", "pattern_to_sql_exclude"]
+
+_DEEP = "**"
+_MAX_EXPANDED = 2
+
+
+def glob_to_regex(
+    pat: str, *, recursive: bool = False, include_hidden: bool = False, seps: str | Sequence[str] | None = None
+) -> str:
+    r"""A regular expression for whole paths, with the rules of Python's ``glob``.
+
+    Args:
+        pat: the pattern; ``*``, ``?`` and ``[...]`` stay inside one part of the path.
+        recursive: ``**`` as a whole part stands for any number of parts.
+        include_hidden: what stands for a part may begin with a dot.
+        seps: characters that separate parts; by default those of the system.
+
+    Example:
+        >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
+        True
+    """
+    separators = seps or (os.sep + (os.altsep or ""))
+    quoted = "".join(map(re.escape, separators))
+    step = f"[{quoted}]" if len(separators) > 1 else quoted
+    inside = f"[^{quoted}]"
+    name = f"{inside}+" if include_hidden else f"[^{quoted}.]{inside}*"
+    below = f"(?:.+{step})?" if include_hidden else f"(?:{name}{step})*"
+    all_below = ".*" if include_hidden else f"{below}(?:{name})?"
+    parts = re.split(step, pat)
+    out = ""
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        is_last = following is None
+        if recursive and part == _DEEP:
+            if is_last:
+                out += all_below
+            elif following != _DEEP:
+                out += below
+            continue
+        if part == "*":
+            out += name
+        else:
+            hides = not include_hidden and part[:1] in ("*", "?")
+            out += (r"(?!\.)" if hides else "") + _translate_part(part, inside)
+        out += "" if is_last else step
+    return rf"(?s:{out})\Z"
+
+
+def _translate_part(part: str, inside: str) -> str:
+    out, at = "", 0
+    while at < len(part):
+        char = part[at]
+        if char == "*":
+            out += f"{inside}*"
+            at += len(part[at:]) - len(part[at:].lstrip("*"))
+            continue
+        if char == "[" and (end := _end_of_set(part, at + 1)) > 0:
+            out += _translate_set(part[at + 1 : end])
+            at = end + 1
+            continue
+        out += inside if char == "?" else re.escape(char)
+        at += 1
+    return out
+
+
+def _end_of_set(pattern: str, start: int) -> int:
+    """Where a set in brackets ends; -1 if it does not. A bracket at its beginning is part of it."""
+    start += pattern[start : start + 1] == "!"
+    start += pattern[start : start + 1] == "]"
+    return pattern.find("]", start)
+
+
+def _translate_set(body: str) -> str:
+    is_negated = body.startswith("!")
+    chars = body[1:] if is_negated else body
+    items, at = "", 0
+    while at < len(chars):
+        if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars):
+            low, high = chars[at], chars[at + 2]
+            items += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+            at += 3
+        else:
+            items += re.escape(chars[at])
+            at += 1
+    if not items:
+        return "." if is_negated else "(?!)"
+    return f"[{'^' if is_negated else ''}{items}]"
+
+
+def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
+    """Patterns for SQLite, whose ``*`` crosses slashes, that together match at least what ``**`` matches.
+
+    Example:
+        >>> expand_doublestar("a/**/b")
+        ['a/b', 'a/*/b']
+    """
+    count = pattern.startswith("**/") + pattern.endswith("/**") + pattern.count("/**/") + (pattern == _DEEP)
+    if not recursive or not count:
+        return [pattern]
+    if count > _MAX_EXPANDED:
+        return [_flatten(pattern)]
+    variants = _replace([pattern], lambda v: [v[3:], f"*/{v[3:]}"] if v.startswith("**/") else None)
+    variants = _replace(
+        variants, lambda v: [v.replace("/**/", new, 1) for new in ("/", "/*/")] if "/**/" in v else None
+    )
+    variants = _replace(variants, lambda v: [v[:-3], f"{v[:-3]}/*"] if v.endswith("/**") else None)
+    variants = list(dict.fromkeys("*" if v == _DEEP else v for v in variants))
+    if "*" in variants:
+        return ["*"]
+    return [v for v in variants if not any(_covers(other, v) for other in variants if other != v)]
+
+
+def _replace(variants: list[str], alternatives: Callable[[str], list[str] | None]) -> list[str]:
+    """Put alternatives in the place of every pattern that has some, until none has."""
+    done: list[str] = []
+    waiting = list(reversed(variants))
+    while waiting:
+        one = waiting.pop()
+        found = alternatives(one)
+        if found is None:
+            done.append(one)
+        else:
+            waiting.extend(reversed(found))
+    return done
+
+
+def _flatten(pattern: str) -> str:
+    flat = pattern.replace("/**/", "*")
+    flat = f"*{flat[3:]}" if flat.startswith("**/") else flat
+    flat = f"{flat[:-3]}*" if flat.endswith("/**") else flat
+    return "*" if flat == _DEEP else flat
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    return wide.endswith("*") and narrow.startswith(f"{wide}/")
+
+
+def pattern_to_sql_exclude(pattern: str) -> tuple[str, dict[str, str]] | None:
+    """An SQL condition that is true for exactly what the pattern matches, or None if there is no simple one."""
+    if pattern.startswith("**/") and "/" not in pattern[3:]:
+        return "path GLOB :p", {"p": glob_to_sqlite(pattern[3:])}
+    if pattern.endswith("/**") and "*" not in pattern[:-3]:
+        return "path GLOB :p", {"p": glob_to_sqlite(f"{pattern[:-3]}/*")}
+    if _DEEP in pattern:
+        return None
+    parent, slash, _ = pattern.rpartition("/")
+    if not slash:
+        return "parent = '' AND path GLOB :p", {"p": glob_to_sqlite(pattern)}
+    if any(char in parent for char in "*?["):
+        return None
+    return "parent = :parent AND path GLOB :p", {"parent": parent, "p": glob_to_sqlite(pattern)}
+
+
+def glob_to_sqlite(pat: str) -> str:
+    """The pattern as SQLite's GLOB writes it: sets are negated with ``^``, and a literal ``^`` may not come first.
+
+    Example:
+        >>> glob_to_sqlite("[!a]*"), glob_to_sqlite("[^a]"), glob_to_sqlite("a[b")
+        ('[^a]*', '[a^]', 'a[[]b')
+    """
+    out, at = "", 0
+    while at < len(pat):
+        if pat[at] != "[":
+            out += pat[at]
+            at += 1
+            continue
+        end = _end_of_set(pat, at + 1)
+        if end < 0:
+            out += "[[]"
+            at += 1
+            continue
+        out += _set_to_sqlite(pat[at + 1 : end])
+        at = end + 1
+    return out
+
+
+def _set_to_sqlite(body: str) -> str:
+    if body.startswith("!"):
+        return f"[^{body[1:]}]"
+    rest = body.lstrip("^")
+    if not rest:
+        return "^"
+    return f"[{rest}{'^' * (len(body) - len(rest))}]"
