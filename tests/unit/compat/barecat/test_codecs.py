@@ -73,14 +73,13 @@ def test_pickles_give_plain_values_only(monkeypatch: pytest.MonkeyPatch) -> None
     view["x.pkl"] = value
     assert view["x.pkl"] == value
     view["bad.pickle"] = Harmful()
-    view["array.pkl"] = np.arange(3)
-    for name in ("bad.pickle", "array.pkl"):
+    view["slice.pkl"] = slice(1, 2)
+    for name in ("bad.pickle", "slice.pkl"):
         with pytest.raises(pickle.UnpicklingError, match="allow_pickle=True"):
             view[name]
-    trusting = DecodedView(view._store, allow_pickle=True)
-    np.testing.assert_array_equal(trusting["array.pkl"], np.arange(3))
+    assert DecodedView(view._store, allow_pickle=True)["slice.pkl"] == slice(1, 2)
     monkeypatch.setenv("PENSTOCK_ALLOW_PICKLE", "1")
-    np.testing.assert_array_equal(view["array.pkl"], np.arange(3))
+    assert view["slice.pkl"] == slice(1, 2)
 
 
 def test_msgpack_with_arrays() -> None:

@@ -213,7 +213,7 @@ def test_verifying(run: Command, filled: str) -> None:
     with open(f"{filled}-shard-00000", "r+b") as shard:
         shard.write(b"?")
     assert run("verify", filled) == 1
-    assert "a.txt: checksum" in run.out
+    assert "CRC32C mismatch for file: a.txt\n" in run.out
     assert "failed" in run.err
     assert run("verify", "--quick", filled) == 0
     os.unlink(f"{filled}-shard-00000")

@@ -341,10 +341,8 @@ def read_index(path: PathLike) -> dict[str, tuple[int | None, int | None, int | 
 
 
 def iterate_zero_terminated(fileobj: IO[bytes]) -> Iterator[str]:
-    """Names that end with a NUL, as ``find -print0`` writes them."""
+    """Names that end with a NUL, as ``find -print0`` writes them; what comes after the last one does not count."""
     rest = b""
     while chunk := fileobj.read(65536):
         *names, rest = (rest + chunk).split(b"\0")
         yield from (os.fsdecode(name) for name in names)
-    if rest:
-        yield os.fsdecode(rest)

@@ -170,11 +170,13 @@ def _mount(args: argparse.Namespace) -> None:
 def _verify(args: argparse.Namespace) -> None:
     with Barecat(args.archive) as bc:
         report = bc._archive.verify(quick=args.quick)
-        for problem in report.problems:
-            print(problem.message)
+        parts = [problem.message.partition(": checksum ") for problem in report.problems]
+        for name, is_wrong_sum, _ in parts:
+            print(f"CRC32C mismatch for file: {name}" if is_wrong_sum else name)
         is_last_good = not (args.quick and report.ok and len(bc)) or bc.check_crc32c(bc.index.get_last_file())
         if not report.ok or not is_last_good:
-            print("Integrity verification failed.", file=sys.stderr)
+            what = "Integrity" if args.quick or not any(part[1] for part in parts) else "CRC32C"
+            print(f"{what} verification failed.", file=sys.stderr)
             sys.exit(1)
         size = _format_size(bc.total_size, human_readable=True)
         what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"

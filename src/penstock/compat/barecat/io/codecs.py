@@ -1,8 +1,8 @@
 """Values instead of bytes: codecs by the endings of names.
 
 A pickle that names a class or a function runs code when it is read. So only plain values are read from one: numbers,
-text, bytes, and tuples, lists, dicts and sets of them. ``DecodedView(store, allow_pickle=True)``, the environment
-variable ``PENSTOCK_ALLOW_PICKLE=1`` and ``register_codec`` with ``pickle.loads`` allow everything.
+text, bytes, arrays of them, and tuples, lists, dicts and sets of all these. ``DecodedView(store, allow_pickle=True)``,
+the environment variable ``PENSTOCK_ALLOW_PICKLE=1`` and ``register_codec`` with ``pickle.loads`` allow everything.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 
 from penstock.codecs import jpeg
 from penstock.compat.barecat.io._msgpack import decode_msgpack, encode_msgpack
+from penstock.compat.barecat.io._pickles import load_plain
 from penstock.formats.barecat.decoded import require, unpack
 
 __all__ = ["CodecRegistry", "DecodedView"]
 
 Codec = tuple[Callable[[Any], bytes], Callable[[bytes], Any], bool]
-_PLAIN = {("builtins", name) for name in ("complex", "frozenset", "set")}
 
 
 def encode_json(data: Any) -> bytes:
@@ -45,21 +45,11 @@ def encode_pickle(data: Any) -> bytes:
     return pickle.dumps(data)
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(
-            f"this pickle names {module}.{name}, and reading it could run any code; if you trust the archive, use "
-            "DecodedView(store, allow_pickle=True) or set PENSTOCK_ALLOW_PICKLE=1"
-        )
-
-
 def decode_pickle(data: bytes) -> Any:
     """A plain value from a pickle; anything else only if PENSTOCK_ALLOW_PICKLE is 1."""
     if os.environ.get("PENSTOCK_ALLOW_PICKLE") == "1":
         return pickle.loads(data)
-    return _PlainUnpickler(io.BytesIO(data)).load()
+    return load_plain(data)
 
 
 def encode_gzip(data: bytes) -> bytes:

@@ -23,7 +23,8 @@ __all__ = ["accumulate_crc32c", "copy", "copy_crc32c", "write_zeroes"]
 _DEFAULT_BUFSIZE = 64 * 1024
 _HAS_SPLICE = hasattr(os, "splice")
 _HAS_SENDFILE = hasattr(os, "sendfile")
-_HAS_COPY_FILE_RANGE = hasattr(os, "copy_file_range")
+_copy_file_range = getattr(os, "copy_file_range", None)
+_HAS_COPY_FILE_RANGE = _copy_file_range is not None
 _NO_FILE = (AttributeError, OSError, ValueError, io.UnsupportedOperation)
 
 
@@ -42,7 +43,7 @@ def copy(
             return copy_with(ctx)
     if ctx.is_inside:
         return _copy_same_file_overlap(ctx)
-    return _through_memory(ctx, None)[0]
+    return _copy_buffered(ctx)
 
 
 def copy_crc32c(
@@ -192,13 +193,8 @@ class _CopyContext:
             yield _copy_file_range_loop
         elif is_plain and self.dst_is_socket and _HAS_SENDFILE:
             yield _copy_sendfile
-        elif (self.dst_is_pipe or (self.src_is_pipe and not self.has_buffered)) and _HAS_SPLICE:
+        elif (self.dst_is_pipe or self.src_is_pipe) and _HAS_SPLICE:
             yield _copy_splice
-
-    @property
-    def has_buffered(self) -> bool:
-        """Bytes of the source are in a buffer of Python, where the kernel does not see them."""
-        return isinstance(self.src, io.BufferedReader)
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
@@ -255,6 +251,10 @@ def _through_memory(ctx: _CopyContext, initial: int | None) -> tuple[int, int]:
     return done, checksum
 
 
+def _copy_buffered(ctx: _CopyContext) -> int:
+    return _through_memory(ctx, None)[0]
+
+
 def _copy_same_file_overlap(ctx: _CopyContext) -> int:
     """Inside one file: from the end where the target lies behind the beginning of the source."""
     start, target, count = ctx.src_offset or 0, ctx.dst_offset or 0, ctx.size or 0
@@ -304,7 +304,21 @@ def _copy_sendfile(ctx: _CopyContext) -> int:
 
 def _copy_splice(ctx: _CopyContext) -> int:
     def step(done: int, left: int) -> int:
+        if done == 0 and ctx.src_is_pipe and isinstance(ctx.src, io.BufferedReader):
+            return _write_fd(ctx, ctx.src.read1(left))  # all that Python has read ahead, which the kernel cannot see
         offsets: list[Any] = [None if one is None else one + done for one in (ctx.src_offset, ctx.dst_offset)]
         return os.splice(ctx.src_fd, ctx.dst_fd, left, *offsets)
 
     return _repeat(ctx, step)
+
+
+def _write_fd(ctx: _CopyContext, data: bytes) -> int:
+    """Write to the target's descriptor, at its offset if it has one."""
+    done = 0
+    while done < len(data):
+        rest = data[done:]
+        if ctx.dst_offset is None:
+            done += os.write(ctx.dst_fd, rest)
+        else:
+            done += os.pwrite(ctx.dst_fd, rest, ctx.dst_offset + done)
+    return done

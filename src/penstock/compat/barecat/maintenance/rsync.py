@@ -143,7 +143,7 @@ def _refuse(sources: list[ParsedPath], target: ParsedPath) -> None:
     if target.path_type == PathType.LOCAL and any(one.path_type == PathType.LOCAL for one in sources):
         raise ValueError("Use regular rsync for local-to-local sync")
     if target.is_tar_zip:
-        raise NotImplementedError("a tar or zip cannot be the target; use barecat convert")
+        raise ValueError("a tar or zip cannot be the target; use barecat convert")
     if any(one.path_type == PathType.SSH for one in (*sources, target)):
         raise NotImplementedError("SSH directories are not supported; copy to this machine first")
     if any(one.is_remote for one in (*sources, target)):
