@@ -303,6 +303,18 @@ def test_syncing(run: Command) -> None:
     assert run("rsync", "src", "elsewhere") == 1
 
 
+@pytest.mark.parametrize("command", ["browse", "ncdu"])
+def test_browsing_is_left_to_penstock(run: Command, filled: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr("penstock.cli.main.main", lambda words: calls.append(words) or 3)
+    assert run(command, filled) == 3
+    assert calls == [["browse", filled]]
+    assert run(command, "no.barecat") == 1
+    assert run("mount", filled, "dir", "-o", "ro,fg") == 3
+    assert run("mount", filled, "dir") == 3
+    assert calls[1:] == [["mount", filled, "dir"], ["mount", filled, "dir", "--background"]]
+
+
 def test_usage(run: Command, filled: str) -> None:
     assert run() == 0
     assert "commands" in run.out

@@ -154,7 +154,9 @@ def _native(verb: str, *words: str) -> None:
 
 
 def _browse(args: argparse.Namespace) -> None:
-    _native("browse", args.archive)
+    from penstock.compat.barecat.tui.browse import BarecatBrowser
+
+    sys.exit(BarecatBrowser(args.archive).run())
 
 
 def _mount(args: argparse.Namespace) -> None:
