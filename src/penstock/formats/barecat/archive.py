@@ -22,16 +22,16 @@ from penstock.errors import (
     CorruptFileError,
     EntryExistsError,
     EntryIsDirectoryError,
-    EntryIsFileError,
     EntryNotFoundError,
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
+from penstock.formats.barecat.changing import Changing
 from penstock.formats.barecat.connections import ReadConnections, unreadable
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
-from penstock.formats.barecat.globbing import fixed_prefix, translate
-from penstock.formats.barecat.index import Index, Order
+from penstock.formats.barecat.index import Index
+from penstock.formats.barecat.listing import Listing
 from penstock.formats.barecat.names import (
     archive_exists,
     archive_files,
@@ -41,17 +41,16 @@ from penstock.formats.barecat.names import (
     undo_path,
 )
 from penstock.formats.barecat.preloading import load_paths
-from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
-from penstock.formats.barecat.schema import UNLIMITED, VERSION
+from penstock.formats.barecat.schema import VERSION
 from penstock.formats.barecat.shards import MappedShards
 from penstock.formats.barecat.undo import recover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import BinaryIO, Self
+    from typing import Self
 
     from penstock.errors import PathLike
-    from penstock.types import Buffer, Progress, Report
+    from penstock.types import Progress, Report
 
 __all__ = ["Archive", "Mode", "remove_archive"]
 
@@ -60,7 +59,7 @@ _BLOCK = 256
 _MODES = ("r", "r+", "a", "w", "x")
 
 
-class Archive(MutableMapping[str, bytes]):
+class Archive(Listing, Changing, MutableMapping[str, bytes]):
     """A .barecat: files under paths, in one SQLite index and a few large shards.
 
     It is a mapping of paths to bytes, and has directories, metadata and file objects besides.
@@ -368,17 +367,6 @@ class Archive(MutableMapping[str, bytes]):
             dirty=letter == "w" and exists,
         )
 
-    # What there is
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (self.index.is_file(name) or self.is_file(name))
-
-    def __len__(self) -> int:
-        return self.index.count_files()
-
-    def __iter__(self) -> Iterator[str]:
-        return self.index.file_names()
-
     def items(self) -> ItemsView[str, bytes]:
         """Paths and contents, read in the order of the shards."""
         return _Items(self)
@@ -386,196 +374,6 @@ class Archive(MutableMapping[str, bytes]):
     def values(self) -> ValuesView[bytes]:
         """Contents, read in the order of the shards."""
         return _Values(self)
-
-    def exists(self, name: PathLike) -> bool:
-        """There is a file or directory of this name."""
-        return self.is_file(name) or self.is_dir(name)
-
-    def is_file(self, name: PathLike) -> bool:
-        """There is a file of this name."""
-        return self.index.is_file(clean_name(name))
-
-    def is_dir(self, name: PathLike) -> bool:
-        """There is a directory of this name."""
-        return self.index.is_dir(clean_name(name))
-
-    def stat(self, name: PathLike) -> FileInfo | DirInfo:
-        """What the index says about a file or directory."""
-        cleaned = clean_name(name)
-        found = self.index.file(cleaned) or self.index.directory(cleaned)
-        if found is None:
-            raise EntryNotFoundError(self.path, cleaned)
-        return found
-
-    def files(self, order: Order = "any") -> Iterator[FileInfo]:
-        """All files with what the index says about them."""
-        return self.index.files(order)
-
-    def dirs(self, order: Order = "any") -> Iterator[DirInfo]:
-        """All directories, the root included, with their statistics."""
-        return self.index.dirs(order)
-
-    def _directory(self, name: PathLike) -> str:
-        cleaned = clean_name(name)
-        if not self.index.is_dir(cleaned):
-            if self.index.is_file(cleaned):
-                raise EntryIsFileError(self.path, cleaned)
-            raise EntryNotFoundError(self.path, cleaned)
-        return cleaned
-
-    def listdir(self, name: PathLike = "") -> list[str]:
-        """Names of what is directly in a directory, directories first."""
-        dirs, files = self.index.names_in(self._directory(name))
-        return dirs + files
-
-    def scandir(self, name: PathLike = "") -> Iterator[FileInfo | DirInfo]:
-        """What is directly in a directory, with what the index says about it; directories first."""
-        cleaned = self._directory(name)
-        yield from self.index.dirs_in(cleaned)
-        yield from self.index.files_in(cleaned)
-
-    def walk(self, name: PathLike = "") -> Iterator[tuple[str, list[str], list[str]]]:
-        """As ``os.walk``: (directory, names of directories, names of files), from the top down.
-
-        Take names out of the list of directories to leave them out. The root is the empty string.
-        """
-        waiting = [self._directory(name)]
-        while waiting:
-            directory = waiting.pop()
-            dirs, files = self.index.names_in(directory)
-            yield directory, dirs, files
-            prefix = f"{directory}/" if directory else ""
-            waiting.extend(prefix + child for child in reversed(dirs))
-
-    def iglob(self, pattern: str, *, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
-        """Paths of files and directories that match, with the rules of Python's ``glob``."""
-        match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
-        wants_dirs = pattern.endswith("/") or (recursive and pattern.endswith("/**"))
-        prefix = fixed_prefix(pattern)
-        for path in self.index.matching(_escape(prefix) + "*", dirs=True):
-            if path and match(path):
-                yield path
-        if wants_dirs:
-            for path in self.index.dir_names():
-                if path and match(f"{path}/"):
-                    yield f"{path}/"
-
-    def glob(self, pattern: str, *, recursive: bool = False, include_hidden: bool = False) -> list[str]:
-        """The paths of ``iglob`` as a list."""
-        return list(self.iglob(pattern, recursive=recursive, include_hidden=include_hidden))
-
-    @property
-    def num_files(self) -> int:
-        """How many files there are."""
-        return self.index.count_files()
-
-    @property
-    def num_dirs(self) -> int:
-        """How many directories there are, the root included."""
-        return self.index.count_dirs()
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of all files, without gaps."""
-        return self.index.total_size()
-
-    @property
-    def shard_size(self) -> int | None:
-        """The limit of a shard, or None when there is none."""
-        limit = self.index.config("shard_size_limit")
-        return None if limit is None or limit >= UNLIMITED else limit
-
-    # Writing
-
-    def __setitem__(self, name: str, data: Buffer) -> None:
-        self.add(name, data)
-
-    def __delitem__(self, name: str) -> None:
-        self.remove(name)
-
-    def add(
-        self,
-        name: PathLike,
-        data: Buffer | BinaryIO,
-        *,
-        size: int | None = None,
-        metadata: Metadata | None = None,
-        replace: bool = False,
-    ) -> None:
-        """Add a file.
-
-        Args:
-            name: its path in the archive; directories on the way are made.
-            data: bytes, or a file open for reading.
-            size: of a file open for reading, if it is known; then it is stored a piece at a time.
-            metadata: mode, owner and time.
-            replace: replace a file that exists; otherwise that is an error.
-        """
-        cleaned, about = clean_name(name), metadata or Metadata()
-        editor = self.editor
-        if hasattr(data, "read"):
-            if size is None or (replace and self.index.is_file(cleaned)):
-                data = data.read()
-            else:
-                editor.add_stream(cleaned, cast("BinaryIO", data), size, about)
-                return
-        content = cast("Buffer", data)
-        if replace and self.index.is_file(cleaned):
-            editor.update(cleaned, content, about)
-        else:
-            editor.add(cleaned, content, about)
-
-    def add_by_path(self, path: PathLike, name: PathLike | None = None, *, replace: bool = False) -> None:
-        """Add a file from the disk with its metadata; of a directory only itself, not what is in it.
-
-        Args:
-            path: on the disk; links are followed.
-            name: in the archive; by default the same.
-            replace: take what is there already for replaced, instead of raising.
-        """
-        target = path if name is None else name
-        status = os.stat(path)
-        about = Metadata.of(status)
-        if os.path.isdir(path):
-            self.mkdir(target, metadata=about, exist_ok=replace)
-            return
-        with open(path, "rb", buffering=0) as file:
-            self.add(target, cast("BinaryIO", file), size=status.st_size, metadata=about, replace=replace)
-
-    def update_file(self, name: PathLike, data: Buffer | BinaryIO, *, metadata: Metadata | None = None) -> None:
-        """Replace the content of a file, which must exist: in place if it is not longer, else at the end."""
-        content = data.read() if hasattr(data, "read") else data
-        self.editor.update(clean_name(name), content, metadata)
-
-    def remove(self, name: PathLike) -> None:
-        """Remove a file."""
-        self.editor.remove(clean_name(name))
-
-    def mkdir(
-        self, name: PathLike, *, mode: int = 0o755, metadata: Metadata | None = None, exist_ok: bool = False
-    ) -> None:
-        """Make a directory, and those it lies in."""
-        self.editor.make_dir(clean_name(name), metadata or Metadata(mode=mode), exist_ok=exist_ok)
-
-    def rmdir(self, name: PathLike) -> None:
-        """Remove an empty directory."""
-        self.editor.remove_dir(clean_name(name))
-
-    def rmtree(self, name: PathLike) -> None:
-        """Remove a directory and everything below."""
-        self.editor.remove_tree(clean_name(name))
-
-    def rename(self, old: PathLike, new: PathLike) -> None:
-        """Give a file or directory another name; there must be nothing of that name."""
-        self.editor.rename(clean_name(old), clean_name(new))
-
-    def set_metadata(self, name: PathLike, metadata: Metadata) -> None:
-        """Set those of mode, owner and time that are not None."""
-        self.editor.set_metadata(clean_name(name), metadata)
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self.rmtree("")
 
     @property
     def version(self) -> tuple[int, int]:
@@ -621,11 +419,6 @@ def remove_archive(path: PathLike) -> None:
 
 def _reopen(path: str, checksums: bool, preload: bool) -> Archive:
     return Archive(path, checksums=checksums, preload=preload)
-
-
-def _escape(text: str) -> str:
-    """Text that a GLOB of SQLite takes literally."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
 
 
 def _blocks(archive: Archive) -> Iterator[tuple[list[str], list[bytes]]]:
