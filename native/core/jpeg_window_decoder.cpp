@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t kGroupRows = kBlockSide * kernels::kGroupWidth;  // of coefficients
 // When there is no index: small enough to start near the window.
 constexpr unsigned kSearchTile = 4;
-// libjpeg repeats samples of narrower components instead of mixing them.
-constexpr std::size_t kLeastChromaWidth = 3;
 
 struct alignas(64) Factors {
   std::array<std::int16_t, kGroupRows> quantiser;
@@ -83,7 +81,7 @@ Status check_supported(const BaselineJpeg& jpeg, ImageShape stated) noexcept {
                                                     << " pixels, expected " << stated.width << "x"
                                                     << stated.height);
   }
-  if (jpeg.h == 2 && (jpeg.shape.width + 1) / 2 < kLeastChromaWidth) {
+  if (jpeg.h == 2 && jpeg.shape.width < kLeastMixedWidth) {
     return Status(Code::unsupported, "JPEG: too narrow for its sampling");
   }
   return {};

@@ -237,13 +237,7 @@ def test_every_corner(tmp_path: Path, name: str) -> None:
         np.testing.assert_array_equal(found, whole[y : y + h, x : x + w], err_msg=f"at {y}, {x}")
 
 
-RIGHT_EDGE = pytest.mark.xfail(reason="slices of up to four columns, see tests/property/test_jpeg_windows.py")
-
-
 @pytest.mark.parametrize("subsampling", [1, 2])
-@pytest.mark.parametrize(
-    "level", [pytest.param(n, marks=[RIGHT_EDGE] if n in ("scalar", "sse42") else []) for n in LEVELS], indirect=True
-)
 def test_the_last_columns(tmp_path: Path, level: str, subsampling: int) -> None:
     file = image_file(noise(0, 40, 131), "JPEG", subsampling=subsampling)  # the last tile has three columns
     path = write(tmp_path / "x.beton", [file])
