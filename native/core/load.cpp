@@ -21,15 +21,17 @@ struct LoadScratch : WorkerMemory {
   std::vector<std::uint8_t> picture;  // interleaved, for steps
 };
 
-// Failures of one batch, from all workers. They are rare: a lock is cheap enough.
-class FailureList {
+// What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
+// enough.
+template <typename Entry>
+class SharedList {
  public:
-  explicit FailureList(std::vector<LoadFailure>& failures) noexcept : failures_(failures) {}
+  explicit SharedList(std::vector<Entry>& entries) noexcept : entries_(entries) {}
 
-  void add(std::size_t position, const Status& status) noexcept {
+  void add(const Entry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     try {
-      failures_.push_back({position, status});
+      entries_.push_back(entry);
     } catch (const std::bad_alloc&) {
       is_complete_ = false;
     }
@@ -38,14 +40,14 @@ class FailureList {
   // By position; only when no worker adds any more.
   Status finish() noexcept {
     if (!is_complete_) return Status(Code::out_of_memory, "no memory for the list of failures");
-    std::sort(failures_.begin(), failures_.end(),
-              [](const LoadFailure& a, const LoadFailure& b) { return a.position < b.position; });
+    std::sort(entries_.begin(), entries_.end(),
+              [](const Entry& a, const Entry& b) { return a.position < b.position; });
     return {};
   }
 
  private:
   std::mutex mutex_;
-  std::vector<LoadFailure>& failures_;
+  std::vector<Entry>& entries_;
   bool is_complete_ = true;
 };
 
@@ -66,7 +68,8 @@ struct Job {
   const RowWriter& writer;
   std::byte* out;
   std::size_t slot_size;
-  FailureList& failures;
+  SharedList<LoadFailure>& failures;
+  SharedList<LoadNote>& notes;
   JpegCounter& counter;
 };
 
@@ -149,7 +152,7 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
               LoadScratch& scratch, PixelView& view, Region& region) noexcept {
   const LoadOptions& options = job.options;
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
@@ -166,6 +169,9 @@ Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& imag
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
       image.shape, window, scratch.jpeg, job.counter);
   if (!status.is_ok()) return status;
+  if (const JpegNote& note = scratch.jpeg.note; !note.status.is_ok()) {
+    job.notes.add({i, note.is_of_tiles, note.status});
+  }
   const DecodedWindow& decoded = scratch.jpeg.decoded;
   view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
@@ -246,7 +252,7 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
   Region region{};
   TiledJpeg jpeg{image.bytes, image.tiles, {}};
   if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
-  status = image.mode == StoredMode::jpeg ? decode(job, jpeg, image, scratch, view, region)
+  status = image.mode == StoredMode::jpeg ? decode(job, i, jpeg, image, scratch, view, region)
                                           : view_raw(image, view, region);
   if (!status.is_ok()) return status;
   status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
@@ -272,7 +278,7 @@ void load_into_slot(const Job& job, std::size_t i, LoadScratch& scratch) noexcep
   const Status status = load_image(job, i, scratch, slot);
   if (status.is_ok()) return;
   std::memset(slot, 0, job.slot_size);
-  job.failures.add(i, status);
+  job.failures.add({i, status});
 }
 
 Status check_counts(const LoadBatch& batch) noexcept {
@@ -361,14 +367,19 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   }
   if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);
-  FailureList list(failures);
+  SharedList<LoadFailure> list(failures);
+  LoadCounts unused;
+  LoadCounts& told = counts == nullptr ? unused : *counts;
+  SharedList<LoadNote> notes(told.notes);
   JpegCounter counter;
-  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list, counter};
+  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list, notes, counter};
   const Status status = pool_->run(count, [&job](std::size_t i, WorkerMemory& memory) noexcept {
     load_into_slot(job, i, static_cast<LoadScratch&>(memory));
   });
-  if (counts != nullptr) counter.add_to(*counts);
-  return status.is_ok() ? list.finish() : status;
+  counter.add_to(told);
+  if (!status.is_ok()) return status;
+  const Status noted = notes.finish();
+  return noted.is_ok() ? list.finish() : noted;
 }
 
 }  // namespace penstock

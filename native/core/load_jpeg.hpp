@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/jpeg_baseline.hpp"
 #include "penstock/jpeg_slice.hpp"
 #include "penstock/jpeg_window.hpp"
 #include "penstock/jpeg_window_decoder.hpp"
@@ -25,9 +26,17 @@ class JpegCounter {
   std::array<std::atomic<std::uint64_t>, 6> counts_{};
 };
 
+// What a picture was decoded in spite of; `ok` when there is nothing to tell.
+struct JpegNote {
+  bool is_of_tiles = false;
+  Status status;
+};
+
 struct JpegScratch {
   JpegWindowDecoder decoder;
   JpegSlice slice;
+  BaselineJpeg header;
+  JpegNote note;  // of the last picture
   DecodedWindow decoded;
 };
 

@@ -29,7 +29,7 @@ def read_info(data: Buffer) -> _native.JpegInfo:
     try:
         return _native.jpeg_info(data)
     except _native.NativeError as error:
-        raise ImageError(f"JPEG header: {error.detail}") from None
+        raise ImageError(error.detail) from None
 
 
 def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> npt.NDArray[np.uint8]:

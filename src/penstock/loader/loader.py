@@ -76,7 +76,8 @@ class Loader:
         verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order.
         jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has indices of its JPEGs;
-            ``"libjpeg"`` leaves all decoding to libjpeg-turbo. The pixels are the same.
+            ``"slice"`` cuts that part out by the index and gives it to libjpeg-turbo; ``"libjpeg"`` gives it the whole.
+            The pixels are the same.
 
     Example:
         >>> import os, tempfile, penstock
@@ -108,7 +109,7 @@ class Loader:
         collate: Collate | Mapping[str, Collate] = "list",
         verify: bool | None = None,
         pool_pages: int = 16,
-        jpeg: Literal["window", "libjpeg"] = "window",
+        jpeg: Literal["window", "slice", "libjpeg"] = "window",
     ) -> None:
         this, count = find_rank(distributed=distributed, rank=rank, world=world)
         options = LoaderOptions(

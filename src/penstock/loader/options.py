@@ -46,7 +46,7 @@ class LoaderOptions:
     collate: Collate | Mapping[str, Collate]
     verify: bool | None
     pool_pages: int
-    jpeg: Literal["window", "libjpeg"]
+    jpeg: Literal["window", "slice", "libjpeg"]
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
@@ -60,8 +60,8 @@ class LoaderOptions:
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {self.on_error!r}")
-        if self.jpeg not in ("window", "libjpeg"):
-            raise ValueError(f"jpeg must be 'window' or 'libjpeg', got {self.jpeg!r}")
+        if self.jpeg not in ("window", "slice", "libjpeg"):
+            raise ValueError(f"jpeg must be 'window', 'slice' or 'libjpeg', got {self.jpeg!r}")
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
