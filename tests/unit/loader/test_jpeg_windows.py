@@ -554,9 +554,8 @@ def test_bits_that_are_wrong_give_what_libjpeg_gives(good: Files, tmp_path: Path
 @pytest.mark.skipif("avx512" not in LEVELS, reason="only a search through the codes finds such damage")
 def test_damage_that_libjpeg_overlooks_is_told_of_once(tmp_path: Path) -> None:
     file = WINDOWED["even"]
-    files = []
-    for place in range(len(file) - 1200, len(file) - 500):  # among the codes
-        files.append(bytes([*file[:place], file[place] ^ 0x40, *file[place + 1 :]]))
+    places = range(len(file) - 1200, len(file) - 500)  # among the codes
+    files = [bytes([*file[:place], file[place] ^ 0x40, *file[place + 1 :]]) for place in places]
     path = write(tmp_path / "x.beton", files, jpeg_index=False)
     found = loader(path, CROPS["whole"], on_error="skip")
     with warnings.catch_warnings(record=True) as caught:

@@ -29,6 +29,7 @@ from penstock.fields import JPG
 from penstock.formats.beton.encoder import index_jpeg
 from penstock.formats.beton.layout import fingerprint, with_table_at
 from penstock.formats.beton.reader import BetonDataset
+from penstock.formats.beton.verify import verify_beton
 from penstock.formats.beton.writer import checked_class_names, encode_name
 from penstock.storage import AtomicFile
 
@@ -105,7 +106,8 @@ def index(
 
 
 def _refuse_damage(dataset: BetonDataset) -> None:
-    report = dataset.verify()
+    report = verify_beton(dataset, decode=False, workers=None, progress=None, jpeg_index=False)
+    dataset.check_file()
     if not report.ok:
         raise FormatError(
             dataset.path,

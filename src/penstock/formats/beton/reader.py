@@ -92,7 +92,7 @@ class BetonDataset(BaseDataset):
         self._schema = self._read_schema()
         columns = 1 + len(layout.payload_columns)
         self._checksums = read_checksums(self.annex, columns) if self.annex and checksums else None
-        self._pictures = [c.name for c in layout.columns if c.field.kind == "image"]
+        self.pictures = [c.name for c in layout.columns if c.field.kind == "image"]
         self.check_file()
 
     def _find_annex(self) -> Annex | None:
@@ -170,7 +170,7 @@ class BetonDataset(BaseDataset):
     @cached_property
     def tiles(self) -> Tiles | None:
         """Indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
-        return read_tiles(self.annex, len(self._pictures)) if self.annex else None
+        return read_tiles(self.annex, len(self.pictures)) if self.annex else None
 
     @property
     def has_checksums(self) -> bool:
@@ -330,7 +330,7 @@ class BetonDataset(BaseDataset):
             if self._checksums is not None and column.slot is not None:
                 self._check_records(indices)
                 checksums = np.ascontiguousarray(self._checksums[indices, 1 + column.slot])
-            tiles = None if self.tiles is None else self.tiles.locate(indices, self._pictures.index(field))
+            tiles = None if self.tiles is None else self.tiles.locate(indices, self.pictures.index(field))
             return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tiles)
         finally:
             self.check_file()

@@ -11,11 +11,13 @@ import numpy as np
 
 from penstock import _native
 from penstock.errors import AnnexError, ImageError
+from penstock.formats.jpeg_index import index_problems
 from penstock.types import Problem, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.annex import Tiles
     from penstock.formats.beton.columns import Column
     from penstock.formats.beton.reader import BetonDataset
     from penstock.types import IndexArray, Progress
@@ -42,13 +44,16 @@ class _Found:
     problems: list[Problem] = field(default_factory=list)
 
 
-def verify_beton(dataset: BetonDataset, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
-    """Check everything that can be checked and list what is wrong."""
+def verify_beton(
+    dataset: BetonDataset, *, decode: bool, workers: int | None, progress: Progress | None, jpeg_index: bool = True
+) -> Report:
+    """Check everything that can be checked and list what is wrong; indices of JPEGs only if asked for."""
     problems = _annex_problems(dataset) + _table_problems(dataset)
+    tiles = _tiles(dataset, problems) if jpeg_index else None
     total = _Found()
     threads = workers if workers else len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        for found in pool.map(lambda indices: _check(dataset, indices, decode), _chunks(len(dataset))):
+        for found in pool.map(lambda indices: _check(dataset, indices, decode, tiles), _chunks(len(dataset))):
             total.samples += found.samples
             total.checksums += found.checksums
             total.images += found.images
@@ -83,6 +88,14 @@ def _annex_problems(dataset: BetonDataset) -> list[Problem]:
     return problems
 
 
+def _tiles(dataset: BetonDataset, problems: list[Problem]) -> Tiles | None:
+    try:
+        return dataset.tiles
+    except AnnexError as error:
+        problems.append(Problem(sample=None, field=None, message=error.problem))
+        return None
+
+
 def _table_problems(dataset: BetonDataset) -> list[Problem]:
     problems = []
     for row, kind, other in dataset.check_table(_MAX_PROBLEMS):
@@ -93,22 +106,26 @@ def _table_problems(dataset: BetonDataset) -> list[Problem]:
     return problems
 
 
-def _check(dataset: BetonDataset, indices: IndexArray, decode: bool) -> _Found:
+def _check(dataset: BetonDataset, indices: IndexArray, decode: bool, tiles: Tiles | None) -> _Found:
     found = _Found(samples=len(indices))
     for i in dataset.bad_records(indices).tolist():
         found.problems.append(Problem(sample=i, field=None, message="the metadata record does not match its checksum"))
     if dataset.has_checksums:
         found.checksums += len(indices)
     for column in dataset.layout.payload_columns:
-        _check_column(dataset, indices, column, decode, found)
+        _check_column(dataset, indices, column, decode, tiles, found)
     return found
 
 
-def _check_column(dataset: BetonDataset, indices: IndexArray, column: Column, decode: bool, found: _Found) -> None:
+def _check_column(
+    dataset: BetonDataset, indices: IndexArray, column: Column, decode: bool, tiles: Tiles | None, found: _Found
+) -> None:
     spans = dataset.locate(indices, column)
     found.size_bytes += int(spans.sizes.sum())
-    if dataset.has_checksums:
+    has_tiles = tiles is not None and column.name in dataset.pictures
+    if dataset.has_checksums or has_tiles:
         sums = _native.crc32c_spans(dataset.mapped, spans.pointers, spans.sizes)
+    if dataset.has_checksums:
         dataset.compare_checksums(spans, indices, column, sums)
         found.checksums += len(indices)
     if decode:
@@ -122,5 +139,8 @@ def _check_column(dataset: BetonDataset, indices: IndexArray, column: Column, de
             except (ImageError, ValueError, RecursionError) as error:
                 spans.problems[position] = f"cannot be decoded ({error})"
             found.images += column.field.kind == "image"
-    for position, message in sorted(spans.problems.items()):
+    wrong = {}
+    if tiles is not None and has_tiles:
+        wrong = index_problems(tiles, indices, dataset.pictures.index(column.name), spans.sizes, sums)
+    for position, message in sorted((wrong | spans.problems).items()):  # what is wrong with the JPEG itself says more
         found.problems.append(Problem(sample=int(indices[position]), field=column.name, message=message))
