@@ -172,14 +172,15 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               std::string_view interpolation, const Factors& scale, const Factors& bias,
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
               const Steps& steps, const Table& table, const Tiles& tiles, std::string_view jpeg,
-              const Counts& counts, Notes notes) {
+              const Counts& counts, Notes notes, bool fast) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
                       .filter = filter_of(interpolation),
                       .fast_dct = fast_dct,
                       .is_reduced = reduced,
-                      .jpeg = decoder_of(jpeg)};
+                      .jpeg = decoder_of(jpeg),
+                      .is_fast = fast};
   if (options.type == OutputType::uint8 && (scale || bias)) {
     throw_invalid(Detail("scale and bias need a float16 or float32 output"));
   }
@@ -230,7 +231,7 @@ void bind_load(nb::module_& module) {
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
            nb::arg("table").noconvert() = nb::none(), nb::arg("tiles").noconvert() = nb::none(),
            nb::arg("jpeg") = "window", nb::arg("counts").noconvert() = nb::none(),
-           nb::arg("notes") = nb::none(),
+           nb::arg("notes") = nb::none(), nb::arg("fast") = false,
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
            "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "
@@ -246,7 +247,8 @@ void bind_load(nb::module_& module) {
            "without one, and by libjpeg because of the options, the kind or damage, and how many "
            "indices were rejected, is added to the six counts; (position, \"index\" or \"damage\", "
            "detail) of JPEGs that were decoded in spite of a broken index or damaged codes to "
-           "notes.");
+           "notes. fast is an inverse DCT in 16 bits and colours at the size of out, for the area "
+           "and bilinear filters and where \"window\" uses the window decoder.");
 }
 
 }  // namespace penstock::bindings

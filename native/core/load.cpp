@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/late_colour.hpp"
 #include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
 #include "penstock/checksum.hpp"
@@ -17,6 +18,9 @@ namespace {
 struct LoadScratch : WorkerMemory {
   JpegScratch jpeg;
   Resampler resampler;
+  LateColour late_colour;
+  bool is_late = false;               // the rows are those of late_colour, not of resampler
+  PixelView view;                     // of the pixels that resampler takes
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
 };
@@ -152,12 +156,15 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
-              LoadScratch& scratch, PixelView& view, Region& region) noexcept {
-  const LoadOptions& options = job.options;
+unsigned denominator_of(const LoadOptions& options, const Window& crop) noexcept {
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
                           options.filter != ResampleFilter::opencv_area;
-  const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
+  return is_reduced ? scale_denominator_for(crop, options.shape) : 1;
+}
+
+// The crop, and what the filter uses around it.
+Window window_of(const LoadOptions& options, const StoredImageView& image,
+                 unsigned denominator) noexcept {
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
@@ -165,6 +172,33 @@ Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const Stored
   widen(window.top, window.height,
         margin_of(options.filter, crop.height, options.shape.height, denominator),
         image.shape.height);
+  return window;
+}
+
+// False when the exact way has to be gone.
+bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  const LoadOptions& options = job.options;
+  if (!options.is_fast || options.fast_dct ||
+      !LateColour::is_possible(options.filter, image.crop, options.shape) ||
+      denominator_of(options, image.crop) != 1) {
+    return false;
+  }
+  const Window window = window_of(options, image, 1);
+  return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, job.counter)
+             .is_ok() &&
+         scratch.late_colour
+             .plan(scratch.jpeg.samples, image.crop, options.filter, options.shape,
+                   image.is_flipped)
+             .is_ok();
+}
+
+Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
+              LoadScratch& scratch, Region& region) noexcept {
+  const LoadOptions& options = job.options;
+  const Window& crop = image.crop;
+  const unsigned denominator = denominator_of(options, crop);
+  const Window window = window_of(options, image, denominator);
   const Status status = decode_jpeg_part(
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
       image.shape, window, scratch.jpeg, job.counter);
@@ -173,7 +207,8 @@ Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const Stored
     job.notes.add({i, note.is_of_tiles, note.status});
   }
   const DecodedWindow& decoded = scratch.jpeg.decoded;
-  view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
+  scratch.view = {
+      decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
   const auto left = static_cast<double>(decoded.window.left);
   const auto top = static_cast<double>(decoded.window.top);
@@ -214,26 +249,36 @@ void prepare(const Job& job, LoadScratch& scratch) {
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
 
-void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
+void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
+  if (scratch.is_late) {
+    const std::uint8_t* row = scratch.late_colour.row(y);
+    if (!writer.is_direct()) return writer.write(row, y, slot);
+    std::memcpy(writer.row_at(slot, y), row, writer.row_size());
+    return;
+  }
   Resampler& resampler = scratch.resampler;
   if (resampler.has_values() && !writer.has_table()) {
-    return resampler.write_values(view, y, writer.values_at(slot, y));
+    return resampler.write_values(scratch.view, y, writer.values_at(slot, y));
   }
-  if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
-  resampler.write_row(view, y, scratch.row.data());
+  if (writer.is_direct()) return resampler.write_row(scratch.view, y, writer.row_at(slot, y));
+  resampler.write_row(scratch.view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
 }
 
 // Some steps need the whole picture at once.
-void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScratch& scratch,
-                   std::byte* slot) noexcept {
+void write_picture(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
   const ImageShape shape = job.options.shape;
   const std::size_t row_size = shape.width * kRgbChannels;
   std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
   for (std::size_t y = 0; y < shape.height; ++y) {
-    scratch.resampler.write_row(view, y, pixels + y * row_size);
+    std::uint8_t* row = pixels + y * row_size;
+    if (scratch.is_late) {
+      std::memcpy(row, scratch.late_colour.row(y), row_size);
+    } else {
+      scratch.resampler.write_row(scratch.view, y, row);
+    }
   }
   apply_steps(job.batch.steps, i, shape, pixels);
   if (writer.is_direct()) return;
@@ -242,21 +287,29 @@ void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScr
   }
 }
 
+// What is needed to make rows of the output, in `scratch`.
+Status make_rows(const Job& job, std::size_t i, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  Region region{};
+  TiledJpeg jpeg{image.bytes, image.tiles, {}};
+  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  const bool is_jpeg = image.mode == StoredMode::jpeg;
+  scratch.is_late = is_jpeg && decode_fast(job, jpeg, image, scratch);
+  if (scratch.is_late) return {};
+  const Status status = is_jpeg ? decode(job, i, jpeg, image, scratch, region)
+                                : view_raw(image, scratch.view, region);
+  if (!status.is_ok()) return status;
+  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, job.options.shape,
+                                image.is_flipped);
+}
+
 Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
   const auto located = locate(job, i);
   if (!located.is_ok()) return located.status();
   const StoredImageView& image = located.value();
   Status status = check_bytes(job.batch, i, image.bytes);
   if (!status.is_ok()) return status;
-  PixelView view;
-  Region region{};
-  TiledJpeg jpeg{image.bytes, image.tiles, {}};
-  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
-  status = image.mode == StoredMode::jpeg ? decode(job, i, jpeg, image, scratch, view, region)
-                                          : view_raw(image, view, region);
-  if (!status.is_ok()) return status;
-  status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
-                                  image.is_flipped);
+  status = make_rows(job, i, image, scratch);
   if (!status.is_ok()) return status;
   try {
     prepare(job, scratch);
@@ -264,11 +317,11 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
     return Status(Code::out_of_memory, "no memory for a picture");
   }
   if (!job.batch.steps.empty()) {
-    write_picture(job, i, view, scratch, slot);
+    write_picture(job, i, scratch, slot);
     return {};
   }
   for (std::size_t y = 0; y < job.options.shape.height; ++y) {
-    write_row(job.writer, view, y, scratch, slot);
+    write_row(job.writer, y, scratch, slot);
   }
   return {};
 }

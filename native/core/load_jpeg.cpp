@@ -84,6 +84,19 @@ void JpegCounter::add_to(LoadCounts& counts) const noexcept {
   }
 }
 
+Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+                           const Window& window, JpegScratch& scratch,
+                           JpegCounter& counter) noexcept {
+  // With shorter vectors, resampling the components one by one takes longer than the exact way.
+  if (choice != JpegDecoder::window || simd_level() < SimdLevel::avx512) {
+    return Status(Code::unsupported, "the exact way is faster");
+  }
+  const Status status = scratch.decoder.decode_samples(jpeg, stated, window, scratch.samples);
+  if (!status.is_ok()) return status;
+  counter.add(jpeg.tiles.empty() ? &LoadCounts::window_without_tiles : &LoadCounts::window);
+  return {};
+}
+
 Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,
                         ImageShape stated, const Window& window, JpegScratch& scratch,
                         JpegCounter& counter) noexcept {

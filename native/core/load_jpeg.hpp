@@ -38,7 +38,14 @@ struct JpegScratch {
   BaselineJpeg header;
   JpegNote note;  // of the last picture
   DecodedWindow decoded;
+  DecodedSamples samples;
 };
+
+// The window's samples in scratch.samples, up to a level off. When it fails nothing is counted, and
+// decode_jpeg_part is the next to try.
+Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+                           const Window& window, JpegScratch& scratch,
+                           JpegCounter& counter) noexcept;
 
 // The window's pixels in scratch.decoded, the same ones whichever decoder made them.
 Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,

@@ -61,6 +61,9 @@ struct LoadOptions {
   // `opencv_area`, which promise what only the picture itself gives.
   bool is_reduced = false;
   JpegDecoder jpeg = JpegDecoder::window;
+  // Colours at the size of the output and an inverse DCT in 16 bits, where our own decoder is used
+  // with `area` and `bilinear`. All else is exact.
+  bool is_fast = false;
 };
 
 // A picture that was decoded, but not as it should be: without its broken tile index, or by

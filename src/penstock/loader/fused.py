@@ -181,6 +181,7 @@ class FusedRun:
             jpeg=job.jpeg,
             counts=job.jpeg_counts,
             notes=notes,
+            fast=job.is_fast,
         )
         job.jpeg_notes.extend(JpegNote(int(job.indices[at]), self.name, kind, text) for at, kind, text in notes)
         if failures:

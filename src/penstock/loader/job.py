@@ -56,6 +56,7 @@ class Job:
     slots: SlotPool
     source: Source | None = None
     jpeg: str = "window"
+    is_fast: bool = False
     jpeg_counts: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(len(JPEG_COUNTS), np.uint64))
     jpeg_notes: list[JpegNote] = field(default_factory=list)
 
