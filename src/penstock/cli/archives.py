@@ -8,8 +8,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.annex import side_path
 from penstock.cli.common import print_json, printable, progress_bar
 from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.names import archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
@@ -175,4 +177,13 @@ def describe_archive(path: str) -> dict[str, Any]:
             "gap_bytes": physical - archive.total_size,
             "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
             "schema": ".".join(map(str, archive.version)),
+            "jpeg_index": _describe_jpeg_index(archive.path),
         }
+
+
+def _describe_jpeg_index(path: str) -> dict[str, int] | None:
+    if not os.path.exists(side_path(path)):
+        return None
+    with BarecatDataset(path) as dataset:
+        tiles = dataset.tiles
+        return {"pictures": dataset.side_facts.num_samples, "jpegs_indexed": 0 if tiles is None else tiles.count}
