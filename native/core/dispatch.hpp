@@ -9,14 +9,25 @@
 
 namespace penstock {
 
-// A table for each level: `TABLE(level)` initialises the one whose kernels are those of a namespace
-// of kernels.hpp. Only vectors of 256 bits and more have kernels of their own.
+// A table for each level: `TABLE(level)` initialises it with kernels of the namespace
+// kernels::level. Where a level has none of its own, that is the one of a level below.
 #ifdef PENSTOCK_X86_KERNELS
-#define PENSTOCK_KERNEL_TABLES(TABLE)                          \
-  {                                                            \
-    {                                                          \
-      TABLE(scalar), TABLE(scalar), TABLE(avx2), TABLE(avx512) \
-    }                                                          \
+namespace kernels {
+namespace sse42 {
+using namespace scalar;
+}
+namespace avx2 {
+using namespace sse42;
+}
+namespace avx512 {
+using namespace avx2;
+}
+}  // namespace kernels
+#define PENSTOCK_KERNEL_TABLES(TABLE)                         \
+  {                                                           \
+    {                                                         \
+      TABLE(scalar), TABLE(sse42), TABLE(avx2), TABLE(avx512) \
+    }                                                         \
   }
 template <typename Table>
 using KernelTables = std::array<Table, 4>;
