@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.annex import side_path
 from penstock.cli.common import print_json, printable, progress_bar
 from penstock.formats.barecat import Archive, remove_archive
-from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.names import archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.pictures import Pictures
 from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def describe_archive(path: str) -> dict[str, Any]:
 def _describe_jpeg_index(path: str) -> dict[str, int] | None:
     if not os.path.exists(side_path(path)):
         return None
-    with BarecatDataset(path) as dataset:
-        tiles = dataset.tiles
-        return {"pictures": dataset.side_facts.num_samples, "jpegs_indexed": 0 if tiles is None else tiles.count}
+    with Archive(path) as archive:
+        pictures = Pictures(archive, is_checked=False)
+        count = 0 if pictures.tiles is None else pictures.tiles.count
+        return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}

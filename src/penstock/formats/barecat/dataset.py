@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._native import crc32c
-from penstock.annex import side_path
 from penstock.codecs import image as image_codec
 from penstock.codecs import jpeg
 from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from penstock.fields import Bytes, Image, Int, Json, NDArray, Text
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged
+from penstock.formats.barecat.pictures import Pictures
 from penstock.formats.base import BaseDataset, join_images, normalize_indices
-from penstock.formats.jpeg_index import (
-    SideFacts,
-    side_problems,
-    side_tiles_or_warning,
-    with_problems,
-    with_tiles,
-    write_side_tiles,
-)
+from penstock.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
 from penstock.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -69,6 +61,7 @@ class BarecatDataset(BaseDataset):
         self._names: dict[str, list[str]] = members.names
         self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
         self._sides: dict[str, npt.NDArray[np.uint32]] = {}
+        self.pictures = Pictures(self.archive, is_checked=checksums)
         self._picture_numbers: dict[str, IndexArray] = {}
         schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
         self._classes, self._labels = _labels(self._keys)
@@ -237,43 +230,19 @@ class BarecatDataset(BaseDataset):
         tiles = self.tiles
         return spans if tiles is None else with_tiles(spans, tiles, self._numbers(field)[indices])
 
-    # Indices of JPEGs: numbered as the pictures of the archive stand by path, however they are grouped
-
-    @cached_property
-    def _pictures(self) -> list[Any]:
-        rows = self.archive.index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY path")
-        return [row for row in rows if _kind_of(row[0]) == "image"]
-
     def _numbers(self, field: str) -> IndexArray:
         if field not in self._picture_numbers:
-            places = {row[0]: i for i, row in enumerate(self._pictures)}
-            names = self._names[field]
-            self._picture_numbers[field] = np.fromiter((places[name] for name in names), np.int64, len(names))
+            self._picture_numbers[field] = self.pictures.numbers(self._names[field])
         return self._picture_numbers[field]
 
-    @cached_property
+    @property
     def tiles(self) -> Tiles | None:
         """Indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
-        return side_tiles_or_warning(self.side_facts) if os.path.exists(side_path(self.path)) else None
-
-    @property
-    def side_facts(self) -> SideFacts:
-        """What indices of JPEGs beside the archive are bound to: the pictures in it, wherever they lie."""
-        rows = self._pictures
-        value = crc32c("\0".join(row[0] for row in rows).encode("utf-8", "surrogatepass"))
-        value = crc32c(np.array([(row[3], row[4] or 0) for row in rows], np.int64).tobytes(), value)
-        return SideFacts(self.path, len(rows), sum(row[3] for row in rows), value)
-
-    def _stored_pictures(self, start: int, stop: int) -> list[bytes]:
-        rows = self._pictures[start:stop]
-        places = Places.of([row[1:] for row in rows])
-        return gather_places(
-            self.path, self.archive.shards, places, lambda position: str(rows[position][0]), is_checked=self._is_checked
-        )
+        return self.pictures.tiles
 
     def index_jpegs(self, progress: Progress | None = None) -> str:
         """Write indices of all JPEGs of the archive beside it; gives the path of the annex."""
-        return write_side_tiles(self.side_facts, self._stored_pictures, progress)
+        return write_side_tiles(self.pictures.facts, self.pictures.stored, progress)
 
     def _find_sides(
         self,
@@ -314,7 +283,7 @@ class BarecatDataset(BaseDataset):
         )
         if not report.ok:  # what is wrong with the files comes first
             return report
-        return with_problems(report, side_problems(self.side_facts, self._stored_pictures))
+        return with_problems(report, side_problems(self.pictures.facts, self.pictures.stored))
 
 
 class _Naming:
