@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UnknownFormatError
 from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.beton.indexing import index_beton
 from penstock.formats.ffr.dataset import FfrDataset
@@ -54,8 +55,8 @@ def index(
     Returns:
         The path of the file that now holds the annex.
     """
-    kind = find_format(path).name
-    if kind not in _SIDE:
+    kind = _kind_of(path)
+    if kind == "beton":
         return index_beton(
             path,
             embed=embed,
@@ -66,6 +67,10 @@ def index(
             jpeg_index=jpeg_index,
             progress=progress,
         )
+    if kind not in _SIDE:
+        raise ValueError(
+            f"{path} is a {kind}, and only .beton, .ffr and .barecat have an annex; pack or convert it first"
+        )
     given = {"embed": embed, "names": names is not None, "class_names": class_names is not None}
     given |= {"metadata": metadata is not None, "jpeg_index=False": not jpeg_index}
     if wrong := [name for name, is_given in given.items() if is_given]:
@@ -73,3 +78,10 @@ def index(
     with _SIDE[kind](path) as dataset:
         where: str = dataset.index_jpegs(progress)
         return where
+
+
+def _kind_of(path: PathLike) -> str:
+    try:
+        return find_format(path).name
+    except UnknownFormatError:
+        return "beton"  # under any name; its reader tells what is wrong with it

@@ -171,6 +171,18 @@ def test_what_only_a_beton_has_is_refused(kind: str, tmp_path: Path, option: dic
         ps.index(path, **option)
 
 
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(JPEGS[0])
+    with pytest.raises(ValueError, match=r"is a folder, and only \.beton, \.ffr and \.barecat have an annex"):
+        ps.index(tmp_path)
+
+
+def test_a_beton_under_another_name(tmp_path: Path) -> None:
+    ps.write(tmp_path / "x.beton", [(JPEGS[0],)], fields={"image": ps.Image()}, page_size=1 << 21, annex=False)
+    path = (tmp_path / "x.beton").rename(tmp_path / "x.data")
+    assert ps.index(path) == f"{path}.annex"
+
+
 def test_nothing_to_index(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing to index"):
         ps.index(make(kind, tmp_path, [PROGRESSIVE]))
