@@ -1,6 +1,6 @@
 """Penstock's side of jpeg_windows, in a process of its own.
 
-usage: python -m benchmarks.peers.jpeg_windows_load FILE.beton '{"size": 224, "op": "random", "level": "avx2"}'
+usage: PENSTOCK_SIMD=avx2 python -m benchmarks.peers.jpeg_windows_load FILE.beton '{"size": 224, "op": "random"}'
 Prints one JSON line: seconds of each epoch after a warm-up, by the clock and of the processor, how JPEGs were decoded,
 and how far the pixels are from those of the accurate full decode.
 """
@@ -18,7 +18,6 @@ import numpy as np
 
 import penstock as ps
 from penstock import ops
-from penstock._native import set_simd_level
 from penstock.codecs import jpeg
 
 COMPARED = 64  # pictures
@@ -26,10 +25,8 @@ COMPARED = 64  # pictures
 
 def main() -> None:
     path = sys.argv[1]
-    options: dict[str, Any] = {"size": 224, "op": "random", "jpeg": "window", "level": "", "epochs": 2}
+    options: dict[str, Any] = {"size": 224, "op": "random", "jpeg": "window", "epochs": 2}
     options |= json.loads(sys.argv[2])
-    if options["level"]:
-        set_simd_level(options["level"])
     loader = make_loader(path, options, drop_last=False, order="quasi_random")
     seconds, cpu_seconds = [], []
     for _ in range(options["epochs"] + 1):
@@ -48,7 +45,7 @@ def make_loader(path: str, options: dict[str, Any], **others: Any) -> ps.Loader:
     size = options["size"]
     crop: Any = ops.CenterCrop(size, ratio=224 / 256)
     if options["op"] == "random":
-        crop = ops.RandomResizedCrop(size, reduced=options.get("reduced", True))
+        crop = ops.RandomResizedCrop(size, reduced=options.get("reduced", False))
     pipeline = [crop, *([ops.RandomHorizontalFlip()] if options["op"] == "random" else []), ops.ToLayout("NCHW")]
     return ps.Loader(
         path, 64, workers=1, jpeg=options.get("jpeg", "window"), pipelines={"image": pipeline, "label": None}, **others

@@ -43,23 +43,25 @@ class Variant:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
     peer: str = ""
+    level: str = ""  # of instructions
     has_index: bool = True
 
 
 def variants(size: int, op: str) -> list[Variant]:
     """What is compared; peers only where they can do the same."""
+    same = {"size": size, "op": op}
     found = []
     for level in LEVELS:
-        same = {"size": size, "op": op, "level": level}
-        found.append(Variant(f"window, index, {level}", same))
+        found.append(Variant(f"window, index, {level}", same, level=level))
         if op == "random":
-            found.append(Variant(f"window, index, reduced=False, {level}", same | {"reduced": False}))
-        found.append(Variant(f"window, no index, {level}", same, has_index=False))
-        found.append(Variant(f"libjpeg-turbo, {level}", same | {"jpeg": "libjpeg"}))
-    found.append(Variant("index, slices to libjpeg-turbo, sse42", {"size": size, "op": op, "level": "sse42"}))
+            found.append(Variant(f"window, index, reduced=True, {level}", same | {"reduced": True}, level=level))
+        found.append(Variant(f"window, no index, {level}", same, level=level, has_index=False))
+        found.append(Variant(f"slices to libjpeg-turbo, {level}", same | {"jpeg": "slice"}, level=level))
+        found.append(Variant(f"libjpeg-turbo, {level}", same | {"jpeg": "libjpeg"}, level=level))
+    found.append(Variant("slices to libjpeg-turbo, sse42", same, level="sse42"))
     if FFCV_PYTHON:
-        found.append(Variant("FFCV", {"size": size, "op": op}, peer="ffcv"))
-        found.append(Variant("simplejpeg + OpenCV", {"size": size, "op": op}, peer="simplejpeg"))
+        found.append(Variant("FFCV", same, peer="ffcv"))
+        found.append(Variant("simplejpeg + OpenCV", same, peer="simplejpeg"))
     return found
 
 
@@ -99,7 +101,7 @@ def compare(what: str, indexed: Path, plain: Path, size: int, op: str, *, brief:
     """All variants in turn; ratios within each round, then their median."""
     chosen = variants(size, op)
     if brief:
-        kept = [f"window, index, {LEVELS[0]}", f"window, index, reduced=False, {LEVELS[0]}", "FFCV"]
+        kept = [f"window, index, {LEVELS[0]}", f"window, index, reduced=True, {LEVELS[0]}", "FFCV"]
         chosen = [v for v in chosen if v.name in kept]
     rounds: dict[str, list[list[float]]] = {v.name: [] for v in chosen}
     cpu: dict[str, list[float]] = {v.name: [] for v in chosen}
@@ -158,7 +160,8 @@ def measure(variant: Variant, path: Path) -> dict[str, Any]:
         lines = run_peer("jpeg_windows_peer.py", variant.peer, str(path), told).splitlines()
     else:
         command = [sys.executable, "-m", "benchmarks.peers.jpeg_windows_load", str(path), told]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        environment = os.environ | {"PENSTOCK_SIMD": variant.level}
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
         lines = done.stdout.splitlines()
     result: dict[str, Any] = json.loads(lines[-1])
     return result

@@ -93,8 +93,10 @@ std::span<const std::uint32_t> checksums_of(const U32Array& checksums, std::size
 
 JpegDecoder decoder_of(std::string_view name) {
   if (name == "window") return JpegDecoder::window;
+  if (name == "slice") return JpegDecoder::slice;
   if (name == "libjpeg") return JpegDecoder::libjpeg;
-  throw_invalid(Detail("unknown JPEG decoder '") << name << "'; known are window and libjpeg");
+  throw_invalid(Detail("unknown JPEG decoder '")
+                << name << "'; known are window, slice and libjpeg");
 }
 
 // Checked here: to the core, empty arrays say that there are no indices.
@@ -115,6 +117,17 @@ void add_counts(const LoadCounts& counts, const Counts& out) {
                                   counts.libjpeg_chosen,  counts.libjpeg_unsupported,
                                   counts.libjpeg_damaged, counts.rejected_tiles};
   for (std::size_t i = 0; i < std::size(values); ++i) out->data()[i] += values[i];
+}
+
+using Notes = std::optional<nb::typed<nb::list, nb::typed<nb::tuple, nb::int_, nb::str, nb::str>>>;
+
+void add_notes(const std::vector<LoadNote>& notes, Notes& out) {
+  if (!out) return;
+  for (const LoadNote& note : notes) {
+    const std::string_view detail = note.status.detail();
+    out->append(nb::make_tuple(note.position, note.is_of_tiles ? "index" : "damage",
+                               nb::str(detail.data(), detail.size())));
+  }
 }
 
 PixelStep step_of(const std::string& name, const StepValues& values, std::size_t images) {
@@ -159,14 +172,15 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               std::string_view interpolation, const Factors& scale, const Factors& bias,
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
               const Steps& steps, const Table& table, const Tiles& tiles, std::string_view jpeg,
-              const Counts& counts) {
+              const Counts& counts, Notes notes, bool fast) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
                       .filter = filter_of(interpolation),
                       .fast_dct = fast_dct,
                       .is_reduced = reduced,
-                      .jpeg = decoder_of(jpeg)};
+                      .jpeg = decoder_of(jpeg),
+                      .is_fast = fast};
   if (options.type == OutputType::uint8 && (scale || bias)) {
     throw_invalid(Detail("scale and bias need a float16 or float32 output"));
   }
@@ -193,6 +207,7 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
   }
   throw_if_error(status);
   add_counts(found, counts);
+  add_notes(found.notes, notes);
   return to_list(failures);
 }
 
@@ -216,6 +231,7 @@ void bind_load(nb::module_& module) {
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
            nb::arg("table").noconvert() = nb::none(), nb::arg("tiles").noconvert() = nb::none(),
            nb::arg("jpeg") = "window", nb::arg("counts").noconvert() = nb::none(),
+           nb::arg("notes") = nb::none(), nb::arg("fast") = false,
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
            "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "
@@ -226,9 +242,13 @@ void bind_load(nb::module_& module) {
            "0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b). "
            "Tiles are packed tile indices: a region, and an offset and a size (0: none) for each "
            "image. jpeg is \"window\", which decodes only what a crop needs where the pixels are "
-           "those of libjpeg-turbo, or \"libjpeg\". How many JPEGs were decoded by a tile index, "
+           "those of libjpeg-turbo; \"slice\", where libjpeg-turbo decodes what a tile index cuts "
+           "out; or \"libjpeg\". How many JPEGs were decoded by a tile index, "
            "without one, and by libjpeg because of the options, the kind or damage, and how many "
-           "indices were rejected, is added to the six counts.");
+           "indices were rejected, is added to the six counts; (position, \"index\" or \"damage\", "
+           "detail) of JPEGs that were decoded in spite of a broken index or damaged codes to "
+           "notes. fast is an inverse DCT in 16 bits and colours at the size of out, for the area "
+           "and bilinear filters and where \"window\" uses the window decoder.");
 }
 
 }  // namespace penstock::bindings

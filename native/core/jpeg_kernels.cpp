@@ -1,39 +1,23 @@
 #include "core/jpeg_kernels.hpp"
 
-#include "penstock/cpu.hpp"
+#include "core/dispatch.hpp"
 
 namespace penstock {
 namespace {
 
-// The level of the entropy decoder, and of all else.
-#define PENSTOCK_JPEG_KERNELS(lanes, level)                              \
-  {kernels::lanes::start_jpeg_rows, kernels::lanes::read_jpeg_mcus,      \
-   kernels::lanes::jpeg_position,   kernels::level::transform_jpeg_mcus, \
-   kernels::level::upsample_h2v1,   kernels::level::upsample_h2v2,       \
-   kernels::level::upsample_h1v2,   kernels::level::ycc_to_rgb,          \
-   kernels::level::planes_to_rgb}
-constexpr JpegKernels kScalarKernels = PENSTOCK_JPEG_KERNELS(scalar, scalar);
-#ifdef PENSTOCK_X86_KERNELS
-constexpr JpegKernels kAvx2Kernels = PENSTOCK_JPEG_KERNELS(avx2, avx2);
-constexpr JpegKernels kAvx512Kernels = PENSTOCK_JPEG_KERNELS(avx2, avx512);
-#endif
+#define PENSTOCK_JPEG_KERNELS(level)                                                              \
+  JpegKernels {                                                                                   \
+    kernels::level::start_jpeg_rows, kernels::level::read_jpeg_mcus,                              \
+        kernels::level::jpeg_position, kernels::level::transform_jpeg_mcus,                       \
+        kernels::level::transform_jpeg_mcus_fast, kernels::level::upsample_h2v1,                  \
+        kernels::level::upsample_h2v2, kernels::level::upsample_h1v2, kernels::level::ycc_to_rgb, \
+        kernels::level::planes_to_rgb                                                             \
+  }
+constexpr KernelTables<JpegKernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_JPEG_KERNELS);
 #undef PENSTOCK_JPEG_KERNELS
 
 }  // namespace
 
-const JpegKernels& jpeg_kernels() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
-  switch (simd_level()) {
-    case SimdLevel::avx512:
-      return kAvx512Kernels;
-    case SimdLevel::avx2:
-      return kAvx2Kernels;
-    case SimdLevel::sse42:
-    case SimdLevel::scalar:
-      break;
-  }
-#endif
-  return kScalarKernels;
-}
+const JpegKernels& jpeg_kernels() noexcept { return in_use(kTables); }
 
 }  // namespace penstock

@@ -10,6 +10,7 @@ struct JpegKernels {
   decltype(&kernels::scalar::read_jpeg_mcus) read_mcus;
   decltype(&kernels::scalar::jpeg_position) position;
   decltype(&kernels::scalar::transform_jpeg_mcus) transform_mcus;
+  decltype(&kernels::scalar::transform_jpeg_mcus_fast) transform_mcus_fast;
   decltype(&kernels::scalar::upsample_h2v1) upsample_h2v1;
   decltype(&kernels::scalar::upsample_h2v2) upsample_h2v2;
   decltype(&kernels::scalar::upsample_h1v2) upsample_h1v2;

@@ -15,6 +15,8 @@ struct McuRange {
 
 // Fancy upsampling mixes a sample of chroma with the ones beside it.
 inline constexpr std::size_t kUpsamplingMargin = 2;
+// Of images whose chroma is halved across: in narrower ones libjpeg repeats samples instead.
+inline constexpr std::size_t kLeastMixedWidth = 5;
 
 [[nodiscard]] inline McuRange mcus_of(const BaselineJpeg& jpeg, const Window& window) noexcept {
   const std::size_t x_margin = jpeg.h == 1 ? 0 : kUpsamplingMargin;

@@ -46,6 +46,21 @@ std::uint8_t* JpegPlanes::row_of_mcus(std::size_t component, std::size_t row) no
   return plane.at(plane.left, row * plane.mcu_rows);
 }
 
+SampleView JpegPlanes::view(const BaselineJpeg& jpeg, std::size_t component) noexcept {
+  Plane& plane = planes_[component];
+  const std::size_t h = component == 0 ? jpeg.h : 1;
+  const std::size_t v = component == 0 ? jpeg.v : 1;
+  const std::size_t right =
+      std::min(divide_up(jpeg.shape.width * h, jpeg.h), mcus_.right * kBlockSide * h);
+  const std::size_t bottom =
+      std::min(divide_up(jpeg.shape.height * v, jpeg.v), plane.top + plane.rows);
+  return {plane.at(plane.left, plane.top),
+          plane.stride,
+          plane.left,
+          plane.top,
+          {right - plane.left, bottom - plane.top}};
+}
+
 std::size_t JpegPlanes::size_of(const Window& window) noexcept {
   return window.width * window.height * kRgbChannels + kPixelSlack;
 }

@@ -8,7 +8,7 @@
 
 #include "core/jpeg_baseline.hpp"
 #include "core/jpeg_mcus.hpp"
-#include "penstock/jpeg_window.hpp"
+#include "penstock/jpeg_window_decoder.hpp"
 
 namespace penstock {
 
@@ -22,6 +22,9 @@ class JpegPlanes {
   [[nodiscard]] std::size_t stride(std::size_t component) const noexcept {
     return planes_[component].stride;
   }
+
+  // All samples that are of the image.
+  [[nodiscard]] SampleView view(const BaselineJpeg& jpeg, std::size_t component) noexcept;
 
   // Bytes that `out` of write_pixels needs.
   [[nodiscard]] static std::size_t size_of(const Window& window) noexcept;

@@ -199,11 +199,20 @@ Status complete_codes(SliceMemory& memory) noexcept {
   return {};
 }
 
+// Decoders repeat samples of narrow components instead of mixing them: a slice must not be narrow
+// where the picture is not. That can only be at the picture's right edge.
+std::size_t first_tile(const BaselineJpeg& jpeg, std::size_t tile, const McuRange& mcus) noexcept {
+  const std::size_t first = mcus.left / tile;
+  const std::size_t left = first * tile * jpeg.mcu_width();
+  const bool is_narrow = jpeg.h == 2 && jpeg.shape.width - left < kLeastMixedWidth;
+  return is_narrow && first > 0 ? first - 1 : first;
+}
+
 Status cut(ByteSpan data, const Window& window, SliceMemory& memory, JpegSlice& out) {
   const BaselineJpeg& jpeg = memory.jpeg;
   const JpegTilesInfo& info = memory.tiles.info;
   const McuRange mcus = mcus_of(jpeg, window);
-  const std::size_t first = mcus.left / info.tile;
+  const std::size_t first = first_tile(jpeg, info.tile, mcus);
   const std::size_t end = (mcus.right + info.tile - 1) / info.tile;
   const std::size_t left_mcu = first * info.tile;
   const std::size_t right_mcu = std::min(end * info.tile, jpeg.mcu_columns);

@@ -231,9 +231,9 @@ Result<JpegTilesInfo> read_jpeg_tiles_info(ByteSpan packed) noexcept {
     return broken("does not begin with PJT");
   }
   if (std::to_integer<char>(packed[3]) != kMagic[3]) {
-    return Status(Code::unsupported, Detail("tile index: version ")
-                                         << std::to_integer<std::uint64_t>(packed[3])
-                                         << " is not known, only 1");
+    return Status(Code::corrupt, Detail("tile index: version ")
+                                     << std::to_integer<std::uint64_t>(packed[3])
+                                     << " is not known, only 1");
   }
   const std::uint32_t sampling = std::to_integer<std::uint32_t>(packed[19]);
   JpegTilesInfo info{.jpeg_size = load_u32(packed, 4),

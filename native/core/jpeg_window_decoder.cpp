@@ -18,13 +18,16 @@ namespace {
 constexpr std::size_t kGroupRows = kBlockSide * kernels::kGroupWidth;  // of coefficients
 // When there is no index: small enough to start near the window.
 constexpr unsigned kSearchTile = 4;
-// libjpeg repeats samples of narrower components instead of mixing them.
-constexpr std::size_t kLeastChromaWidth = 3;
 
 struct alignas(64) Factors {
   std::array<std::int16_t, kGroupRows> quantiser;
   std::array<std::int16_t, kGroupRows> limits;
+  std::array<std::int16_t, kGroupRows> fine;
 };
+
+// cos(k pi / 16) * sqrt(2), but 1 for the first: what the 16-bit transform leaves to its factors.
+constexpr std::array<double, kBlockSide> kScales = {1.0, 1.387039845, 1.306562965, 1.175875602,
+                                                    1.0, 0.785694958, 0.541196100, 0.275899379};
 
 }  // namespace
 
@@ -37,6 +40,7 @@ struct JpegWindowDecoder::Memory {
   alignas(64) std::array<std::int16_t, kernels::kJpegLanes * kernels::kLaneSize> coefficients{};
   JpegPlanes planes;
   McuRange mcus{};
+  bool is_fast = false;
 
   void fill_factors() noexcept;
   Status find_entries(const TiledJpeg& source) noexcept;
@@ -83,10 +87,31 @@ Status check_supported(const BaselineJpeg& jpeg, ImageShape stated) noexcept {
                                                     << " pixels, expected " << stated.width << "x"
                                                     << stated.height);
   }
-  if (jpeg.h == 2 && (jpeg.shape.width + 1) / 2 < kLeastChromaWidth) {
+  if (jpeg.h == 2 && jpeg.shape.width < kLeastMixedWidth) {
     return Status(Code::unsupported, "JPEG: too narrow for its sampling");
   }
   return {};
+}
+
+struct Factor {
+  std::int16_t quantiser;
+  std::int16_t limit;
+  std::int16_t fine;
+};
+
+Factor exact_factor(unsigned quantiser) noexcept {
+  return {static_cast<std::int16_t>(quantiser),
+          static_cast<std::int16_t>(kernels::kMaxDequantised / static_cast<int>(quantiser)), 0};
+}
+
+// Four times the product of coefficient and quantiser, by a power of two that keeps as many places
+// as fit: no coefficient of a picture is above 2047 then, and one that is leaves these 16 bits.
+Factor fast_factor(unsigned quantiser, std::size_t i) noexcept {
+  unsigned power = 8;
+  while (power * 2 <= 16 * quantiser && power < (1U << 14)) power *= 2;
+  const double factor = 4.0 * quantiser * kScales[i / kBlockSide] * kScales[i % kBlockSide];
+  return {static_cast<std::int16_t>(power), static_cast<std::int16_t>(32767 / power),
+          static_cast<std::int16_t>(std::min(32767.0, factor * 32768.0 / power + 0.5))};
 }
 
 }  // namespace
@@ -95,11 +120,12 @@ void JpegWindowDecoder::Memory::fill_factors() noexcept {
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     const Quantiser& quantiser = jpeg.quantisers[jpeg.component[c].quantiser];
     for (std::size_t i = 0; i < kBlockSize; ++i) {
+      const Factor factor = is_fast ? fast_factor(quantiser[i], i) : exact_factor(quantiser[i]);
       const std::size_t at = i / kBlockSide * kernels::kGroupWidth + i % kBlockSide;
-      const int limit = kernels::kMaxDequantised / quantiser[i];
       for (std::size_t block = 0; block < kernels::kGroupBlocks; ++block) {
-        factors[c].quantiser[at + kBlockSide * block] = static_cast<std::int16_t>(quantiser[i]);
-        factors[c].limits[at + kBlockSide * block] = static_cast<std::int16_t>(limit);
+        factors[c].quantiser[at + kBlockSide * block] = factor.quantiser;
+        factors[c].limits[at + kBlockSide * block] = factor.limit;
+        factors[c].fine[at + kBlockSide * block] = factor.fine;
       }
     }
   }
@@ -165,7 +191,7 @@ Status JpegWindowDecoder::Memory::decode_mcus(const kernels::JpegRows& rows,
   const std::size_t count = mcus.right - mcus.left;
   for (std::size_t x = 0; x < count; x += kernels::kGroupBlocks) {
     if (!kernels.read_mcus(&rows, std::min(count - x, kernels::kGroupBlocks), &state)) return wrong;
-    if (!kernels.transform_mcus(&rows, x)) {
+    if (!(is_fast ? kernels.transform_mcus_fast : kernels.transform_mcus)(&rows, x)) {
       return Status(Code::unsupported, "JPEG scan: coefficients out of range");
     }
   }
@@ -206,8 +232,8 @@ Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     rows.dc[c] = &scan.tables.dc[jpeg.component[c].dc_table];
     rows.ac[c] = &scan.tables.ac[jpeg.component[c].ac_table];
-    rows.quantisers[c] = factors[c].quantiser.data();
-    rows.limits[c] = factors[c].limits.data();
+    rows.factors[c] = {factors[c].quantiser.data(), factors[c].limits.data(),
+                       factors[c].fine.data()};
     rows.strides[c] = planes.stride(c);
   }
   for (std::size_t row = mcus.top; row < mcus.bottom;) {
@@ -232,23 +258,47 @@ Status JpegWindowDecoder::Memory::write(const Window& window, DecodedWindow& out
 JpegWindowDecoder::JpegWindowDecoder() noexcept = default;
 JpegWindowDecoder::~JpegWindowDecoder() = default;
 
-Status JpegWindowDecoder::decode(const TiledJpeg& source, ImageShape stated, const Window& window,
-                                 DecodedWindow& out) noexcept {
+Status JpegWindowDecoder::decode_window(const TiledJpeg& source, ImageShape stated,
+                                        const Window& window, bool is_fast) noexcept {
   if (Status status = check_window(window, stated); !status.is_ok()) return status;
   try {
     if (memory_ == nullptr) memory_.reset(new Memory);
     Memory& memory = *memory_;
     if (Status status = read_baseline(source.bytes, memory.jpeg); !status.is_ok()) return status;
     if (Status status = check_supported(memory.jpeg, stated); !status.is_ok()) return status;
+    memory.is_fast = is_fast;
     fill_code_tables(memory.jpeg, memory.scan.tables);
     memory.fill_factors();
     memory.mcus = mcus_of(memory.jpeg, window);
     if (Status status = memory.find_entries(source); !status.is_ok()) return status;
-    if (Status status = memory.decode_all_rows(source.bytes); !status.is_ok()) return status;
-    return memory.write(window, out);
+    return memory.decode_all_rows(source.bytes);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for a window of a JPEG");
   }
+}
+
+Status JpegWindowDecoder::decode(const TiledJpeg& source, ImageShape stated, const Window& window,
+                                 DecodedWindow& out) noexcept {
+  if (Status status = decode_window(source, stated, window, false); !status.is_ok()) return status;
+  try {
+    return memory_->write(window, out);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a window of a JPEG");
+  }
+}
+
+Status JpegWindowDecoder::decode_samples(const TiledJpeg& source, ImageShape stated,
+                                         const Window& window, DecodedSamples& out) noexcept {
+  if (Status status = decode_window(source, stated, window, true); !status.is_ok()) return status;
+  const BaselineJpeg& jpeg = memory_->jpeg;
+  out.count = jpeg.components;
+  out.h = jpeg.h;
+  out.v = jpeg.v;
+  out.is_ycc = jpeg.color_space == JpegColorSpace::ycbcr;
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    out.components[c] = memory_->planes.view(jpeg, c);
+  }
+  return {};
 }
 
 }  // namespace penstock

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 
+#include "core/late_colour.hpp"
+#include "core/load_check.hpp"
 #include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
 #include "penstock/checksum.hpp"
@@ -17,19 +19,24 @@ namespace {
 struct LoadScratch : WorkerMemory {
   JpegScratch jpeg;
   Resampler resampler;
+  LateColour late_colour;
+  bool is_late = false;               // the rows are those of late_colour, not of resampler
+  PixelView view;                     // of the pixels that resampler takes
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
 };
 
-// Failures of one batch, from all workers. They are rare: a lock is cheap enough.
-class FailureList {
+// What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
+// enough.
+template <typename Entry>
+class SharedList {
  public:
-  explicit FailureList(std::vector<LoadFailure>& failures) noexcept : failures_(failures) {}
+  explicit SharedList(std::vector<Entry>& entries) noexcept : entries_(entries) {}
 
-  void add(std::size_t position, const Status& status) noexcept {
+  void add(const Entry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     try {
-      failures_.push_back({position, status});
+      entries_.push_back(entry);
     } catch (const std::bad_alloc&) {
       is_complete_ = false;
     }
@@ -38,14 +45,14 @@ class FailureList {
   // By position; only when no worker adds any more.
   Status finish() noexcept {
     if (!is_complete_) return Status(Code::out_of_memory, "no memory for the list of failures");
-    std::sort(failures_.begin(), failures_.end(),
-              [](const LoadFailure& a, const LoadFailure& b) { return a.position < b.position; });
+    std::sort(entries_.begin(), entries_.end(),
+              [](const Entry& a, const Entry& b) { return a.position < b.position; });
     return {};
   }
 
  private:
   std::mutex mutex_;
-  std::vector<LoadFailure>& failures_;
+  std::vector<Entry>& entries_;
   bool is_complete_ = true;
 };
 
@@ -66,7 +73,8 @@ struct Job {
   const RowWriter& writer;
   std::byte* out;
   std::size_t slot_size;
-  FailureList& failures;
+  SharedList<LoadFailure>& failures;
+  SharedList<LoadNote>& notes;
   JpegCounter& counter;
 };
 
@@ -149,12 +157,15 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
-              LoadScratch& scratch, PixelView& view, Region& region) noexcept {
-  const LoadOptions& options = job.options;
+unsigned denominator_of(const LoadOptions& options, const Window& crop) noexcept {
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
                           options.filter != ResampleFilter::opencv_area;
-  const unsigned denominator = is_reduced ? scale_denominator_for(image.crop, options.shape) : 1;
+  return is_reduced ? scale_denominator_for(crop, options.shape) : 1;
+}
+
+// The crop, and what the filter uses around it.
+Window window_of(const LoadOptions& options, const StoredImageView& image,
+                 unsigned denominator) noexcept {
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
@@ -162,12 +173,43 @@ Status decode(const Job& job, const TiledJpeg& jpeg, const StoredImageView& imag
   widen(window.top, window.height,
         margin_of(options.filter, crop.height, options.shape.height, denominator),
         image.shape.height);
+  return window;
+}
+
+// False when the exact way has to be gone.
+bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  const LoadOptions& options = job.options;
+  if (!options.is_fast || options.fast_dct ||
+      !LateColour::is_possible(options.filter, image.crop, options.shape) ||
+      denominator_of(options, image.crop) != 1) {
+    return false;
+  }
+  const Window window = window_of(options, image, 1);
+  return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, job.counter)
+             .is_ok() &&
+         scratch.late_colour
+             .plan(scratch.jpeg.samples, image.crop, options.filter, options.shape,
+                   image.is_flipped)
+             .is_ok();
+}
+
+Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
+              LoadScratch& scratch, Region& region) noexcept {
+  const LoadOptions& options = job.options;
+  const Window& crop = image.crop;
+  const unsigned denominator = denominator_of(options, crop);
+  const Window window = window_of(options, image, denominator);
   const Status status = decode_jpeg_part(
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
       image.shape, window, scratch.jpeg, job.counter);
   if (!status.is_ok()) return status;
+  if (const JpegNote& note = scratch.jpeg.note; !note.status.is_ok()) {
+    job.notes.add({i, note.is_of_tiles, note.status});
+  }
   const DecodedWindow& decoded = scratch.jpeg.decoded;
-  view = {decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
+  scratch.view = {
+      decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
   const double part = 1.0 / denominator;
   const auto left = static_cast<double>(decoded.window.left);
   const auto top = static_cast<double>(decoded.window.top);
@@ -208,26 +250,36 @@ void prepare(const Job& job, LoadScratch& scratch) {
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
 
-void write_row(const RowWriter& writer, const PixelView& view, std::size_t y, LoadScratch& scratch,
+void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
                std::byte* slot) noexcept {
+  if (scratch.is_late) {
+    const std::uint8_t* row = scratch.late_colour.row(y);
+    if (!writer.is_direct()) return writer.write(row, y, slot);
+    std::memcpy(writer.row_at(slot, y), row, writer.row_size());
+    return;
+  }
   Resampler& resampler = scratch.resampler;
   if (resampler.has_values() && !writer.has_table()) {
-    return resampler.write_values(view, y, writer.values_at(slot, y));
+    return resampler.write_values(scratch.view, y, writer.values_at(slot, y));
   }
-  if (writer.is_direct()) return resampler.write_row(view, y, writer.row_at(slot, y));
-  resampler.write_row(view, y, scratch.row.data());
+  if (writer.is_direct()) return resampler.write_row(scratch.view, y, writer.row_at(slot, y));
+  resampler.write_row(scratch.view, y, scratch.row.data());
   writer.write(scratch.row.data(), y, slot);
 }
 
 // Some steps need the whole picture at once.
-void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScratch& scratch,
-                   std::byte* slot) noexcept {
+void write_picture(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
   const ImageShape shape = job.options.shape;
   const std::size_t row_size = shape.width * kRgbChannels;
   std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
   for (std::size_t y = 0; y < shape.height; ++y) {
-    scratch.resampler.write_row(view, y, pixels + y * row_size);
+    std::uint8_t* row = pixels + y * row_size;
+    if (scratch.is_late) {
+      std::memcpy(row, scratch.late_colour.row(y), row_size);
+    } else {
+      scratch.resampler.write_row(scratch.view, y, row);
+    }
   }
   apply_steps(job.batch.steps, i, shape, pixels);
   if (writer.is_direct()) return;
@@ -236,21 +288,29 @@ void write_picture(const Job& job, std::size_t i, const PixelView& view, LoadScr
   }
 }
 
+// What is needed to make rows of the output, in `scratch`.
+Status make_rows(const Job& job, std::size_t i, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  Region region{};
+  TiledJpeg jpeg{image.bytes, image.tiles, {}};
+  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  const bool is_jpeg = image.mode == StoredMode::jpeg;
+  scratch.is_late = is_jpeg && decode_fast(job, jpeg, image, scratch);
+  if (scratch.is_late) return {};
+  const Status status = is_jpeg ? decode(job, i, jpeg, image, scratch, region)
+                                : view_raw(image, scratch.view, region);
+  if (!status.is_ok()) return status;
+  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, job.options.shape,
+                                image.is_flipped);
+}
+
 Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
   const auto located = locate(job, i);
   if (!located.is_ok()) return located.status();
   const StoredImageView& image = located.value();
   Status status = check_bytes(job.batch, i, image.bytes);
   if (!status.is_ok()) return status;
-  PixelView view;
-  Region region{};
-  TiledJpeg jpeg{image.bytes, image.tiles, {}};
-  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
-  status = image.mode == StoredMode::jpeg ? decode(job, jpeg, image, scratch, view, region)
-                                          : view_raw(image, view, region);
-  if (!status.is_ok()) return status;
-  status = scratch.resampler.plan(view.shape, region, job.options.filter, job.options.shape,
-                                  image.is_flipped);
+  status = make_rows(job, i, image, scratch);
   if (!status.is_ok()) return status;
   try {
     prepare(job, scratch);
@@ -258,11 +318,11 @@ Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte
     return Status(Code::out_of_memory, "no memory for a picture");
   }
   if (!job.batch.steps.empty()) {
-    write_picture(job, i, view, scratch, slot);
+    write_picture(job, i, scratch, slot);
     return {};
   }
   for (std::size_t y = 0; y < job.options.shape.height; ++y) {
-    write_row(job.writer, view, y, scratch, slot);
+    write_row(job.writer, y, scratch, slot);
   }
   return {};
 }
@@ -272,61 +332,7 @@ void load_into_slot(const Job& job, std::size_t i, LoadScratch& scratch) noexcep
   const Status status = load_image(job, i, scratch, slot);
   if (status.is_ok()) return;
   std::memset(slot, 0, job.slot_size);
-  job.failures.add(i, status);
-}
-
-Status check_counts(const LoadBatch& batch) noexcept {
-  const std::size_t n = batch.offsets.size();
-  if (batch.sizes.size() != n || batch.modes.size() != n || batch.widths.size() != n ||
-      batch.heights.size() != n || batch.flips.size() != n || batch.crops.size() / 4 != n ||
-      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n) ||
-      batch.tile_offsets.size() != batch.tile_sizes.size() ||
-      (!batch.tile_sizes.empty() && batch.tile_sizes.size() != n)) {
-    return Status(Code::invalid_argument, "every array must have one entry for each image");
-  }
-  return {};
-}
-
-Result<std::size_t> slot_size_of(const LoadOptions& options) noexcept {
-  if (options.shape.width == 0 || options.shape.height == 0) {
-    return Status(Code::invalid_argument, "the output images are empty");
-  }
-  const auto size = rgb_size_bytes(options.shape);
-  if (!size.is_ok()) return size.status();
-  std::uint64_t bytes = 0;
-  if (!checked_multiply(size.value(), size_bytes_of(options.type), bytes)) {
-    return Status(Code::too_large, "an output image does not fit in memory");
-  }
-  return static_cast<std::size_t>(bytes);
-}
-
-Status check_table(const LoadOptions& options) noexcept {
-  if (options.table.empty()) return {};
-  const std::size_t value_size = size_bytes_of(options.type);
-  if (options.type == OutputType::uint8 ||
-      options.table.size() != kRgbChannels * 256 * value_size) {
-    return Status(Code::invalid_argument,
-                  "a table has 256 values of the output's type, a float, for each channel");
-  }
-  if (reinterpret_cast<std::uintptr_t>(options.table.data()) % value_size != 0) {
-    return Status(Code::invalid_argument, "the table is not aligned to its values");
-  }
-  return {};
-}
-
-Status check_out(ByteSpan base, MutableByteSpan out, std::size_t count, std::size_t slot_size,
-                 std::size_t alignment) noexcept {
-  std::uint64_t total = 0;
-  if (!checked_multiply(count, slot_size, total) || total != out.size()) {
-    return Status(Code::invalid_argument, "the output does not have the size of the batch");
-  }
-  if (reinterpret_cast<std::uintptr_t>(out.data()) % alignment != 0) {
-    return Status(Code::invalid_argument, "the output is not aligned to its values");
-  }
-  if (is_overlapping(base, out)) {
-    return Status(Code::invalid_argument, "the output overlaps the stored images");
-  }
-  return {};
+  job.failures.add({i, status});
 }
 
 }  // namespace
@@ -344,31 +350,25 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
                          MutableByteSpan out, std::vector<LoadFailure>& failures,
                          LoadCounts* counts) noexcept {
   failures.clear();
-  if (Status status = check_counts(batch); !status.is_ok()) return status;
-  const auto slot_size = slot_size_of(options);
-  if (!slot_size.is_ok()) return slot_size.status();
-  const std::size_t count = batch.offsets.size();
-  if (Status status = check_out(base, out, count, slot_size.value(), size_bytes_of(options.type));
-      !status.is_ok()) {
+  std::size_t slot_size = 0;
+  if (Status status = check_load(base, batch, options, out, slot_size); !status.is_ok()) {
     return status;
   }
-  if (Status status = check_table(options); !status.is_ok()) return status;
-  if (is_overlapping(options.table, out)) {
-    return Status(Code::invalid_argument, "the output overlaps the table");
-  }
-  if (is_overlapping(batch.tiles, out)) {
-    return Status(Code::invalid_argument, "the output overlaps the tile indices");
-  }
-  if (Status status = check_steps(batch.steps, count); !status.is_ok()) return status;
   const RowWriter writer(options);
-  FailureList list(failures);
+  SharedList<LoadFailure> list(failures);
+  LoadCounts unused;
+  LoadCounts& told = counts == nullptr ? unused : *counts;
+  SharedList<LoadNote> notes(told.notes);
   JpegCounter counter;
-  const Job job{base, batch, options, writer, out.data(), slot_size.value(), list, counter};
-  const Status status = pool_->run(count, [&job](std::size_t i, WorkerMemory& memory) noexcept {
-    load_into_slot(job, i, static_cast<LoadScratch&>(memory));
-  });
-  if (counts != nullptr) counter.add_to(*counts);
-  return status.is_ok() ? list.finish() : status;
+  const Job job{base, batch, options, writer, out.data(), slot_size, list, notes, counter};
+  const Status status =
+      pool_->run(batch.offsets.size(), [&job](std::size_t i, WorkerMemory& memory) noexcept {
+        load_into_slot(job, i, static_cast<LoadScratch&>(memory));
+      });
+  counter.add_to(told);
+  if (!status.is_ok()) return status;
+  const Status noted = notes.finish();
+  return noted.is_ok() ? list.finish() : noted;
 }
 
 }  // namespace penstock

@@ -26,34 +26,47 @@ Status decode_slice(const TiledJpeg& jpeg, ImageShape stated, const Window& wind
   return status;
 }
 
-Status decode_tiled(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
-                    JpegScratch& scratch) noexcept {
-  if (simd_level() >= SimdLevel::avx2) {
-    return scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
-  }
-  if (!jpeg.tiles.empty()) return decode_slice(jpeg, stated, window, scratch);
-  return Status(Code::unsupported, "no vector code for this processor");
+bool has_own_decoder(JpegDecoder choice) noexcept {
+  return choice == JpegDecoder::window && simd_level() >= SimdLevel::avx2;
 }
 
 // Without an index all codes before the window are read twice; narrower vectors do not make up for
 // that.
-bool is_worth_trying(const TiledJpeg& jpeg, const JpegWindowOptions& options) noexcept {
-  return !options.fast_dct && options.scale_denominator == 1 &&
-         (!jpeg.tiles.empty() || simd_level() >= SimdLevel::avx512);
+bool can_search(JpegDecoder choice) noexcept {
+  return choice == JpegDecoder::window && simd_level() >= SimdLevel::avx512;
 }
 
-// Tries the index first; without one, or when that fails, the scan from its start.
-Status decode_by_window(TiledJpeg jpeg, ImageShape stated, const Window& window,
-                        JpegScratch& scratch, JpegCounter& counter) noexcept {
+// What is left when there is neither an index nor a search.
+JpegCounter::Member reason_for_libjpeg(ByteSpan bytes, JpegScratch& scratch) noexcept {
+  const bool is_other_kind = read_baseline(bytes, scratch.header).code() == Code::unsupported;
+  return is_other_kind ? &LoadCounts::libjpeg_unsupported : &LoadCounts::libjpeg_chosen;
+}
+
+// Tries the index first; without one, or when that fails, the scan from its start. What is left to
+// libjpeg-turbo, for the reason given, is not `ok`.
+Status decode_by_window(TiledJpeg jpeg, JpegDecoder choice, ImageShape stated, const Window& window,
+                        JpegScratch& scratch, JpegCounter& counter,
+                        JpegCounter::Member& reason) noexcept {
+  reason = &LoadCounts::libjpeg_unsupported;
   if (!jpeg.tiles.empty()) {
-    const Status status = decode_tiled(jpeg, stated, window, scratch);
+    const Status status = has_own_decoder(choice)
+                              ? scratch.decoder.decode(jpeg, stated, window, scratch.decoded)
+                              : decode_slice(jpeg, stated, window, scratch);
     if (status.is_ok()) counter.add(&LoadCounts::window);
     if (status.is_ok() || status.code() == Code::unsupported) return status;
     counter.add(&LoadCounts::rejected_tiles);
+    scratch.note = {true, status};
     jpeg.tiles = {};
   }
-  const Status status = decode_tiled(jpeg, stated, window, scratch);
+  if (!can_search(choice)) {
+    reason = reason_for_libjpeg(jpeg.bytes, scratch);
+    return Status(Code::unsupported, "libjpeg-turbo is faster");
+  }
+  const Status status = scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
   if (status.is_ok()) counter.add(&LoadCounts::window_without_tiles);
+  if (status.is_ok() || status.code() == Code::unsupported) return status;
+  reason = &LoadCounts::libjpeg_damaged;
+  if (scratch.note.status.is_ok()) scratch.note = {false, status};
   return status;
 }
 
@@ -71,15 +84,27 @@ void JpegCounter::add_to(LoadCounts& counts) const noexcept {
   }
 }
 
+Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+                           const Window& window, JpegScratch& scratch,
+                           JpegCounter& counter) noexcept {
+  // With shorter vectors, resampling the components one by one takes longer than the exact way.
+  if (choice != JpegDecoder::window || simd_level() < SimdLevel::avx512) {
+    return Status(Code::unsupported, "the exact way is faster");
+  }
+  const Status status = scratch.decoder.decode_samples(jpeg, stated, window, scratch.samples);
+  if (!status.is_ok()) return status;
+  counter.add(jpeg.tiles.empty() ? &LoadCounts::window_without_tiles : &LoadCounts::window);
+  return {};
+}
+
 Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,
                         ImageShape stated, const Window& window, JpegScratch& scratch,
                         JpegCounter& counter) noexcept {
+  scratch.note = {};
   auto reason = &LoadCounts::libjpeg_chosen;
-  if (choice == JpegDecoder::window && is_worth_trying(jpeg, options)) {
-    const Status status = decode_by_window(jpeg, stated, window, scratch, counter);
+  if (choice != JpegDecoder::libjpeg && !options.fast_dct && options.scale_denominator == 1) {
+    const Status status = decode_by_window(jpeg, choice, stated, window, scratch, counter, reason);
     if (status.is_ok()) return status;
-    reason = status.code() == Code::unsupported ? &LoadCounts::libjpeg_unsupported
-                                                : &LoadCounts::libjpeg_damaged;
   }
   counter.add(reason);
   return decode_jpeg_window(jpeg.bytes, options, stated, window, scratch.decoded);

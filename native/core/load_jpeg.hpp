@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/jpeg_baseline.hpp"
 #include "penstock/jpeg_slice.hpp"
 #include "penstock/jpeg_window.hpp"
 #include "penstock/jpeg_window_decoder.hpp"
@@ -25,11 +26,26 @@ class JpegCounter {
   std::array<std::atomic<std::uint64_t>, 6> counts_{};
 };
 
+// What a picture was decoded in spite of; `ok` when there is nothing to tell.
+struct JpegNote {
+  bool is_of_tiles = false;
+  Status status;
+};
+
 struct JpegScratch {
   JpegWindowDecoder decoder;
   JpegSlice slice;
+  BaselineJpeg header;
+  JpegNote note;  // of the last picture
   DecodedWindow decoded;
+  DecodedSamples samples;
 };
+
+// The window's samples in scratch.samples, up to a level off. When it fails nothing is counted, and
+// decode_jpeg_part is the next to try.
+Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+                           const Window& window, JpegScratch& scratch,
+                           JpegCounter& counter) noexcept;
 
 // The window's pixels in scratch.decoded, the same ones whichever decoder made them.
 Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,

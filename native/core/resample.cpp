@@ -6,15 +6,12 @@
 #include <new>
 #include <numeric>
 
+#include "core/dispatch.hpp"
 #include "core/resample_plan.hpp"
-#include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
 
 namespace penstock {
 namespace {
 
-// Above this, weights of 14 bits would be too coarse.
-constexpr std::size_t kMaxFixedTaps = 32;
 constexpr int kWeightOne = 1 << 14;
 // Values a kernel may read behind a row.
 constexpr std::size_t kReach = 64;
@@ -22,66 +19,28 @@ constexpr std::size_t kReach = 64;
 constexpr float kNoScaling[kRgbChannels] = {};
 
 struct Kernels {
-  decltype(&kernels::scalar::blend_rows) blend_rows = kernels::scalar::blend_rows;
-  decltype(&kernels::scalar::reduce_row) reduce_row = kernels::scalar::reduce_row;
-  decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed = kernels::scalar::blend_rows_fixed;
-  decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed =
-      kernels::scalar::plan_columns_fixed;
-  decltype(&kernels::scalar::plan_sixteens) plan_sixteens = kernels::scalar::plan_sixteens;
-  decltype(&kernels::scalar::reduce_sixteens) reduce_sixteens = kernels::scalar::reduce_sixteens;
-  decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed = kernels::scalar::reduce_row_fixed;
-  decltype(&kernels::scalar::reduce_row_sharp) reduce_row_sharp = kernels::scalar::reduce_row_sharp;
-  decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp = kernels::scalar::blend_rows_sharp;
+  decltype(&kernels::scalar::blend_rows) blend_rows;
+  decltype(&kernels::scalar::reduce_row) reduce_row;
+  decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed;
+  decltype(&kernels::scalar::plan_columns_fixed) plan_columns_fixed;
+  decltype(&kernels::scalar::plan_sixteens) plan_sixteens;
+  decltype(&kernels::scalar::reduce_sixteens) reduce_sixteens;
+  decltype(&kernels::scalar::reduce_row_fixed) reduce_row_fixed;
+  decltype(&kernels::scalar::reduce_row_sharp) reduce_row_sharp;
+  decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp;
 };
 
-#ifdef PENSTOCK_X86_KERNELS
-#define PENSTOCK_RESAMPLE_KERNELS(level)                                 \
-  {kernels::level::blend_rows,       kernels::level::reduce_row,         \
-   kernels::level::blend_rows_fixed, kernels::level::plan_columns_fixed, \
-   kernels::level::plan_sixteens,    kernels::level::reduce_sixteens,    \
-   kernels::level::reduce_row_fixed, kernels::level::reduce_row_sharp,   \
-   kernels::level::blend_rows_sharp}
-constexpr Kernels kAvx2Kernels = PENSTOCK_RESAMPLE_KERNELS(avx2);
-constexpr Kernels kAvx512Kernels = PENSTOCK_RESAMPLE_KERNELS(avx512);
+#define PENSTOCK_RESAMPLE_KERNELS(level)                                                      \
+  Kernels {                                                                                   \
+    kernels::level::blend_rows, kernels::level::reduce_row, kernels::level::blend_rows_fixed, \
+        kernels::level::plan_columns_fixed, kernels::level::plan_sixteens,                    \
+        kernels::level::reduce_sixteens, kernels::level::reduce_row_fixed,                    \
+        kernels::level::reduce_row_sharp, kernels::level::blend_rows_sharp                    \
+  }
+constexpr KernelTables<Kernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_RESAMPLE_KERNELS);
 #undef PENSTOCK_RESAMPLE_KERNELS
-#endif
-constexpr Kernels kScalarKernels;
 
-const Kernels& resample_kernels() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
-  switch (simd_level()) {
-    case SimdLevel::avx512:
-      return kAvx512Kernels;
-    case SimdLevel::avx2:
-      return kAvx2Kernels;
-    case SimdLevel::sse42:
-    case SimdLevel::scalar:
-      break;
-  }
-#endif
-  return kScalarKernels;
-}
-
-// std::floor is a call where the compiler may not count on SSE4.
-int round_down(float value) noexcept {
-  const int cut = static_cast<int>(value);
-  return cut - (value < static_cast<float>(cut) ? 1 : 0);
-}
-
-// Weights in 16384ths that sum to one: each is the step of the rounded running sum, so that errors
-// do not add up. Where no weight is negative, none becomes so by rounding.
-void quantize(const float* weights, std::size_t count, bool is_signed, std::int16_t* out) noexcept {
-  float sum = 0;
-  int before = 0;
-  for (std::size_t k = 0; k + 1 < count; ++k) {
-    sum += weights[k];
-    int now = round_down(sum * kWeightOne + 0.5F);
-    if (!is_signed) now = std::clamp(now, before, kWeightOne);
-    out[k] = static_cast<std::int16_t>(now - before);
-    before = now;
-  }
-  out[count - 1] = static_cast<std::int16_t>(kWeightOne - before);
-}
+const Kernels& resample_kernels() noexcept { return in_use(kTables); }
 
 std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
@@ -152,40 +111,11 @@ std::size_t support_of(ResampleFilter filter) noexcept {
   return 3;
 }
 
-void Resampler::quantize_rows() {
-  row_weights_.resize(out_shape_.height * rows_.taps);
-  for (std::size_t y = 0; y < out_shape_.height; ++y) {
-    quantize(rows_.weights.data() + y * rows_.stride, rows_.counts[y], is_sharp_,
-             row_weights_.data() + y * rows_.taps);
-  }
-}
-
-void Resampler::quantize_columns() {
-  const std::size_t padded = round_up(out_shape_.width, 4);
-  const std::size_t pair_count = (columns_.taps + 1) / 2;
-  starts_.assign(padded, 0);
-  std::copy(columns_.starts.begin(), columns_.starts.end(), starts_.begin());
-  pairs_.assign(padded * pair_count, 0);
-  for (std::size_t j = 0; j < out_shape_.width; ++j) {
-    std::int16_t weights[kMaxFixedTaps + 1] = {};
-    quantize(columns_.weights.data() + j * columns_.stride, columns_.counts[j], is_sharp_, weights);
-    for (std::size_t p = 0; p < pair_count; ++p) {
-      pairs_[p * padded + j] =
-          static_cast<std::uint32_t>(static_cast<std::uint16_t>(weights[2 * p])) |
-          static_cast<std::uint32_t>(static_cast<std::uint16_t>(weights[2 * p + 1])) << 16;
-    }
-  }
-}
-
-kernels::FixedColumns Resampler::fixed_columns() const noexcept {
-  return {starts_.data(),   pairs_.data(),  (columns_.taps + 1) / 2,
-          out_shape_.width, starts_.size(), table_};
-}
+kernels::FixedColumns Resampler::fixed_columns() const noexcept { return fixed_.columns(table_); }
 
 void Resampler::quantize_weights() {
-  quantize_rows();
-  quantize_columns();
-  const std::size_t pair_count = (columns_.taps + 1) / 2;
+  fixed_.fill(rows_, columns_, is_sharp_, 4);
+  const std::size_t pair_count = fixed_.pair_count();
   const std::size_t groups = (out_shape_.width + kernels::kColumnGroup - 1) / kernels::kColumnGroup;
   grow(table_memory_, groups * (sizeof(std::uint32_t) + pair_count * kernels::kColumnTableBytes) +
                           kernels::kColumnTableAlignment + 1);
@@ -205,7 +135,7 @@ void Resampler::prepare_work() {
   const std::size_t out_size = out_shape_.width * kRgbChannels;
   if (is_fixed_) {
     quantize_weights();
-    grow(fixed_work_, row_size + 2 * ((columns_.taps + 1) / 2) * kRgbChannels + kReach);
+    grow(fixed_work_, row_size + 2 * fixed_.pair_count() * kRgbChannels + kReach);
     if (is_sharp_) fixed_rows_.reset(out_size, rows_.taps);
     return;
   }
@@ -266,7 +196,7 @@ Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilt
 
 void Resampler::blend_row(const std::uint8_t* source, std::size_t stride, std::size_t y) noexcept {
   resample_kernels().blend_rows_fixed(source + rows_.starts[y] * stride, stride,
-                                      row_weights_.data() + y * rows_.taps, rows_.counts[y],
+                                      fixed_.row_weights(y), rows_.counts[y],
                                       used_columns_ * kRgbChannels, fixed_work_.data());
 }
 
@@ -304,8 +234,7 @@ void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, 
   };
   const std::size_t size = out_shape_.width * kRgbChannels;
   const std::int16_t* rows = fixed_rows_.rows(rows_.starts[y], rows_.counts[y], reduce);
-  kernels.blend_rows_sharp(rows, size, row_weights_.data() + y * rows_.taps, rows_.counts[y], size,
-                           out);
+  kernels.blend_rows_sharp(rows, size, fixed_.row_weights(y), rows_.counts[y], size, out);
 }
 
 void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride,

@@ -1,34 +1,26 @@
 #include "core/row_writer.hpp"
 
-#include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
+#include "core/dispatch.hpp"
 
 namespace penstock {
 namespace {
 
 struct Kernels {
-  decltype(&kernels::scalar::split_row) split_row = kernels::scalar::split_row;
-  decltype(&kernels::scalar::scale_row) scale_row = kernels::scalar::scale_row;
-  decltype(&kernels::scalar::scale_row_half) scale_row_half = kernels::scalar::scale_row_half;
-  decltype(&kernels::scalar::look_up_row) look_up_row = kernels::scalar::look_up_row;
+  decltype(&kernels::scalar::split_row) split_row;
+  decltype(&kernels::scalar::scale_row) scale_row;
+  decltype(&kernels::scalar::scale_row_half) scale_row_half;
+  decltype(&kernels::scalar::look_up_row) look_up_row;
 };
 
-Kernels pixel_kernels() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
-  switch (simd_level()) {
-    case SimdLevel::avx512:
-      return {kernels::avx512::split_row, kernels::avx512::scale_row,
-              kernels::avx512::scale_row_half, kernels::avx512::look_up_row};
-    case SimdLevel::avx2:  // its gathers are no faster than plain loads
-      return {kernels::avx2::split_row, kernels::avx2::scale_row, kernels::avx2::scale_row_half,
-              kernels::scalar::look_up_row};
-    case SimdLevel::sse42:
-    case SimdLevel::scalar:
-      break;
+#define PENSTOCK_PIXEL_KERNELS(level)                                                     \
+  Kernels {                                                                               \
+    kernels::level::split_row, kernels::level::scale_row, kernels::level::scale_row_half, \
+        kernels::level::look_up_row                                                       \
   }
-#endif
-  return {};
-}
+constexpr KernelTables<Kernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_PIXEL_KERNELS);
+#undef PENSTOCK_PIXEL_KERNELS
+
+const Kernels& pixel_kernels() noexcept { return in_use(kTables); }
 
 }  // namespace
 

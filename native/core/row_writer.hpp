@@ -16,6 +16,7 @@ class RowWriter {
   // True when a row may be written straight to row_at.
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] std::uint8_t* row_at(std::byte* slot, std::size_t y) const noexcept;
+  [[nodiscard]] std::size_t row_size() const noexcept { return width_ * kRgbChannels; }
   // True when rows may only be written by write.
   [[nodiscard]] bool has_table() const noexcept { return table_ != nullptr; }
   // Where a row goes, for kernels that write it themselves.

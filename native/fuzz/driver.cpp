@@ -1,8 +1,11 @@
 // Runs a fuzz target without libFuzzer:
-//   penstock_fuzz_NOUN [--iterations N] [--seed S] [--write-corpus DIR] [FILE or DIR ...]
-// Replays the target's own seeds and all files, then mutates them N times. The same arguments give
-// the same inputs. --write-corpus only stores the seeds, for use with libFuzzer.
+//   penstock_fuzz_NOUN [--iterations N | --seconds T] [--seed S] [--write-corpus DIR] [FILE or DIR
+//   ...]
+// Replays the target's own seeds and all files, then mutates them N times, or for T seconds. The
+// same arguments give the same inputs. --write-corpus only stores the seeds, for use with
+// libFuzzer.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +27,7 @@ constexpr std::uint8_t kTelling[] = {0x00, 0x01, 0x7F, 0x80, 0xC0, 0xC4,
 
 struct Arguments {
   unsigned long iterations = 10000;
+  unsigned long seconds = 0;  // instead, where it is not 0
   std::uint32_t seed = 1;
   std::string corpus_to_write;
   std::vector<Input> inputs = seed_inputs();
@@ -53,6 +57,8 @@ Arguments parse(int count, char** values) {
     const bool has_value = i + 1 < count;
     if (has_value && std::strcmp(values[i], "--iterations") == 0) {
       arguments.iterations = std::strtoul(values[++i], nullptr, 10);
+    } else if (has_value && std::strcmp(values[i], "--seconds") == 0) {
+      arguments.seconds = std::strtoul(values[++i], nullptr, 10);
     } else if (has_value && std::strcmp(values[i], "--seed") == 0) {
       arguments.seed = static_cast<std::uint32_t>(std::strtoul(values[++i], nullptr, 10));
     } else if (has_value && std::strcmp(values[i], "--write-corpus") == 0) {
@@ -148,7 +154,13 @@ int main(int count, char** values) {
   }
   for (const Input& input : arguments.inputs) run(input);
   Mutator mutator(arguments.seed);
-  for (unsigned long i = 0; i < arguments.iterations; ++i) run(mutator.mutate(arguments.inputs));
-  std::printf("%zu inputs and %lu mutations\n", arguments.inputs.size(), arguments.iterations);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(arguments.seconds);
+  unsigned long done = 0;
+  while (arguments.seconds != 0 ? Clock::now() < end : done < arguments.iterations) {
+    run(mutator.mutate(arguments.inputs));
+    ++done;
+  }
+  std::printf("%zu inputs and %lu mutations\n", arguments.inputs.size(), done);
   return 0;
 }

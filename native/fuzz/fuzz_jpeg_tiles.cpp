@@ -1,19 +1,13 @@
 // A packed index of entry points, and entry points of a JPEG: the first byte chooses.
 #include <algorithm>
-#include <cstdlib>
-#include <span>
 
-#include "fuzz.hpp"
+#include "jpeg_input.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/jpeg.hpp"
 #include "penstock/jpeg_tiles.hpp"
 
 namespace penstock::fuzz {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check_tiles(const JpegTiles& tiles) {
   require(std::is_sorted(tiles.positions.begin(), tiles.positions.end()));
@@ -65,10 +59,7 @@ Input to_input(std::uint8_t choice, ByteSpan bytes) {
 std::vector<Input> seed_inputs() {
   std::vector<Input> inputs;
   for (const ImageShape shape : {ImageShape{1, 1}, {16, 16}, {75, 43}}) {
-    std::vector<std::byte> pixels(shape.width * shape.height * kRgbChannels);
-    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::byte>(i * i % 251);
-    std::vector<std::byte> file;
-    require(encode_jpeg(pixels, shape, shape.width * kRgbChannels, 60, file).is_ok());
+    const std::vector<std::byte> file = make_jpeg(shape, 60);
     JpegTiles tiles;
     require(find_jpeg_tiles(file, 2, tiles).is_ok());
     std::vector<std::byte> packed;

@@ -1,105 +1,60 @@
-// Windows by our own decoder against libjpeg. The last seven bytes choose window, tiles and level.
-#include <cstdlib>
-#include <cstring>
-#include <span>
-
-#include "fuzz.hpp"
+// Windows by our own decoder against libjpeg, at a level that is chosen; and their samples in 16
+// bits.
+#include "jpeg_input.hpp"
 #include "penstock/cpu.hpp"
-#include "penstock/jpeg_tiles.hpp"
 #include "penstock/jpeg_window_decoder.hpp"
 
 namespace penstock::fuzz {
 namespace {
 
 constexpr std::uint64_t kMaxPixels = 1 << 18;
-constexpr std::size_t kChoices = 7;
 
-void require(bool holds) {
-  if (!holds) std::abort();
+void compare(const JpegInput& input, const DecodedWindow& decoded) {
+  const std::vector<std::byte> image = decode_whole(input.data, input.shape);
+  if (!image.empty()) require_same(image, input, decoded.pixels, decoded.row_stride);
 }
 
-// A share of [0, limit) that the byte stands for.
-std::size_t share(std::byte byte, std::size_t limit) {
-  return std::to_integer<std::size_t>(byte) * limit / 256;
-}
-
-Window choose_window(ByteSpan choices, ImageShape shape) {
-  const std::size_t width = 1 + share(choices[0], shape.width);
-  const std::size_t height = 1 + share(choices[1], shape.height);
-  return {share(choices[2], shape.width - width + 1), share(choices[3], shape.height - height + 1),
-          width, height};
-}
-
-// The index is made for the JPEG, then one of its entries is changed if that is chosen.
-bool make_index(ByteSpan data, ByteSpan choices, std::vector<std::byte>& packed) {
-  JpegTiles tiles;
-  const unsigned tile = 1 + std::to_integer<unsigned>(choices[4]) % 9;
-  if (!find_jpeg_tiles(data, tile, tiles).is_ok()) return false;
-  const auto change = std::to_integer<std::size_t>(choices[5]);
-  if (change != 0) {
-    const std::size_t at = change % tiles.positions.size();
-    if (at > 0 && tiles.positions[at] > tiles.positions[at - 1] + 1) --tiles.positions[at];
-    tiles.predictors[change % tiles.predictors.size()][0] ^= 5;
-  }
-  return pack_jpeg_tiles(tiles, packed).is_ok();
-}
-
-void compare(ByteSpan data, ImageShape shape, const Window& window, const DecodedWindow& decoded) {
-  std::vector<std::byte> image(shape.width * shape.height * kRgbChannels);
-  if (!decode_jpeg(data, {}, shape, image).is_ok()) return;
-  for (std::size_t y = 0; y < window.height; ++y) {
-    const std::size_t whole = ((window.top + y) * shape.width + window.left) * kRgbChannels;
-    require(std::memcmp(decoded.pixels + y * decoded.row_stride, image.data() + whole,
-                        window.width * kRgbChannels) == 0);
+// All of them can be read, and the window's are among them.
+void check_samples(const JpegInput& input, const DecodedSamples& samples) {
+  for (std::size_t c = 0; c < samples.count; ++c) {
+    const SampleView& view = samples.components[c];
+    const std::size_t h = c == 0 ? 1 : samples.h;
+    const std::size_t v = c == 0 ? 1 : samples.v;
+    require(view.left * h <= input.window.left && view.top * v <= input.window.top);
+    require((view.left + view.shape.width) * h >= input.window.left + input.window.width);
+    require((view.top + view.shape.height) * v >= input.window.top + input.window.height);
+    static volatile std::uint8_t seen;
+    for (std::size_t y = 0; y < view.shape.height; ++y) {
+      for (std::size_t x = 0; x < view.shape.width; ++x) seen = view.samples[y * view.stride + x];
+    }
+    static_cast<void>(seen);
   }
 }
 
-void choose_level(std::byte choice) {
-  const int level = std::to_integer<int>(choice) % (static_cast<int>(hardware_simd_level()) + 1);
-  require(set_simd_level(static_cast<SimdLevel>(level)).is_ok());
-}
-
-void check(ByteSpan input) {
-  if (input.size() < kChoices) return;
-  const ByteSpan data = input.first(input.size() - kChoices);
-  const ByteSpan choices = input.last(kChoices);
-  const auto info = read_jpeg_info(data);
-  if (!info.is_ok()) return;
-  const ImageShape shape{info.value().width, info.value().height};
-  if (std::uint64_t{shape.width} * shape.height > kMaxPixels) return;
-  const Window window = choose_window(choices, shape);
-  choose_level(choices[6]);
+void check(ByteSpan bytes) {
+  JpegInput input;
+  if (!read_input(bytes, kMaxPixels, input)) return;
+  const unsigned levels = static_cast<unsigned>(hardware_simd_level()) + 1;
+  require(set_simd_level(static_cast<SimdLevel>(input.other % levels)).is_ok());
   static JpegWindowDecoder decoder;  // its memory is to survive damaged images
   DecodedWindow decoded;
-  if (decoder.decode({data, {}, {}}, shape, window, decoded).is_ok()) {
-    compare(data, shape, window, decoded);
+  if (decoder.decode({input.data, {}, {}}, input.shape, input.window, decoded).is_ok()) {
+    compare(input, decoded);
   }
   std::vector<std::byte> packed;
-  if (!make_index(data, choices, packed)) return;
-  const Status status = decoder.decode({data, packed, {}}, shape, window, decoded);
-  if (choices[5] == std::byte{0} && status.is_ok()) compare(data, shape, window, decoded);
+  if (!make_index(input, packed)) return;
+  const TiledJpeg tiled{input.data, packed, {}};
+  const Status status = decoder.decode(tiled, input.shape, input.window, decoded);
+  if (input.change == 0 && status.is_ok()) compare(input, decoded);
+  DecodedSamples samples;
+  if (decoder.decode_samples(tiled, input.shape, input.window, samples).is_ok()) {
+    check_samples(input, samples);
+  }
 }
 
 }  // namespace
 
-std::vector<Input> seed_inputs() {
-  std::vector<Input> inputs;
-  for (const ImageShape shape : {ImageShape{1, 1}, {16, 16}, {75, 43}}) {
-    std::vector<std::byte> pixels(shape.width * shape.height * kRgbChannels);
-    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::byte>(i * i % 251);
-    std::vector<std::byte> file;
-    require(encode_jpeg(pixels, shape, shape.width * kRgbChannels, 60, file).is_ok());
-    for (const std::uint8_t choice : Input{0, 70, 140, 210}) {
-      const auto* begin = reinterpret_cast<const std::uint8_t*>(file.data());
-      Input input(begin, begin + file.size());
-      input.insert(input.end(), {choice, choice, 100, 150, choice, 0, choice});
-      inputs.push_back(input);
-      input[input.size() - 2] = 9;
-      inputs.push_back(input);
-    }
-  }
-  return inputs;
-}
+std::vector<Input> seed_inputs() { return jpeg_inputs(); }
 
 }  // namespace penstock::fuzz
 

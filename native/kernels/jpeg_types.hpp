@@ -58,6 +58,15 @@ struct JpegLane {
   size_t until_restart;  // MCUs
 };
 
+// What coefficients of one component are multiplied by, and the largest that may be: eight rows,
+// each four times, aligned to 64 bytes. The 16-bit transform multiplies by powers of two, and the
+// product by what is left, in 1/32768.
+struct JpegFactors {
+  const int16_t* quantiser;
+  const int16_t* limits;
+  const int16_t* fine;  // of the 16-bit transform only
+};
+
 // Up to four rows of MCUs, decoded side by side. Blocks are transformed in groups of four
 // neighbours: eight rows of 4 x 8 coefficients, and one more row for what belongs to no
 // coefficient.
@@ -69,11 +78,10 @@ struct JpegRows {
   size_t restart_interval;
   const JpegCodes* dc[3];
   const JpegCodes* ac[3];
-  const int16_t* quantisers[3];  // eight rows, each four times, aligned to 64 bytes
-  const int16_t* limits[3];      // likewise: the largest coefficient whose product is in range
-  int16_t* coefficients;         // kLaneSize for each lane, zero, aligned to 64 bytes
-  uint8_t* planes[3];            // of the first row and the first MCU that is not passed over; rows
-  size_t strides[3];             // have room for a multiple of four MCUs
+  JpegFactors factors[3];
+  int16_t* coefficients;  // kLaneSize for each lane, zero, aligned to 64 bytes
+  uint8_t* planes[3];     // of the first row and the first MCU that is not passed over; rows have
+  size_t strides[3];      // room for a multiple of four MCUs
 };
 
 struct JpegReader {

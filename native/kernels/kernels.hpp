@@ -75,6 +75,9 @@ struct LevelTable {
 inline constexpr size_t kColumnTableBytes = 128;
 inline constexpr size_t kColumnGroup = 5;
 inline constexpr size_t kColumnTableAlignment = 64;
+// The same of one channel, of groups of kPlaneGroup.
+inline constexpr size_t kPlaneTableBytes = 64;
+inline constexpr size_t kPlaneGroup = 16;
 
 }  // namespace penstock::kernels
 
@@ -128,6 +131,14 @@ inline constexpr size_t kColumnTableAlignment = 64;
   /* The levels of reduce_row_fixed, in the type and layout of the batch. */                  \
   void reduce_sixteens(const int16_t* work, const FixedColumns* columns,                      \
                        const ValueRow* out) noexcept;                                         \
+  }
+
+#define PENSTOCK_DECLARE_REDUCE_PLANE(level)                                                      \
+  namespace penstock::kernels::level {                                                            \
+  /* As plan_columns_fixed and reduce_row_fixed, of one channel. The starts are padded with zeros \
+     to a multiple of kPlaneGroup, weights too, and as many bytes are written. */                 \
+  bool plan_plane_columns(const FixedColumns* columns, uint8_t* table) noexcept;                  \
+  void reduce_plane_row(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept; \
   }
 
 #define PENSTOCK_DECLARE_PIXELS(level)                                                         \
@@ -208,6 +219,8 @@ inline constexpr size_t kColumnTableAlignment = 64;
   /* Four MCUs of every row to samples, from column `first` on; clears the coefficients. False \
      when values leave the range in which decoders agree. */                                   \
   bool transform_jpeg_mcus(const JpegRows* rows, size_t first) noexcept;                       \
+  /* The same in 16 bits, up to a level off; false when values would leave these. */           \
+  bool transform_jpeg_mcus_fast(const JpegRows* rows, size_t first) noexcept;                  \
   }
 
 #define PENSTOCK_DECLARE_JPEG_PIXELS(level)                                                     \
@@ -227,6 +240,7 @@ PENSTOCK_DECLARE_CRC32C(scalar)
 PENSTOCK_DECLARE_RESIZE(scalar)
 PENSTOCK_DECLARE_RESAMPLE(scalar)
 PENSTOCK_DECLARE_SIXTEENS(scalar)
+PENSTOCK_DECLARE_REDUCE_PLANE(scalar)
 PENSTOCK_DECLARE_PIXELS(scalar)
 PENSTOCK_DECLARE_OPENCV_AREA(scalar)
 PENSTOCK_DECLARE_LOOKUP(scalar)
@@ -234,9 +248,12 @@ PENSTOCK_DECLARE_CRC32(sse42)
 PENSTOCK_DECLARE_COLOUR(scalar)
 PENSTOCK_DECLARE_MIX(scalar)
 PENSTOCK_DECLARE_CRC32C(sse42)
+PENSTOCK_DECLARE_RESAMPLE(sse42)
+PENSTOCK_DECLARE_PIXELS(sse42)
 PENSTOCK_DECLARE_RESIZE(avx2)
 PENSTOCK_DECLARE_RESAMPLE(avx2)
 PENSTOCK_DECLARE_SIXTEENS(avx2)
+PENSTOCK_DECLARE_REDUCE_PLANE(avx2)
 PENSTOCK_DECLARE_PIXELS(avx2)
 PENSTOCK_DECLARE_OPENCV_AREA(avx2)
 PENSTOCK_DECLARE_CRC32(avx512)
@@ -246,6 +263,7 @@ PENSTOCK_DECLARE_CRC32C(avx512)
 PENSTOCK_DECLARE_RESIZE(avx512)
 PENSTOCK_DECLARE_RESAMPLE(avx512)
 PENSTOCK_DECLARE_SIXTEENS(avx512)
+PENSTOCK_DECLARE_REDUCE_PLANE(avx512)
 PENSTOCK_DECLARE_PIXELS(avx512)
 PENSTOCK_DECLARE_OPENCV_AREA(avx512)
 PENSTOCK_DECLARE_LOOKUP(avx512)
@@ -265,6 +283,7 @@ PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
 #undef PENSTOCK_DECLARE_RESIZE
 #undef PENSTOCK_DECLARE_RESAMPLE
 #undef PENSTOCK_DECLARE_SIXTEENS
+#undef PENSTOCK_DECLARE_REDUCE_PLANE
 #undef PENSTOCK_DECLARE_PIXELS
 #undef PENSTOCK_DECLARE_OPENCV_AREA
 #undef PENSTOCK_DECLARE_LOOKUP

@@ -14,6 +14,12 @@ inline float scaled(const uint8_t* row, size_t i, const float* scale, const floa
   return static_cast<float>(row[i]) * scale[i % kPeriod] + bias[i % kPeriod];
 }
 
+#if defined(__SSE4_1__)
+inline void put_bytes(uint8_t* to, __m128i bytes) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+}
+#endif
+
 #if defined(__AVX2__)
 
 inline void store(uint16_t* to, Floats values) { store(reinterpret_cast<Half*>(to), values); }
@@ -58,9 +64,7 @@ inline size_t half_vectors(const float* values, size_t size, uint16_t* out) {
   return i;
 }
 
-inline void put(uint8_t* to, __m128i bytes, float, float) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
-}
+inline void put(uint8_t* to, __m128i bytes, float, float) { put_bytes(to, bytes); }
 
 template <typename T>
 inline void put(T* to, __m128i bytes, float scale, float bias) {
@@ -92,9 +96,22 @@ inline size_t scale_vectors(const uint8_t*, size_t, const float*, const float*, 
 
 inline size_t half_vectors(const float*, size_t, uint16_t*) { return 0; }
 
+// Only bytes have shuffles of 128 bits.
 template <typename T>
-inline size_t split_vectors(const uint8_t*, size_t, const ValueRow&) {
-  return 0;
+inline size_t split_vectors([[maybe_unused]] const uint8_t* row, [[maybe_unused]] size_t pixels,
+                            [[maybe_unused]] const ValueRow& out) {
+  size_t j = 0;
+#if defined(__SSE4_1__)
+  if constexpr (sizeof(T) == 1) {
+    for (; j + 16 <= pixels; j += 16) {
+      const ThreeVectors planes = to_planes(load_three(row + 3 * j));
+      put_bytes(static_cast<uint8_t*>(out.planes[0]) + j, planes.a);
+      put_bytes(static_cast<uint8_t*>(out.planes[1]) + j, planes.b);
+      put_bytes(static_cast<uint8_t*>(out.planes[2]) + j, planes.c);
+    }
+  }
+#endif
+  return j;
 }
 
 #endif

@@ -2,7 +2,7 @@
 // sources: everything here is theirs alone, compiled for their level.
 #pragma once
 
-#if defined(__AVX2__)
+#if defined(__SSE4_1__)
 #include <immintrin.h>
 #include <stdint.h>
 

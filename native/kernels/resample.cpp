@@ -3,7 +3,7 @@
 // levels give the same bytes.
 #include "kernels/kernels.hpp"
 
-#if defined(__AVX2__)
+#if defined(__SSE4_1__)
 #include <immintrin.h>
 #endif
 
@@ -57,7 +57,7 @@ inline void blend_columns(const uint8_t* first_row, size_t stride, const int16_t
   }
 }
 
-#if defined(__AVX2__)
+#if defined(__SSE4_1__)
 
 inline uint32_t pair_of(const int16_t* weights) {
   uint32_t pair;
@@ -86,7 +86,7 @@ inline void store_levels(uint8_t* to, Words low, Words high) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                       _mm512_cvtusepi16_epi8(_mm512_max_epi16(words, _mm512_setzero_si512())));
 }
-#else
+#elif defined(__AVX2__)
 constexpr size_t kLanes = 16;
 using Words = __m256i;
 inline Words broadcast(uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
@@ -111,6 +111,31 @@ inline void store_levels(uint8_t* to, Words low, Words high) {
                                          _mm256_srai_epi32(high, kReduceShift));
   const Words bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0x08);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
+}
+#else
+constexpr size_t kLanes = 8;
+using Words = __m128i;
+inline Words broadcast(uint32_t value) { return _mm_set1_epi32(static_cast<int>(value)); }
+inline Words load_bytes(const uint8_t* from) {
+  return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+}
+inline Words load_words(const int16_t* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+inline Words zip_low(Words a, Words b) { return _mm_unpacklo_epi16(a, b); }
+inline Words zip_high(Words a, Words b) { return _mm_unpackhi_epi16(a, b); }
+inline Words add_products(Words sum, Words a, Words b) {
+  return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
+}
+inline void store_shifted(int16_t* to, Words low, Words high) {
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(to),
+      _mm_packs_epi32(_mm_srai_epi32(low, kBlendShift), _mm_srai_epi32(high, kBlendShift)));
+}
+inline void store_levels(uint8_t* to, Words low, Words high) {
+  const Words words =
+      _mm_packs_epi32(_mm_srai_epi32(low, kReduceShift), _mm_srai_epi32(high, kReduceShift));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
 }
 #endif
 
@@ -177,6 +202,8 @@ inline void blend_sharp(const int16_t* first_row, size_t stride, const int16_t* 
   blend_blocks(first_row, stride, weights, taps, size, out);
 }
 
+#if defined(__AVX2__)
+
 // Two pixels, each in its half: its first eight values, of which the shuffle makes pairs of taps.
 inline __m256i load_pixels(const int16_t* low, const int16_t* high) {
   const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(low));
@@ -204,7 +231,7 @@ inline void store_pixels(int16_t* out, __m256i words) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 6), _mm256_extracti128_si256(parts, 1));
 }
 
-// Four pixels from j on; writes 14 values, 12 of which count.
+// Four pixels from j on; writes up to 16 values, 12 of which count.
 template <typename Output>
 inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t j,
                         typename Output::Value* out) {
@@ -235,12 +262,62 @@ inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t
                                        _mm256_srai_epi32(sum_13, Output::kShift)));
 }
 
+#else
+
+// Four pixels, without the fourth value of each; what lies behind them is overwritten.
+inline void store_pixels(uint8_t* out, __m128i first, __m128i second) {
+  const __m128i without_fourth =
+      _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_shuffle_epi8(_mm_packus_epi16(first, second), without_fourth));
+}
+
+inline void store_two_pixels(int16_t* out, __m128i words) {
+  const __m128i without_fourth =
+      _mm_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1);
+  const __m128i kept =
+      _mm_min_epi16(_mm_max_epi16(words, _mm_setzero_si128()), _mm_set1_epi16(kWhite));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(kept, without_fourth));
+}
+
+inline void store_pixels(int16_t* out, __m128i first, __m128i second) {
+  store_two_pixels(out, first);
+  store_two_pixels(out + 6, second);
+}
+
+// Of the eight values of a pixel and what follows it, the shuffle makes pairs of taps.
+template <typename Output>
+inline __m128i reduce_one(const int16_t* work, const FixedColumns& columns, size_t j) {
+  const __m128i taps_together = _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);
+  const int16_t* source = work + 3 * static_cast<size_t>(columns.starts[j]);
+  const uint32_t* pairs = columns.pairs + j;
+  __m128i sum = _mm_set1_epi32(1 << (Output::kShift - 1));
+  for (size_t p = 0; p < columns.pair_count; ++p, source += 6, pairs += columns.padded) {
+    const __m128i pixels = _mm_shuffle_epi8(load_words(source), taps_together);
+    sum = add_products(sum, pixels, broadcast(*pairs));
+  }
+  return _mm_srai_epi32(sum, Output::kShift);
+}
+
+// Four pixels from j on; writes up to 16 values, 12 of which count.
+template <typename Output>
+inline void reduce_four(const int16_t* work, const FixedColumns& columns, size_t j,
+                        typename Output::Value* out) {
+  store_pixels(out,
+               _mm_packs_epi32(reduce_one<Output>(work, columns, j),
+                               reduce_one<Output>(work, columns, j + 1)),
+               _mm_packs_epi32(reduce_one<Output>(work, columns, j + 2),
+                               reduce_one<Output>(work, columns, j + 3)));
+}
+
+#endif
+
 // The last pixels go through memory of our own: what follows the row belongs to someone else.
 template <typename Output>
 inline void reduce_by_four(const int16_t* work, const FixedColumns& columns,
                            typename Output::Value* out) {
   size_t j = 0;
-  for (; j + 5 <= columns.pixels; j += 4) reduce_four<Output>(work, columns, j, out + 3 * j);
+  for (; j + 6 <= columns.pixels; j += 4) reduce_four<Output>(work, columns, j, out + 3 * j);
   for (; j < columns.pixels; j += 4) {
     typename Output::Value last[16];
     reduce_four<Output>(work, columns, j, last);
@@ -434,7 +511,7 @@ inline bool plan_columns(const FixedColumns&, uint8_t*) { return false; }
 
 template <typename Output>
 inline void reduce(const int16_t* work, const FixedColumns& columns, typename Output::Value* out) {
-#if defined(__AVX2__)
+#if defined(__SSE4_1__)
   reduce_by_four<Output>(work, columns, out);
 #else
   for (size_t j = 0; j < columns.pixels; ++j) {

@@ -15,19 +15,13 @@ using testing::Bytes;
 using testing::decode;
 using testing::expect_code;
 using testing::expect_ok;
+using testing::index_of;
 using testing::JpegKind;
 using testing::JpegSpec;
 using testing::make_jpeg;
 using testing::part_of;
 using testing::random_window;
-
-Bytes index_of(const Bytes& file, unsigned tile) {
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, tile, tiles));
-  Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
-  return packed;
-}
+using testing::text_of;
 
 ImageShape shape_of(const Bytes& file) {
   const auto info = read_jpeg_info(file);
@@ -45,9 +39,7 @@ void check_slices(const JpegSpec& spec, int count) {
     for (int i = 0; i < count; ++i) {
       const Window window = i == 0 ? Window{0, 0, spec.shape.width, spec.shape.height}
                                    : random_window(engine, spec.shape);
-      SCOPED_TRACE("window " + std::to_string(window.left) + "," + std::to_string(window.top) +
-                   " " + std::to_string(window.width) + "x" + std::to_string(window.height) +
-                   " tile " + std::to_string(tile));
+      SCOPED_TRACE("window " + text_of(window) + " tile " + std::to_string(tile));
       expect_ok(slice_jpeg(file, packed, window, slice));
       const ImageShape shape = shape_of(slice.bytes);
       ASSERT_LE(slice.left + window.width, shape.width);
@@ -124,6 +116,31 @@ TEST(JpegSlice, EveryWindowOfASmallImage) {
                         {slice.left, slice.top, window.width, window.height}),
                 part_of(image, spec.shape, window))
           << left << " " << width;
+    }
+  }
+}
+
+// Decoders upsample pictures of up to four columns in another way.
+TEST(JpegSlice, OfTheLastColumns) {
+  for (std::size_t columns = 1; columns <= 6; ++columns) {
+    for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
+      const JpegSpec spec{.shape = {48 + columns, 48 + columns},
+                          .horizontal_sampling = h,
+                          .vertical_sampling = v,
+                          .is_noisy = true};
+      const Bytes file = make_jpeg(spec);
+      const Bytes image = decode(file, spec.shape);
+      const Bytes packed = index_of(file, 1);
+      for (const Window& window :
+           {Window{47 + columns, 0, 1, 40}, {0, 47 + columns, 40, 1}, {47 + columns, 47, 1, 1}}) {
+        SCOPED_TRACE(text_of(window));
+        JpegSlice slice;
+        expect_ok(slice_jpeg(file, packed, window, slice));
+        const ImageShape shape = shape_of(slice.bytes);
+        EXPECT_EQ(part_of(decode(slice.bytes, shape), shape,
+                          {slice.left, slice.top, window.width, window.height}),
+                  part_of(image, spec.shape, window));
+      }
     }
   }
 }

@@ -124,6 +124,14 @@ bool can_encode(const JpegSpec& spec) {
 #endif
 }
 
+Bytes index_of(const Bytes& file, unsigned tile) {
+  JpegTiles tiles;
+  expect_ok(find_jpeg_tiles(file, tile, tiles));
+  Bytes packed;
+  expect_ok(pack_jpeg_tiles(tiles, packed));
+  return packed;
+}
+
 Bytes decode(const Bytes& file, ImageShape shape) {
   Bytes out(shape.width * shape.height * 3);
   expect_ok(decode_jpeg(file, {}, shape, out));
@@ -145,6 +153,11 @@ Window random_window(std::mt19937& engine, ImageShape shape) {
   const std::size_t height = 1 + engine() % shape.height;
   return {engine() % (shape.width - width + 1), engine() % (shape.height - height + 1), width,
           height};
+}
+
+std::string text_of(const Window& window) {
+  return std::to_string(window.left) + "," + std::to_string(window.top) + " " +
+         std::to_string(window.width) + "x" + std::to_string(window.height);
 }
 
 Bytes from_hex(std::string_view text) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <random>
+#include <string>
 
 #include "penstock/image.hpp"
+#include "penstock/jpeg_tiles.hpp"
 #include "penstock/jpeg_window.hpp"
 #include "support.hpp"
 
@@ -33,6 +35,9 @@ bool can_encode(const JpegSpec& spec);
 
 Bytes make_jpeg(const JpegSpec& spec);
 
+// Its packed entry points.
+Bytes index_of(const Bytes& file, unsigned tile);
+
 // By libjpeg-turbo, all of it.
 Bytes decode(const Bytes& file, ImageShape shape);
 
@@ -40,6 +45,9 @@ Bytes decode(const Bytes& file, ImageShape shape);
 Bytes part_of(const Bytes& image, ImageShape shape, const Window& window);
 
 Window random_window(std::mt19937& engine, ImageShape shape);
+
+// As text, for messages.
+std::string text_of(const Window& window);
 
 // Markers and other test data in hexadecimal, blanks ignored.
 Bytes from_hex(std::string_view text);

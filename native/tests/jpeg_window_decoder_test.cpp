@@ -15,20 +15,13 @@ using testing::Bytes;
 using testing::decode;
 using testing::expect_code;
 using testing::expect_ok;
+using testing::index_of;
 using testing::JpegKind;
 using testing::JpegSpec;
 using testing::LevelGuard;
 using testing::make_jpeg;
 using testing::part_of;
 using testing::random_window;
-
-Bytes index_of(const Bytes& file, unsigned tile) {
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, tile, tiles));
-  Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
-  return packed;
-}
 
 Bytes pixels_of(const DecodedWindow& decoded) {
   EXPECT_EQ(decoded.row_stride, decoded.window.width * 3);
@@ -40,9 +33,7 @@ std::string text_of(const JpegSpec& spec, const Window& window, unsigned tile) {
          std::to_string(spec.horizontal_sampling) + "x" + std::to_string(spec.vertical_sampling) +
          " restart " + std::to_string(spec.restart_interval) + " quality " +
          std::to_string(spec.quality) + " tile " + std::to_string(tile) + " window " +
-         std::to_string(window.left) + "," + std::to_string(window.top) + " " +
-         std::to_string(window.width) + "x" + std::to_string(window.height) + " level " +
-         std::string(simd_level_name(simd_level()));
+         testing::text_of(window) + " level " + std::string(simd_level_name(simd_level()));
 }
 
 // With an index of every tile size (0: none), at every level.

@@ -108,7 +108,7 @@ def use(path: Path, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN + OURS)
 def test_only_penstock_errors(sources: dict[str, Surgeon], tmp_path: Path, name: str) -> None:
-    from penstock.formats.beton.indexing import index
+    from penstock.formats import index
 
     path = tmp_path / "x.beton"
     file = sources["annex"] if name in OURS else sources[name]

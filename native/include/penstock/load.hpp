@@ -41,9 +41,10 @@ struct LoadBatch {
   std::span<const std::uint64_t> tile_sizes{};
 };
 
-// Our own window decoder wherever it gives the pixels of libjpeg-turbo and is faster, or that one
-// always. On processors without AVX2, libjpeg-turbo decodes what a tile index cuts out.
-enum class JpegDecoder : std::uint8_t { window, libjpeg };
+// `window`: our own decoder wherever it gives the pixels of libjpeg-turbo and is faster; on
+// processors without AVX2 as `slice`. `slice`: libjpeg-turbo decodes what a tile index cuts out.
+// `libjpeg`: libjpeg-turbo always.
+enum class JpegDecoder : std::uint8_t { window, slice, libjpeg };
 
 struct LoadOptions {
   ImageShape shape{};  // of every output image
@@ -60,6 +61,17 @@ struct LoadOptions {
   // `opencv_area`, which promise what only the picture itself gives.
   bool is_reduced = false;
   JpegDecoder jpeg = JpegDecoder::window;
+  // Colours at the size of the output and an inverse DCT in 16 bits, where our own decoder is used
+  // with `area` and `bilinear`. All else is exact.
+  bool is_fast = false;
+};
+
+// A picture that was decoded, but not as it should be: without its broken tile index, or by
+// libjpeg-turbo because the window decoder found damage.
+struct LoadNote {
+  std::size_t position;
+  bool is_of_tiles;
+  Status status;
 };
 
 // How the JPEGs of a batch were decoded. Each is counted once, but for `rejected_tiles`.
@@ -70,6 +82,7 @@ struct LoadCounts {
   std::uint64_t libjpeg_unsupported = 0;   // a kind of JPEG that the window decoder does not know
   std::uint64_t libjpeg_damaged = 0;       // the window decoder failed; libjpeg may have, too
   std::uint64_t rejected_tiles = 0;        // an index was there, but broken or of other bytes
+  std::vector<LoadNote> notes{};           // by position
 };
 
 struct LoadFailure {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "penstock/axis_plan.hpp"
+#include "penstock/fixed_plan.hpp"
 #include "penstock/image.hpp"
 #include "penstock/opencv_area.hpp"
 #include "penstock/row_window.hpp"
@@ -71,8 +72,6 @@ class Resampler {
 
  private:
   Status plan_opencv(const Region& region, ImageShape out_shape, bool is_flipped) noexcept;
-  void quantize_rows();
-  void quantize_columns();
   void quantize_weights();
   [[nodiscard]] kernels::FixedColumns fixed_columns() const noexcept;
   void prepare_work();
@@ -97,9 +96,7 @@ class Resampler {
   bool is_opencv_ = false;  // all else is in opencv_
   std::size_t first_row_ = 0;
   OpenCvArea opencv_;
-  std::vector<std::int16_t> row_weights_;
-  std::vector<std::uint32_t> starts_;
-  std::vector<std::uint32_t> pairs_;
+  FixedPlan fixed_;
   std::vector<std::uint8_t> table_memory_;
   const std::uint8_t* table_ = nullptr;  // inside table_memory_, or none
   bool has_sixteens_ = false;            // the table is one of plan_sixteens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 from penstock._native._core import (
@@ -85,3 +86,10 @@ __all__ = [
 
 if DEBUG:
     warnings.warn("penstock's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)
+
+# For comparing speeds and looking for faults: slower instruction sets than the best one of the processor.
+if "PENSTOCK_SIMD" in os.environ:
+    try:
+        set_simd_level(os.environ["PENSTOCK_SIMD"])
+    except NativeError as error:
+        raise ValueError(f"the environment variable PENSTOCK_SIMD is wrong: {error.detail}") from None

@@ -109,6 +109,15 @@ class Tiles:
         sizes = np.where(is_right, end - np.minimum(begin, end), np.uint64(0))
         return self.packed, np.where(is_right, begin, np.uint64(0)), sizes
 
+    def stored(self, indices: npt.NDArray[np.int64], column: int) -> Iterator[tuple[int, npt.NDArray[np.uint8] | None]]:
+        """Those samples that have an index, by position, and the index; None where its offsets make no sense."""
+        packed, begins, sizes = self.locate(indices, column)
+        entries = indices * self.columns + column
+        is_there = self.offsets[entries] != self.offsets[entries + 1]
+        for i in np.flatnonzero(is_there).tolist():
+            begin, size = int(begins[i]), int(sizes[i])
+            yield i, packed[begin : begin + size] if size else None
+
     @property
     def count(self) -> int:
         """Pictures that have an index."""

@@ -9,11 +9,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.annex import side_path
 from penstock.cli.common import print_json, printable, progress_bar
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.extracting import extract_files
 from penstock.formats.barecat.names import archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
+from penstock.formats.barecat.pictures import Pictures
 from penstock.formats.barecat.replacing import new_archive
 from penstock.progress import format_bytes
 
@@ -220,4 +222,14 @@ def describe_archive(path: str) -> dict[str, Any]:
             "gap_bytes": physical - archive.total_size,
             "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
             "schema": ".".join(map(str, archive.version)),
+            "jpeg_index": _describe_jpeg_index(archive.path),
         }
+
+
+def _describe_jpeg_index(path: str) -> dict[str, int] | None:
+    if not os.path.exists(side_path(path)):
+        return None
+    with Archive(path) as archive:
+        pictures = Pictures(archive, is_checked=False)
+        count = 0 if pictures.tiles is None else pictures.tiles.count
+        return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}

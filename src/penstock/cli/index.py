@@ -1,4 +1,4 @@
-"""``penstock index``: give a file an annex."""
+"""``penstock index``: give a dataset an annex."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ DESCRIPTION = """\
 Give a .beton an annex: a checksum for every value, an index of every JPEG so that crops are decoded without the rest
 of their pictures, and names and classes if you have them. It goes beside the file
 as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
-already are kept. The index of a .barecat can be written as a table, and made from one."""
+already are kept. An .ffr (a file, or a folder of parts) and a .barecat get indices of their JPEGs, beside them. The
+list of files of a .barecat can be written as a table, and made from one."""
 EXAMPLES = """\
 examples:
   penstock index train.beton
   penstock index train.beton --embed
   penstock index train.beton --embed --fresh      the annex is damaged: make a new one
+  penstock index photos.barecat                   indices of its JPEGs, beside it
   penstock index photos.barecat --export index.csv
   penstock index train.beton --names names.txt --classes label=classes.txt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a .beton file")
+    parser.add_argument("path", metavar="FILE", help="a .beton, .ffr or .barecat")
     parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
     parser.add_argument(
         "--fresh", action="store_true", help="do not look at the annex there is, for example a damaged one"
@@ -51,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
     """Make the annex."""
     if args.export or args.table:
         return _run_table(args)
-    if is_archive(args.path):
-        raise ValueError("an archive has an index already; give --export TABLE or --import TABLE")
     names = Path(args.names).read_text().splitlines() if args.names else None
     class_names = None
     if args.classes:

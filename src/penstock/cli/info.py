@@ -66,6 +66,8 @@ def _run_archive(args: argparse.Namespace) -> int:
     if summary["without_checksum"]:
         print(f"  {'no checksum':<16} {summary['without_checksum']:,} files")
     print(f"  {'schema':<16} {summary['schema']}")
+    if index := summary["jpeg_index"]:
+        print(f"  {'jpeg index':<16} {index['jpegs_indexed']:,} of {index['pictures']:,} pictures")
     return 0
 
 
@@ -128,3 +130,5 @@ def _print_files(summary: dict[str, Any]) -> None:
     print(f"  {'checksums':<16} of every sample" + (f"; {old:,} headers have none" if old else " and header"))
     if summary["is_packed_folder"]:
         print(f"  {'packed folder':<16} {summary['samples']:,} files by path")
+    if summary["jpegs_indexed"]:
+        print(f"  {'jpeg index':<16} {summary['jpegs_indexed']:,} of {summary['samples']:,} samples")

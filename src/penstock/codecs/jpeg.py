@@ -13,7 +13,7 @@ from penstock.errors import ImageError
 if TYPE_CHECKING:
     from penstock.types import Buffer
 
-__all__ = ["MAX_PIXELS", "Slice", "decode", "encode", "index", "is_jpeg", "read_info", "slice"]
+__all__ = ["MAX_PIXELS", "Slice", "decode", "encode", "index", "index_problem", "is_jpeg", "read_info", "slice"]
 
 MAX_PIXELS = 1 << 28
 """Pictures with more pixels are refused before memory is asked for; real photographs have far fewer."""
@@ -29,7 +29,7 @@ def read_info(data: Buffer) -> _native.JpegInfo:
     try:
         return _native.jpeg_info(data)
     except _native.NativeError as error:
-        raise ImageError(f"JPEG header: {error.detail}") from None
+        raise ImageError(error.detail) from None
 
 
 def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> npt.NDArray[np.uint8]:
@@ -99,6 +99,20 @@ def index(data: Buffer, *, tile: int = 8) -> bytes:
     if packed is None:
         raise ImageError(f"this JPEG has no tile index: {reason}")
     return packed
+
+
+def index_problem(index: Buffer, size: int, checksum: int) -> str | None:
+    """Say what is wrong with an index for a JPEG of this size in bytes and this CRC-32C; None when nothing is."""
+    try:
+        info = _native.jpeg_tiles_info(index)
+    except _native.NativeError as error:
+        return error.detail
+    if (info.jpeg_size, info.jpeg_crc32c) == (size, checksum):
+        return None
+    return (
+        f"tile index: made for a JPEG of {info.jpeg_size} bytes with checksum {info.jpeg_crc32c:#010x}, this one has "
+        f"{size} bytes and {checksum:#010x}"
+    )
 
 
 def slice(data: Buffer, index: Buffer, window: tuple[int, int, int, int]) -> Slice:

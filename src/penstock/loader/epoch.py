@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    import numpy.typing as npt
-
     from penstock.loader.options import ErrorPolicy
     from penstock.loader.plan import FieldPlan
     from penstock.order import BatchPlan, Order
@@ -29,6 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["Epoch", "LoaderStats", "SampleErrors"]
 
 _TRIES = 100
+_WARNINGS = {
+    "index": "{where}: the index of the JPEG is not used ({problem}), and the picture is decoded without it, as others "
+    "like it will be. Make a new one with: penstock index --embed",
+    "damage": "{where}: the JPEG is damaged ({problem}), but libjpeg-turbo decoded it; others like it are not told of. "
+    "Look at the file with: penstock verify",
+}
 _SUBSTITUTE = 0x6E01  # what the random words begin with, so that they never meet those of the ops
 
 
@@ -48,7 +52,7 @@ class LoaderStats:
     begin_s: float = 0.0
     finish_s: float = 0.0
     jpegs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JPEG_COUNTS, 0))
-    is_warned: bool = field(default=False, repr=False)
+    warned: set[str] = field(default_factory=set, repr=False)  # kinds of notes
 
 
 @dataclass(slots=True)
@@ -93,27 +97,24 @@ class Epoch:
             wanted = self.batches.batch(self.order, step)
             begun = None
             while begun is None:
-                counts = np.zeros_like(self.job.jpeg_counts)
-                job = replace(self.job, indices=self._spared(wanted), source=source, jpeg_counts=counts)
+                fresh: dict[str, Any] = {"jpeg_counts": np.zeros_like(self.job.jpeg_counts), "jpeg_notes": []}
+                job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
                 begun = self._begin(job)
             self.stats.samples_skipped += int((job.indices != wanted).sum())
-            self._count_jpegs(counts)
+            self._tell_of_jpegs(job)
             self.stats.begin_s += time.perf_counter() - start_s
             return replace(job, source=None), begun
 
-    def _count_jpegs(self, counts: npt.NDArray[np.uint64]) -> None:
+    def _tell_of_jpegs(self, job: Job) -> None:
+        """Count them, and warn once of each kind of trouble."""
         with self.problems.lock:
-            for name, count in zip(JPEG_COUNTS, counts.tolist(), strict=True):
+            for name, count in zip(JPEG_COUNTS, job.jpeg_counts.tolist(), strict=True):
                 self.stats.jpegs[name] += count
-            is_first = not self.stats.is_warned and self.stats.jpegs["indices_rejected"] > 0
-            self.stats.is_warned |= is_first
-        if is_first:
-            warnings.warn(
-                f"{self.job.dataset.path}: the index of a JPEG is damaged or belongs to other bytes; such pictures are "
-                "decoded without it. Make a new one with: penstock index --embed",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            first = {note.kind: note for note in reversed(job.jpeg_notes) if note.kind not in self.stats.warned}
+            self.stats.warned |= first.keys()
+        for kind, note in first.items():
+            where = f"{job.dataset.path}, sample {note.sample}, field {note.field!r}"
+            warnings.warn(_WARNINGS[kind].format(where=where, problem=note.problem), RuntimeWarning, stacklevel=2)
 
     def _begin(self, job: Job) -> list[Any] | None:
         """One attempt; None when damaged samples were found, and noted."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import CorruptSampleError
-from penstock.loader.job import BadSamples
+from penstock.loader.job import BadSamples, JpegNote
 from penstock.ops import (
     CenterCrop,
     Cutout,
@@ -159,6 +159,7 @@ class FusedRun:
         out: npt.NDArray[Any],
     ) -> None:
         scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
+        notes: list[tuple[int, str, str]] = []
         failures = job.native.load(
             spans.base,
             spans.offsets,
@@ -179,7 +180,10 @@ class FusedRun:
             tiles=spans.tiles,
             jpeg=job.jpeg,
             counts=job.jpeg_counts,
+            notes=notes,
+            fast=job.is_fast,
         )
+        job.jpeg_notes.extend(JpegNote(int(job.indices[at]), self.name, kind, text) for at, kind, text in notes)
         if failures:
             raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])
 

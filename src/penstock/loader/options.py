@@ -46,7 +46,8 @@ class LoaderOptions:
     collate: Collate | Mapping[str, Collate]
     verify: bool | None
     pool_pages: int
-    jpeg: Literal["window", "libjpeg"]
+    jpeg: Literal["window", "slice", "libjpeg"]
+    precision: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
@@ -60,8 +61,12 @@ class LoaderOptions:
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {self.on_error!r}")
-        if self.jpeg not in ("window", "libjpeg"):
-            raise ValueError(f"jpeg must be 'window' or 'libjpeg', got {self.jpeg!r}")
+        if self.jpeg not in ("window", "slice", "libjpeg"):
+            raise ValueError(f"jpeg must be 'window', 'slice' or 'libjpeg', got {self.jpeg!r}")
+        if self.precision not in ("exact", "fast"):
+            raise ValueError(f"precision must be 'exact' or 'fast', got {self.precision!r}")
+        if self.precision == "fast" and self.jpeg != "window":
+            raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: libjpeg-turbo is exact")
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
@@ -80,6 +85,18 @@ class LoaderOptions:
         if size < 1:
             raise ValueError(f"cache must be 'os' or a number of bytes, got {self.cache!r}")
         return size
+
+    def describe_jpegs(self, level: str) -> str:
+        """Say in words how JPEGs are decoded on a processor that runs at this level."""
+        if self.jpeg == "libjpeg":
+            return "JPEGs: by libjpeg-turbo; exact"
+        if self.jpeg == "slice" or level not in ("avx2", "avx512"):
+            return "JPEGs: what a crop needs, cut out by the index for libjpeg-turbo; without one the whole; exact"
+        if level == "avx2":
+            exact = "exact" if self.precision == "exact" else "exact, for precision='fast' needs AVX-512"
+            return f"JPEGs: what a crop needs, by the index; without one by libjpeg-turbo; {exact}"
+        precision = "exact" if self.precision == "exact" else "fast: close to exact, for area and bilinear"
+        return f"JPEGs: what a crop needs, by the index or from the first row on; {precision}"
 
     def collates(self) -> dict[str, Collate]:
         """How to put ragged outputs together, by name; the empty name is for those that are not named."""

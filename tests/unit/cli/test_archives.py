@@ -133,7 +133,7 @@ def test_the_index_as_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert "not a line" in out_of(capsys, "index", "x.barecat", "--import", "t.csv", "--force", code=2)
     assert Archive("x.barecat").verify().ok
     assert not list(place.glob("*.import*"))
-    assert "--export TABLE" in out_of(capsys, "index", "x.barecat", code=2)
+    assert "nothing to index" in out_of(capsys, "index", "x.barecat", code=2)
 
 
 def test_create_in_the_folder_that_is_packed(

@@ -13,7 +13,7 @@ from tests.helpers import MIB, Surgeon, image_file, patch_jpeg_frame, picture, s
 
 import penstock as ps
 from penstock.errors import AnnexError, CorruptSampleError, FormatError, PenstockError
-from penstock.formats.beton.indexing import index
+from penstock.formats import index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from tests.helpers import Surgeon, write_all_fields
 
 import penstock as ps
 from penstock.errors import CorruptSampleError, FormatError
-from penstock.formats.beton.indexing import index
+from penstock.formats import index
 
 if TYPE_CHECKING:
     from pathlib import Path

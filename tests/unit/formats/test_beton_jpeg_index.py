@@ -16,6 +16,7 @@ from penstock.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
 from penstock.cli.main import main
 from penstock.codecs import jpeg
 from penstock.errors import AnnexError, ClosedError, ImageError
+from penstock.formats.beton.indexing import _put_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,6 +230,39 @@ def test_index_replaces_damaged_ones_and_keeps_the_names(tmp_path: Path) -> None
     assert entries(broken) == [jpeg.index(data) for data in BASELINE]
     assert list(ps.open(broken).keys or ()) == NAMES
     assert size == sections_of(broken)["jpeg_tiles"][1]
+
+
+def test_verify_looks_at_every_index(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.beton", BASELINE)
+    assert ps.verify(path).ok
+    start, _ = sections_of(path)["jpeg_tiles"]
+    first = start + 8 + 8 * (len(BASELINE) + 1)
+    with ps.open(path) as dataset:
+        offsets = dataset.tiles.offsets.tolist()
+    surgeon = Surgeon(path)
+    surgeon.flip(first + offsets[1] + 3, 0x02)  # the version
+    surgeon.flip(first + offsets[3] - 1)  # the checksum
+    broken = surgeon.save(tmp_path / "broken.beton")
+    report = ps.verify(broken, decode=True)
+    assert report.bad_samples == (1, 2)
+    assert all("make a new one with: penstock index" in problem.message for problem in report.problems)
+    assert ps.index(broken, embed=True) == str(broken)  # bad indices are no reason to refuse new ones
+    assert ps.verify(broken).ok
+    surgeon = Surgeon(path)
+    surgeon.put(start, b"\x07")  # columns
+    assert "jpeg_tiles" in ps.verify(surgeon.save(broken)).problems[0].message
+
+
+def test_verify_finds_the_index_of_another_jpeg(tmp_path: Path) -> None:
+    one, other = BASELINE[:2]
+    path = write(tmp_path / "z.beton", [one, one], annex=False)
+    packed = jpeg.index(other)
+    section = tiles_section(1, np.array([len(packed)] * 2, np.uint32), [packed, packed])
+    with ps.open(path) as plain:
+        _put_beside(plain.file, {"jpeg_tiles": section})
+    report = ps.verify(tmp_path / "z.beton")
+    assert report.bad_samples == (0, 1)
+    assert f"this one has {len(one)} bytes" in report.problems[0].message
 
 
 @pytest.mark.parametrize("name", [n for n in GOLDEN_NAMES if "jpg" in n or "jpeg" in n or "image" in n])

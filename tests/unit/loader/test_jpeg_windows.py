@@ -5,141 +5,37 @@ The reference is a file of raw pixels that Pillow decoded: crops, flips and filt
 
 from __future__ import annotations
 
-import io
-import threading
-import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from PIL import Image as Pillow
-from tests.helpers import Surgeon, image_file, picture, sections_of
-from tests.unit.loader.tools import contents, damage
+from tests.helpers import image_file
+from tests.unit.loader.jpegs import (
+    CROPS,
+    NEEDS_DECODER,
+    OTHER_KINDS,
+    SMALL,
+    UNSCALED,
+    WINDOWED,
+    Files,
+    counts,
+    loader,
+    noise,
+    pixels_of,
+    write,
+)
+from tests.unit.loader.tools import contents
 
 import penstock as ps
 from penstock import _native, ops
-from penstock.errors import AnnexError, CorruptSampleError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-LEVELS = ["scalar", "sse42", "avx2", "avx512"]
-LEVELS = LEVELS[: LEVELS.index(_native.simd_level()) + 1]
-needs_decoder = pytest.mark.skipif("avx2" not in LEVELS, reason="without vector code the window decoder is not used")
-NCHW = ops.ToLayout("NCHW")
-
-
-def with_sampling(data: bytes, sampling: int, width: int, height: int) -> bytes:
-    """Let the luma blocks of an MCU stand otherwise; there must be as many MCUs as before.
-
-    Pillow writes neither 4:4:0 nor 4:1:1, but their codes come in the order of 4:2:2 and 4:2:0.
-    """
-    changed = bytearray(data)
-    frame = changed.index(b"\xff\xc0")
-    changed[frame + 5 : frame + 9] = height.to_bytes(2, "big") + width.to_bytes(2, "big")
-    changed[frame + 11] = sampling
-    return bytes(changed)
-
-
-def noise(seed: int, height: int, width: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def made(seed: int, height: int = 93, width: int = 131, **options: Any) -> bytes:
-    return image_file(picture(seed, height, width), "JPEG", **options)
-
-
-WINDOWED = {
-    "4:4:4": made(1, subsampling=0),
-    "4:2:2": made(2, subsampling=1),
-    "4:2:0": made(3, subsampling=2),
-    "4:4:0": with_sampling(made(4, 61, 180, subsampling=1), 0x12, 91, 125),
-    "4:4:0 restarts": with_sampling(made(4, 61, 180, subsampling=1, restart_marker_blocks=5), 0x12, 96, 128),
-    "grey": image_file(picture(5, 77, 99)[:, :, 0], "JPEG"),
-    "RGB": made(6, keep_rgb=True),
-    "restart every MCU": made(7, restart_marker_blocks=1, subsampling=1),
-    "restart every 3": made(8, restart_marker_blocks=3),
-    "restart every row": made(9, restart_marker_rows=1, subsampling=0),
-    "optimised": made(10, optimize=True, quality=95),
-    "optimised grey": image_file(picture(11, 64, 64)[:, :, 0], "JPEG", optimize=True, restart_marker_blocks=2),
-    "longer": made(12, 70, 400, quality=60),
-    "odd": made(13, 33, 49, quality=97, subsampling=1),
-    "even": made(14, 96, 128, optimize=True),
-} | {
-    f"quality {q}": image_file(noise(q, 60, 80), "JPEG", quality=q, subsampling=q % 3) for q in (1, 2, 10, 50, 99, 100)
-}
-OTHER_KINDS = {
-    "progressive": made(20, progressive=True),
-    "progressive 4:4:4": made(21, 40, 57, progressive=True, subsampling=0),
-    "4:1:1": with_sampling(made(22, 61, 180), 0x41, 380, 32),
-}
-SIZES = [(1, 1), (1, 40), (40, 1), (2, 2), (5, 3), (9, 7), (17, 16), (8, 33), (40, 5)]
-SMALL = {f"{w}x{h} {s}": made(w, h, w, subsampling=s) for h, w in SIZES for s in (0, 1, 2)}
-CROPS = {
-    "random": [ops.RandomResizedCrop(24, reduced=False), ops.RandomHorizontalFlip(), NCHW],
-    "random, small parts": [ops.RandomResizedCrop(16, scale=(0.001, 0.03), ratio=(0.2, 5), interpolation="bilinear")],
-    "flip first": [ops.RandomHorizontalFlip(), ops.RandomResizedCrop((9, 31), interpolation="bicubic", reduced=False)],
-    "center": [ops.CenterCrop(24, ratio=0.8), ops.Normalize([99, 88, 77], [9, 8, 7], dtype="float16"), NCHW],
-    "whole": [ops.Resize((17, 40), interpolation="lanczos")],
-}
-UNSCALED = {"unscaled": [ops.RandomCrop(30)], "unscaled, padded": [ops.RandomCrop((28, 31), padding=9, fill=7)]}
-
-
-def pixels_of(data: bytes) -> np.ndarray:
-    return np.asarray(Pillow.open(io.BytesIO(data)).convert("RGB"))
-
-
-def write(path: Path, files: Any, *, mode: Any = "jpg", **options: Any) -> Path:
-    samples = [(file, i) for i, file in enumerate(files)]
-    fields = {"image": ps.Image(mode=mode), "label": ps.Int()}
-    ps.write(path, samples, fields=fields, page_size=1 << 21, workers=1, **options)
-    return path
-
-
-@dataclass(frozen=True)
-class Files:
-    """The same pictures as JPEGs with indices, as JPEGs without, and as pixels."""
-
-    indexed: Path
-    plain: Path
-    raw: Path
-
-    @classmethod
-    def make(cls, folder: Path, jpegs: dict[str, bytes]) -> Files:
-        return cls(
-            write(folder / "indexed.beton", jpegs.values()),
-            write(folder / "plain.beton", jpegs.values(), jpeg_index=False),
-            write(folder / "raw.beton", [pixels_of(data) for data in jpegs.values()], mode="raw"),
-        )
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files.make(tmp_path_factory.mktemp("large"), WINDOWED | OTHER_KINDS)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files.make(tmp_path_factory.mktemp("small"), SMALL)
-
-
-@pytest.fixture(params=LEVELS)
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _native.simd_level()
-    _native.set_simd_level(request.param)
-    yield request.param
-    _native.set_simd_level(before)
-
-
-def loader(path: Path, pipeline: list[Any], **options: Any) -> ps.Loader:
-    settings: dict[str, Any] = {"order": "random", "seed": 3, "drop_last": False, "workers": 2} | options
-    return ps.Loader(path, settings.pop("batch_size", 8), pipelines={"image": pipeline}, **settings)
-
-
-def counts(loader: ps.Loader) -> dict[str, int]:
-    return {name: count for name, count in loader.stats.jpegs.items() if count}
 
 
 def assert_the_same(files: Files, pipeline: list[Any], **options: Any) -> None:
@@ -237,13 +133,7 @@ def test_every_corner(tmp_path: Path, name: str) -> None:
         np.testing.assert_array_equal(found, whole[y : y + h, x : x + w], err_msg=f"at {y}, {x}")
 
 
-RIGHT_EDGE = pytest.mark.xfail(reason="slices of up to four columns, see tests/property/test_jpeg_windows.py")
-
-
 @pytest.mark.parametrize("subsampling", [1, 2])
-@pytest.mark.parametrize(
-    "level", [pytest.param(n, marks=[RIGHT_EDGE] if n in ("scalar", "sse42") else []) for n in LEVELS], indirect=True
-)
 def test_the_last_columns(tmp_path: Path, level: str, subsampling: int) -> None:
     file = image_file(noise(0, 40, 131), "JPEG", subsampling=subsampling)  # the last tile has three columns
     path = write(tmp_path / "x.beton", [file])
@@ -269,13 +159,13 @@ def test_counts_name_the_reasons(large: Files, level: str) -> None:
     if level == "avx512":
         assert counts(indexed) == {"window": windowed, "libjpeg_by_kind": others}
         assert counts(plain) == {"window_without_index": windowed, "libjpeg_by_kind": others}
-    else:  # without an index our decoder would be slower, so the kind is not even looked at
-        assert counts(indexed) == {"window": windowed, "libjpeg_by_options": others}
-        assert counts(plain) == {"libjpeg_by_options": windowed + others}
+    else:  # without an index our decoder would be slower
+        assert counts(indexed) == {"window": windowed, "libjpeg_by_kind": others}
+        assert counts(plain) == {"libjpeg_by_options": windowed, "libjpeg_by_kind": others}
     assert counts(chosen) == {"libjpeg_by_options": windowed + others}
 
 
-@needs_decoder
+@NEEDS_DECODER
 def test_counts_of_reduced_decoding(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", [WINDOWED["even"]] * 4)
     whole, reduced = loader(path, [ops.Resize(16)]), loader(path, [ops.Resize(16, reduced=True)])
@@ -291,7 +181,7 @@ def test_raw_pictures_are_not_counted(large: Files) -> None:
     assert list(raw.stats.jpegs.values()) == [0] * 6
 
 
-@needs_decoder
+@NEEDS_DECODER
 def test_counts_add_up_over_epochs_and_single_batches(large: Files) -> None:
     found = loader(large.indexed, CROPS["random"])
     list(found), list(found)
@@ -299,7 +189,7 @@ def test_counts_add_up_over_epochs_and_single_batches(large: Files) -> None:
     assert sum(found.stats.jpegs.values()) == 2 * len(WINDOWED | OTHER_KINDS) + 8
 
 
-@needs_decoder
+@NEEDS_DECODER
 def test_two_fields_have_indices_of_their_own(tmp_path: Path) -> None:
     fields = {"left": ps.Image(), "mask": ps.Image(mode="raw"), "right": ps.Image(), "label": ps.Int()}
     jpegs = list(WINDOWED.values())
@@ -314,236 +204,5 @@ def test_two_fields_have_indices_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_wrong_choice_is_refused(large: Files) -> None:
-    with pytest.raises(ValueError, match="jpeg must be 'window' or 'libjpeg', got 'turbo'"):
+    with pytest.raises(ValueError, match="jpeg must be 'window', 'slice' or 'libjpeg', got 'turbo'"):
         loader(large.indexed, CROPS["random"], jpeg="turbo")
-
-
-# -- indices that are damaged ----------------------------------------------------------------------------------
-
-
-class Tiles:
-    """The ``jpeg_tiles`` section of a file under the knife."""
-
-    def __init__(self, path: Path, count: int) -> None:
-        self.surgeon = Surgeon(path)
-        self.start, self.size = sections_of(path)["jpeg_tiles"]
-        self.count = count
-        self.first = self.start + 8 + 8 * (count + 1)  # byte of the packed indices
-
-    @property
-    def offsets(self) -> np.ndarray:
-        return np.frombuffer(self.surgeon.data, "<u8", self.count + 1, self.start + 8).copy()
-
-    def set_offsets(self, offsets: Any) -> None:
-        self.surgeon.put(self.start + 8, np.asarray(offsets, "<u8").tobytes())
-
-    def entry(self, i: int) -> bytes:
-        first, end = self.offsets[i : i + 2].tolist()
-        return bytes(self.surgeon.data[self.first + first : self.first + end])
-
-    def set_entries(self, entries: list[bytes]) -> None:
-        assert sum(map(len, entries)) == self.size - (self.first - self.start)
-        self.set_offsets([0, *np.cumsum([len(entry) for entry in entries])])
-        self.surgeon.put(self.first, b"".join(entries))
-
-    def save(self, target: Path) -> Path:
-        return self.surgeon.save(target)
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files.make(tmp_path_factory.mktemp("good"), WINDOWED)
-
-
-def tiles_of(files: Files) -> Tiles:
-    return Tiles(files.indexed, len(WINDOWED))
-
-
-def load_with_warnings(path: Path, **options: Any) -> tuple[list[Any], dict[str, int], list[str]]:
-    """Two epochs: what came out, what was counted, and what was warned of."""
-    found = loader(path, CROPS["random"], **options)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        first = contents(found)
-        list(found)
-    assert all(w.category is RuntimeWarning for w in caught)
-    return first, counts(found), [str(w.message) for w in caught]
-
-
-def assert_rejected(files: Files, path: Path, rejected: int, **options: Any) -> None:
-    first, counted, told = load_with_warnings(path, **options)
-    assert first == contents(loader(files.raw, CROPS["random"], batch_size=options.get("batch_size", 8)))
-    assert counted.pop("indices_rejected", 0) == 2 * rejected
-    if "avx2" in LEVELS:
-        assert counted.pop("window_without_index", 0) == 2 * rejected
-        assert counted.pop("window", 0) == 2 * (len(WINDOWED) - rejected)
-        assert counted == {}
-    assert len(told) == (rejected > 0)
-    assert all(str(path) in text and text.endswith("penstock index --embed") for text in told)
-
-
-def test_indices_that_are_right_are_not_rejected(good: Files) -> None:
-    assert_rejected(good, good.indexed, 0)
-
-
-@pytest.mark.parametrize("place", [0, 1, 2, 4, 9, 12, 15, 17, 18, 19, 21, 24, 27, 28, -5, -4, -1])
-def test_a_flipped_bit_of_an_index(good: Files, tmp_path: Path, place: int) -> None:
-    tiles = tiles_of(good)
-    first, end = tiles.offsets[3:5].tolist()
-    tiles.surgeon.flip(tiles.first + (first if place >= 0 else end) + place, 0x10)
-    assert_rejected(good, tiles.save(tmp_path / "x.beton"), 1)
-
-
-def test_an_index_of_a_version_to_come(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    tiles.surgeon.flip(tiles.first + int(tiles.offsets[3]) + 3, 0x02)
-    first, counted, _ = load_with_warnings(tiles.save(tmp_path / "x.beton"))
-    assert first == contents(loader(good.raw, CROPS["random"]))
-    assert counted["window"] == 2 * (len(WINDOWED) - 1)
-
-
-def test_every_index_damaged(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    for first, end in zip(tiles.offsets[:-1].tolist(), tiles.offsets[1:].tolist(), strict=True):
-        tiles.surgeon.flip(tiles.first + (first + end) // 2)
-    path = tiles.save(tmp_path / "x.beton")
-    assert_rejected(good, path, len(WINDOWED))
-    assert_rejected(good, path, len(WINDOWED), workers=7, batch_size=2)
-    assert_rejected(good, path, len(WINDOWED), verify=False)
-    assert load_with_warnings(path, jpeg="libjpeg")[1:] == ({"libjpeg_by_options": 2 * len(WINDOWED)}, [])
-
-
-@pytest.mark.parametrize("verify", [True, False])
-def test_indices_of_other_samples(good: Files, tmp_path: Path, verify: bool) -> None:
-    tiles = tiles_of(good)
-    entries = [tiles.entry(i) for i in range(tiles.count)]
-    entries[1], entries[2], entries[5] = entries[2], entries[5], entries[1]
-    tiles.set_entries(entries)
-    assert_rejected(good, tiles.save(tmp_path / "x.beton"), 3, verify=verify)
-
-
-def test_an_index_of_the_same_picture_in_another_quality(good: Files, tmp_path: Path) -> None:
-    one, other = made(30, quality=90), made(30, quality=91)
-    path = write(tmp_path / "x.beton", [one, other])
-    tiles = Tiles(path, 2)
-    tiles.set_entries([tiles.entry(1), tiles.entry(0)])
-    _, counted, told = load_with_warnings(tiles.save(tmp_path / "y.beton"))
-    assert counted["indices_rejected"] == 4
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize("missing", [1, 4, 5, 20])
-def test_an_index_cut_short(good: Files, tmp_path: Path, missing: int) -> None:
-    tiles = tiles_of(good)
-    offsets = tiles.offsets
-    offsets[4] -= np.uint64(missing)  # what is missing in one stands before the next
-    tiles.set_offsets(offsets)
-    assert_rejected(good, tiles.save(tmp_path / "x.beton"), 2)
-
-
-def test_indices_that_are_empty_are_none(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    tiles.set_offsets(np.zeros(tiles.count + 1))
-    first, counted, told = load_with_warnings(tiles.save(tmp_path / "x.beton"))
-    assert first == contents(loader(good.raw, CROPS["random"]))
-    assert counted.get("indices_rejected", 0) == counted.get("window", 0) == 0
-    assert told == []
-
-
-HOSTILE = {
-    "descending": lambda offsets: offsets[::-1],
-    "beyond the end": lambda offsets: offsets + np.uint64(1 << 40),
-    "largest": lambda offsets: np.full_like(offsets, 2**64 - 1),
-    "overflowing": lambda offsets: offsets + (np.arange(len(offsets), dtype=np.uint64) % 2) * np.uint64(2**64 - 9),
-    "all of it for each": lambda offsets: np.where(np.arange(len(offsets)) % 2, offsets[-1], np.uint64(0)),
-    "a little off": lambda offsets: np.maximum(offsets, np.uint64(1)) - np.uint64(1),
-    "last one byte too far": lambda offsets: np.append(offsets[:-1], offsets[-1] + np.uint64(1 << 20)),
-    "random": lambda offsets: np.random.default_rng(0).integers(0, 2**64, len(offsets), dtype=np.uint64),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_offsets(good: Files, tmp_path: Path, name: str) -> None:
-    tiles = tiles_of(good)
-    tiles.set_offsets(HOSTILE[name](tiles.offsets))
-    path = tiles.save(tmp_path / "x.beton")
-    first, _, told = load_with_warnings(path)
-    assert first == contents(loader(good.raw, CROPS["random"]))
-    assert len(told) <= 1
-    with ps.open(path) as dataset:
-        assert dataset.tiles is not None
-        assert 0 <= dataset.tiles.count <= len(WINDOWED)
-
-
-def test_a_section_for_another_number_of_fields_is_refused(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    tiles.surgeon.put(tiles.start, b"\x02")
-    with pytest.raises(AnnexError, match="jpeg_tiles"):
-        list(loader(tiles.save(tmp_path / "x.beton"), CROPS["random"]))
-
-
-@needs_decoder
-def test_the_warning_comes_once_for_many_threads(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    tiles.surgeon.flip(tiles.first + 40)
-    path = tiles.save(tmp_path / "x.beton")
-    found = loader(path, CROPS["random"], batch_size=1)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        threads = [
-            threading.Thread(target=lambda k=k: [found[(k + step) % len(found)] for step in range(len(found))])
-            for k in range(6)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(caught) == 1
-    assert counts(found)["indices_rejected"] == 6
-
-
-def test_a_warning_that_is_an_error_ends_the_loop(good: Files, tmp_path: Path) -> None:
-    tiles = tiles_of(good)
-    tiles.surgeon.flip(tiles.first + 40)
-    with pytest.raises(RuntimeWarning, match="belongs to other bytes"):
-        list(loader(tiles.save(tmp_path / "x.beton"), CROPS["random"]))
-
-
-# -- JPEGs that are damaged ------------------------------------------------------------------------------------
-
-
-def test_a_damaged_jpeg_is_found_by_its_checksum(good: Files, tmp_path: Path) -> None:
-    path = damage(good.indexed, tmp_path / "x.beton", images=[2])
-    with pytest.raises(CorruptSampleError, match="checksum"):
-        list(loader(path, CROPS["random"]))
-    found = loader(path, CROPS["random"], on_error="skip")
-    list(found)
-    assert [error.sample for error in found.errors] == [2]
-
-
-@needs_decoder
-def test_a_damaged_jpeg_without_checksums_is_left_to_libjpeg(good: Files, tmp_path: Path) -> None:
-    surgeon = Surgeon(good.indexed)
-    start, size = surgeon.table[2][1:].tolist()
-    surgeon.put(start + size - 400, b"\xff\xd9")  # the picture ends in the middle
-    path = surgeon.save(tmp_path / "x.beton")
-    for jpeg in ("window", "libjpeg"):
-        found = loader(path, CROPS["whole"], verify=False, on_error="skip", jpeg=jpeg)
-        with warnings.catch_warnings(record=True):
-            warnings.simplefilter("always")
-            list(found)
-        assert [error.sample for error in found.errors] == [2]
-
-
-@needs_decoder
-def test_bits_that_are_wrong_give_what_libjpeg_gives(good: Files, tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    surgeon = Surgeon(good.plain)
-    for start, size in surgeon.table[:, 1:].tolist():
-        surgeon.flip(start + size - int(rng.integers(20, min(300, size // 2))), 1 << int(rng.integers(8)))
-    path = surgeon.save(tmp_path / "x.beton")
-    found, expected = (
-        loader(path, CROPS["random"], verify=False, on_error="skip", jpeg=jpeg) for jpeg in ("window", "libjpeg")
-    )
-    assert contents(found) == contents(expected)
-    assert [error.sample for error in found.errors] == [error.sample for error in expected.errors]

@@ -57,7 +57,7 @@ def test_counts_say_which_decoder_was_used() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(_native.NativeError, match="window and libjpeg"):
+    with pytest.raises(_native.NativeError, match="window, slice and libjpeg"):
         _load([PLAIN], jpeg="turbo")
     with pytest.raises(_native.NativeError, match="each of 2 images"):
         _load([PLAIN, PLAIN], tiles=_pack([b""]))

@@ -18,12 +18,15 @@ from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, I
 from penstock.fields import Bytes, Image, Int, Json, NDArray, Text
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged
+from penstock.formats.barecat.pictures import Pictures
 from penstock.formats.base import BaseDataset, join_images, normalize_indices
+from penstock.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
 from penstock.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.annex import Tiles
     from penstock.errors import PathLike
     from penstock.types import Field, IndexArray, Indices, Progress, Report, Source
 
@@ -63,6 +66,8 @@ class BarecatDataset(BaseDataset):
         self._names: dict[str, list[str]] = members.names
         self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
         self._sides: dict[str, npt.NDArray[np.uint32]] = {}
+        self.pictures = Pictures(self.archive, is_checked=checksums)
+        self._picture_numbers: dict[str, IndexArray] = {}
         schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
         self._classes, self._labels = _labels(self._keys) if decode is None else ([], None)
         if self._labels is not None:
@@ -226,7 +231,23 @@ class BarecatDataset(BaseDataset):
         sides = self._find_sides(field, indices, base, offsets, sizes)
         if sides is None:
             return join_images(self.path, field, indices, self._read(indices, field))
-        return ImageSpans(base, offsets, sizes, np.zeros(len(sizes), np.uint8), *sides, checksums)
+        spans = ImageSpans(base, offsets, sizes, np.zeros(len(sizes), np.uint8), *sides, checksums)
+        tiles = self.tiles
+        return spans if tiles is None else with_tiles(spans, tiles, self._numbers(field)[indices])
+
+    def _numbers(self, field: str) -> IndexArray:
+        if field not in self._picture_numbers:
+            self._picture_numbers[field] = self.pictures.numbers(self._names[field])
+        return self._picture_numbers[field]
+
+    @property
+    def tiles(self) -> Tiles | None:
+        """Indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
+        return self.pictures.tiles
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write indices of all JPEGs of the archive beside it; gives the path of the annex."""
+        return write_side_tiles(self.pictures.facts, self.pictures.stored, progress)
 
     def _find_sides(
         self,
@@ -262,9 +283,12 @@ class BarecatDataset(BaseDataset):
 
         places = {name: (i, field) for field, names in self._names.items() for i, name in enumerate(names)}
         check = (lambda name, data: self._decode(places[name][1], data)) if decode else None
-        return verify_archive(
+        report = verify_archive(
             self.archive, quick=False, workers=workers, progress=progress, sample_of=places.get, decode=check
         )
+        if not report.ok:  # what is wrong with the files comes first
+            return report
+        return with_problems(report, side_problems(self.pictures.facts, self.pictures.stored))
 
 
 class _Naming:

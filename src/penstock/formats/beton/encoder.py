@@ -14,6 +14,7 @@ from penstock.errors import WriteError
 from penstock.fields import JPG, Image
 from penstock.formats.base import values_in_order
 from penstock.formats.beton.columns import record_dtype
+from penstock.formats.jpeg_index import index_jpeg
 from penstock.types import Encoded
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.formats.beton.columns import Column
 
-__all__ = ["ChunkEncoder", "EncodedChunk", "index_jpeg"]
+__all__ = ["ChunkEncoder", "EncodedChunk"]
 
 _LATER = Encoded((), None)
 
@@ -127,11 +128,3 @@ def index_picture(encoded: Encoded) -> bytes:
     if encoded.payload is None or encoded.facts[0] != JPG:
         return b""
     return index_jpeg(encoded.payload)
-
-
-def index_jpeg(data: Any) -> bytes:
-    """The packed index of a JPEG, empty when it has none."""
-    try:
-        return _native.jpeg_tiles(data)[0] or b""
-    except _native.NativeError:  # damaged; whoever decodes it will tell
-        return b""

@@ -1,4 +1,4 @@
-"""``penstock.index``: give an existing .beton an annex, beside it or inside."""
+"""Give an existing .beton an annex, beside it or inside."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from penstock.annex import (
 from penstock.errors import FormatError
 from penstock.fields import JPG
 from penstock.formats.base import index_chunks
-from penstock.formats.beton.encoder import index_jpeg
 from penstock.formats.beton.layout import fingerprint, with_table_at
 from penstock.formats.beton.reader import BetonDataset
+from penstock.formats.beton.verify import verify_beton
 from penstock.formats.beton.writer import checked_class_names, encode_name
+from penstock.formats.jpeg_index import index_jpeg
 from penstock.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -40,41 +41,23 @@ if TYPE_CHECKING:
     from penstock.formats.beton.file import BetonFile
     from penstock.types import Buffer, Progress
 
-__all__ = ["index"]
+__all__ = ["index_beton"]
 
 _CHUNK = 4096
 
 
-def index(
+def index_beton(
     path: PathLike,
     *,
-    embed: bool = False,
-    fresh: bool = False,
-    names: Sequence[str] | None = None,
-    class_names: Mapping[str, Sequence[str]] | None = None,
-    metadata: Any = None,
-    jpeg_index: bool = True,
-    progress: Progress | None = None,
+    embed: bool,
+    fresh: bool,
+    names: Sequence[str] | None,
+    class_names: Mapping[str, Sequence[str]] | None,
+    metadata: Any,
+    jpeg_index: bool,
+    progress: Progress | None,
 ) -> str:
-    """Give a .beton an annex: checksums of every value, indices of its JPEGs, names, classes and metadata as given.
-
-    What an annex that is there already knows is kept unless it is given anew. If it has checksums, the file is
-    checked first, and a damaged file is refused: new checksums would hide the damage.
-
-    Args:
-        path: the .beton, for example one that FFCV wrote.
-        embed: put the annex into the file (it is copied and replaced in one step; FFCV still reads it) instead of
-            beside it as ``FILE.annex``.
-        fresh: do not look at the annex there is (because it is damaged, say); nothing of it is kept.
-        names: a name for each sample.
-        class_names: field name to names of its classes.
-        metadata: anything JSON can hold, about the whole dataset.
-        jpeg_index: make an index of every JPEG, so that a crop is decoded without the rest of its picture.
-        progress: called as the work advances.
-
-    Returns:
-        The path of the file that now holds the annex.
-    """
+    """Give a .beton an annex; see ``penstock.index``."""
     with BetonDataset(path, annex=not fresh) as dataset:
         if dataset.has_checksums:
             _refuse_damage(dataset)
@@ -106,7 +89,8 @@ def index(
 
 
 def _refuse_damage(dataset: BetonDataset) -> None:
-    report = dataset.verify()
+    report = verify_beton(dataset.file, decode=False, workers=None, progress=None, jpeg_index=False)
+    dataset.check_file()
     if not report.ok:
         raise FormatError(
             dataset.path,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from penstock import _native
 from penstock.errors import AnnexError, ImageError
 from penstock.formats.checking import MAX_PROBLEMS, Found, check_all
+from penstock.formats.jpeg_index import index_problems
 from penstock.types import Problem
 
 if TYPE_CHECKING:
+    from penstock.annex import Tiles
     from penstock.formats.beton.columns import Column
     from penstock.formats.beton.file import BetonFile
     from penstock.types import IndexArray, Progress, Report
@@ -25,10 +27,15 @@ _TABLE_PROBLEMS = {
 }
 
 
-def verify_beton(file: BetonFile, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
-    """Check everything that can be checked and list what is wrong."""
+def verify_beton(
+    file: BetonFile, *, decode: bool, workers: int | None, progress: Progress | None, jpeg_index: bool = True
+) -> Report:
+    """Check everything that can be checked and list what is wrong; indices of JPEGs only if asked for."""
     about_file = _annex_problems(file) + _table_problems(file)
-    total = check_all(lambda indices: _check(file, indices, decode), len(file), workers=workers, progress=progress)
+    tiles = _tiles(file, about_file) if jpeg_index else None
+    total = check_all(
+        lambda indices: _check(file, indices, decode, tiles), len(file), workers=workers, progress=progress
+    )
     total.problems = about_file + total.problems
     return total.report(file.path)
 
@@ -44,6 +51,14 @@ def _annex_problems(file: BetonFile) -> list[Problem]:
     return problems
 
 
+def _tiles(file: BetonFile, problems: list[Problem]) -> Tiles | None:
+    try:
+        return file.tiles
+    except AnnexError as error:
+        problems.append(Problem(sample=None, field=None, message=error.problem))
+        return None
+
+
 def _table_problems(file: BetonFile) -> list[Problem]:
     problems = []
     for row, kind, other in file.check_table(MAX_PROBLEMS):
@@ -54,22 +69,26 @@ def _table_problems(file: BetonFile) -> list[Problem]:
     return problems
 
 
-def _check(file: BetonFile, indices: IndexArray, decode: bool) -> Found:
+def _check(file: BetonFile, indices: IndexArray, decode: bool, tiles: Tiles | None) -> Found:
     found = Found(samples=len(indices))
     for i in file.bad_records(indices).tolist():
         found.problems.append(Problem(sample=i, field=None, message="the metadata record does not match its checksum"))
     if file.checksums is not None:
         found.checksums += len(indices)
     for column in file.layout.payload_columns:
-        _check_column(file, indices, column, decode, found)
+        _check_column(file, indices, column, decode, tiles, found)
     return found
 
 
-def _check_column(file: BetonFile, indices: IndexArray, column: Column, decode: bool, found: Found) -> None:
+def _check_column(
+    file: BetonFile, indices: IndexArray, column: Column, decode: bool, tiles: Tiles | None, found: Found
+) -> None:
     spans = file.locate(indices, column)
     found.size_bytes += int(spans.sizes.sum())
-    if file.checksums is not None:
+    has_tiles = tiles is not None and column.name in file.pictures
+    if file.checksums is not None or has_tiles:
         sums = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
+    if file.checksums is not None:
         file.compare_checksums(spans, indices, column, sums)
         found.checksums += len(indices)
     if decode:
@@ -83,5 +102,8 @@ def _check_column(file: BetonFile, indices: IndexArray, column: Column, decode: 
             except (ImageError, ValueError, RecursionError) as error:
                 spans.problems[position] = f"cannot be decoded ({error})"
             found.images += column.field.kind == "image"
-    for position, message in sorted(spans.problems.items()):
+    wrong = {}
+    if tiles is not None and has_tiles:
+        wrong = index_problems(tiles, indices, file.pictures.index(column.name), spans.sizes, sums)
+    for position, message in sorted((wrong | spans.problems).items()):  # what is wrong with the JPEG itself says more
         found.problems.append(Problem(sample=int(indices[position]), field=column.name, message=message))

@@ -18,14 +18,23 @@ from penstock.formats.ffr.decoding import field_for
 from penstock.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from penstock.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from penstock.formats.ffr.reader import FfrReader
+from penstock.formats.jpeg_index import (
+    SideFacts,
+    side_problems,
+    side_tiles_or_warning,
+    with_problems,
+    with_tiles,
+    write_side_tiles,
+)
 from penstock.types import Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.annex import Tiles
     from penstock.errors import PathLike
     from penstock.formats.ffr.decoding import Decode
-    from penstock.types import Field, IndexArray, Indices, Progress, Report, Source
+    from penstock.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["FfrDataset"]
 
@@ -143,7 +152,9 @@ class FfrDataset(BaseDataset):
     @cached_property
     def fingerprint(self) -> int:
         """32 bits that change when the dataset is another one; a loader's state is tied to it."""
-        value = crc32c(repr([list(self._schema.items()), self._keys is not None]).encode())
+        return self._fingerprint_of_files(crc32c(repr([list(self._schema.items()), self._keys is not None]).encode()))
+
+    def _fingerprint_of_files(self, value: int) -> int:
         for file, layout in enumerate(self.reader.layouts):
             value = crc32c(repr((layout.num_samples, layout.header_checksum, layout.size_bytes)).encode(), value)
             head = self.reader.mapped(file)[: layout.header_end]
@@ -174,6 +185,30 @@ class FfrDataset(BaseDataset):
         out = np.empty(int(offsets[-1]), np.uint8)
         self.reader.read_into(numbers, out)
         return Ragged(out, offsets)
+
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """Indices of the JPEGs among the stored samples, by which crops are decoded without the rest, or None."""
+        return None if isinstance(self._source, list) else side_tiles_or_warning(self.side_facts)
+
+    @property
+    def side_facts(self) -> SideFacts:
+        """What indices of JPEGs beside the files are bound to."""
+        reader = self.reader
+        return SideFacts(self.path.rstrip(os.sep), len(reader), reader.size_bytes, self._fingerprint_of_files(0))
+
+    def _stored(self, start: int, stop: int) -> list[bytes]:
+        return self.reader.read_bytes(np.arange(start, stop, dtype=np.int64))
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write indices of all samples that are JPEGs beside the files; gives the path of the annex."""
+        if isinstance(self._source, list):
+            raise ValueError("a list of files has no place for indices of its JPEGs; index the folder, or each file")
+        return write_side_tiles(self.side_facts, self._stored, progress)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, with the indices of JPEGs where there are some."""
+        return with_tiles(super().image_spans(indices, field, source), self.tiles, self.numbers(indices))
 
     def view(self, index: int, field: str) -> npt.NDArray[np.uint8]:
         """A read-only array straight on a sample's bytes: nothing is copied, and no checksum is computed."""
@@ -217,7 +252,10 @@ class FfrDataset(BaseDataset):
         from penstock.formats.ffr.verify import verify_ffr
 
         try:
-            return verify_ffr(self, decode=decode, workers=workers, progress=progress)
+            report = verify_ffr(self, decode=decode, workers=workers, progress=progress)
+            if isinstance(self._source, list) or not report.ok:  # what is wrong with the samples comes first
+                return report
+            return with_problems(report, side_problems(self.side_facts, self._stored))
         finally:
             self.check_file()
 

@@ -27,4 +27,5 @@ def summarize(dataset: FfrDataset) -> dict[str, Any]:
         "is_packed_folder": dataset.keys is not None,
         "has_checksums": True,
         "has_names": dataset.keys is not None,
+        "jpegs_indexed": 0 if dataset.tiles is None else dataset.tiles.count,
     }
