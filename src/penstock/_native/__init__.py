@@ -88,7 +88,7 @@ if DEBUG:
     warnings.warn("penstock's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)
 
 # For comparing speeds and looking for faults: slower instruction sets than the best one of the processor.
-if "PENSTOCK_SIMD" in os.environ:
+if os.environ.get("PENSTOCK_SIMD"):
     try:
         set_simd_level(os.environ["PENSTOCK_SIMD"])
     except NativeError as error:
