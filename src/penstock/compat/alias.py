@@ -135,5 +135,6 @@ class _Loader(importlib.abc.Loader):
     def get_code(self, fullname: str) -> CodeType | None:
         """The adapter's code, for ``python -m``."""
         found = importlib.util.find_spec(self._home)
-        loader = None if found is None else found.loader
-        return loader.get_code(self._home) if isinstance(loader, importlib.abc.InspectLoader) else None
+        get_code = getattr(None if found is None else found.loader, "get_code", None)
+        code: CodeType | None = None if get_code is None else get_code(self._home)
+        return code
