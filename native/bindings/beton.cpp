@@ -31,7 +31,7 @@ class Table {
     ResultMemory<std::uint64_t> out(pointers.size());
     Status status;
     {
-      nb::gil_scoped_release unlocked;
+      const Unlocked unlocked(pointers.size() >= Unlocked::kManyItems);
       status = table_.find_sizes(span_of(pointers), span_of(guesses), out.span());
     }
     throw_if_error(status);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -59,6 +60,21 @@ template <typename A>
 [[nodiscard]] ImageShape shape_of(const A& image) noexcept {
   return {image.shape(1), image.shape(0)};
 }
+
+// Lets other threads of Python run, where the work is long enough: whoever takes the lock over
+// keeps it for a while, and to be woken up again takes longer than a short piece of work.
+class Unlocked {
+ public:
+  static constexpr std::size_t kLongBytes = 64 << 10;
+  static constexpr std::size_t kManyItems = 4096;
+
+  explicit Unlocked(bool is_long) {
+    if (is_long) release_.emplace();
+  }
+
+ private:
+  std::optional<nb::gil_scoped_release> release_;
+};
 
 // Memory for a result, filled by the core and then handed to numpy.
 template <typename T>

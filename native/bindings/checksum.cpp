@@ -15,7 +15,7 @@ namespace {
 template <ChecksumKind kKind>
 std::uint32_t checksum_of(const Buffer& data, std::uint32_t initial) {
   const ByteSpan bytes = data.bytes();
-  nb::gil_scoped_release unlocked;
+  const Unlocked unlocked(bytes.size() >= Unlocked::kLongBytes);
   return checksum(kKind, bytes, initial);
 }
 

@@ -57,7 +57,7 @@ locate(const FfrFiles& table, const I64Array& indices) {
   ResultMemory<std::uint32_t> checksums(n);
   Status status;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked(n >= Unlocked::kManyItems);
     status = table.core.locate(span_of(indices),
                                {files.span(), offsets.span(), sizes.span(), checksums.span()});
   }

@@ -51,7 +51,7 @@ NewArray<std::int64_t, 2> find_files(const Table& table, const nb::list& names) 
   std::vector<FilePlace> places(views.size());
   ResultMemory<std::int64_t> out(4 * views.size());
   {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked(views.size() >= Table::kLongLookups);
     table.find_many(views, places);
     std::size_t at = 0;
     for (const FilePlace& place : places) {

@@ -4,19 +4,23 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "buffer.hpp"
 #include "file_places.hpp"
 
 namespace penstock::bindings {
 namespace {
 
-// The table and the mapped file that it looks into.
+// The table and the mapped file that it looks into. Held as a buffer, not by DLPack: an array that
+// is still held so when the interpreter ends is never let go.
 class MappedFileTable {
  public:
-  MappedFileTable(ByteArray file, std::uint32_t table_root, std::uint32_t path_index_root,
+  MappedFileTable(Buffer file, std::uint32_t table_root, std::uint32_t path_index_root,
                   const std::array<std::uint8_t, kFileColumns>& columns)
       : file_(std::move(file)),
         table_(value_or_throw(
-            FileTable::open(bytes_of(file_), {table_root, path_index_root, columns}))) {}
+            FileTable::open(file_.bytes(), {table_root, path_index_root, columns}))) {}
+
+  static constexpr std::size_t kLongLookups = 64;
 
   [[nodiscard]] bool find(std::string_view path, FilePlace& place) const noexcept {
     return table_.find(path, place);
@@ -28,16 +32,16 @@ class MappedFileTable {
   [[nodiscard]] const FileTable& table() const noexcept { return table_; }
 
  private:
-  ByteArray file_;
+  Buffer file_;
   FileTable table_;
 };
 
-void new_table(MappedFileTable* self, const ByteArray& file, std::uint32_t table_root,
+void new_table(MappedFileTable* self, Buffer file, std::uint32_t table_root,
                std::uint32_t path_index_root, const nb::sequence& places) {
   std::array<std::uint8_t, kFileColumns> columns{};
   if (nb::len(places) != kFileColumns) throw_invalid(Detail("a place for each column is needed"));
   for (std::size_t i = 0; i < kFileColumns; ++i) columns[i] = nb::cast<std::uint8_t>(places[i]);
-  new (self) MappedFileTable(file, table_root, path_index_root, columns);
+  new (self) MappedFileTable(std::move(file), table_root, path_index_root, columns);
 }
 
 // Files whose place is not made of numbers that a place can have are left out.
@@ -113,7 +117,7 @@ class MappedRows {
 void bind_file_table(nb::module_& module) {
   nb::class_<MappedFileTable>(module, "FileTable",
                               "The files of an archive, straight from its mapped SQLite file.")
-      .def("__init__", new_table, nb::arg("file").noconvert(), nb::arg("table_root"),
+      .def("__init__", new_table, nb::arg("file"), nb::arg("table_root"),
            nb::arg("path_index_root"), nb::arg("columns"),
            "Pages where the table and its index of paths begin, and where path, shard, offset, "
            "size, crc32c, mode, uid, gid and mtime_ns stand in a row.")

@@ -15,12 +15,7 @@ std::span<std::uint32_t> span_or_empty(const std::optional<Checksums>& checksums
 }
 
 void check(SpanList spans, std::size_t region_size) {
-  Status status;
-  {
-    nb::gil_scoped_release unlocked;
-    status = check_spans(spans, region_size);
-  }
-  throw_if_error(status);
+  throw_if_error(check_spans(spans, region_size));
 }
 
 // An array of checksums that is present but empty would be taken for an absent one.

@@ -162,7 +162,7 @@ std::size_t count_cached(const Reader& reader, const U64Array& offsets,
                          const std::optional<U32Array>& files) {
   check_count(files, offsets.size(), "files");
   Result<std::size_t> count = [&] {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked(offsets.size() > 64);  // a short system call each
     return reader.core->count_cached(span_of(offsets), span_or_empty(files));
   }();
   return value_or_throw(std::move(count));

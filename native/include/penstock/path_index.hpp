@@ -28,6 +28,8 @@ struct FilePlace {
 // Filled by one thread; after that any number may look up.
 class PathIndex {
  public:
+  static constexpr std::size_t kLongLookups = 1024;  // so many take long
+
   // Room for `capacity` files. Out of memory is a failure of the first add.
   PathIndex(std::size_t capacity, std::uint64_t key) noexcept;
 

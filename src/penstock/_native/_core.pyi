@@ -318,7 +318,7 @@ class PathIndex:
 class FileTable:
     """The files of an archive, straight from its mapped SQLite file."""
 
-    def __init__(self, file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], table_root: int, path_index_root: int, columns: Sequence) -> None:
+    def __init__(self, file: Buffer, table_root: int, path_index_root: int, columns: Sequence) -> None:
         """
         Pages where the table and its index of paths begin, and where path, shard, offset, size, crc32c, mode, uid, gid and mtime_ns stand in a row.
         """
