@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 QUESTION = "How fast are random samples of an .ffr read, cold and warm, and how fast is a large one opened?"
 THREADS = 16
-CASES = (("256 x 10 kB", 100_000, 10_000, 256, 12), ("64 x 1 MB", 2_000, 1_000_000, 64, 4))
+CASES = (("256 x 10 kB", 100_000, 10_000, 256, 12), ("64 x 1 MB", 800, 1_000_000, 64, 4))
 FIVE_MILLION = 5_000_000
 
 
