@@ -80,12 +80,10 @@ def write(
         [2, 2, 2]
     """
     if fields is None:
-        fields = getattr(samples, "schema", None)
-        if fields is None:
-            raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
-    if names is None and isinstance(samples, BaseDataset) and options.get("annex", True):
-        names = samples.keys
+        fields = _schema_of(samples)
     if isinstance(samples, BaseDataset):
+        if names is None and options.get("annex", True):
+            names = samples.keys
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
     source = _Source.of(samples, indices, shuffle_seed, names)
@@ -100,6 +98,13 @@ def write(
             progress = stack.enter_context(ProgressBar(f"writing {os.path.basename(os.fspath(path))}"))
         writer = stack.enter_context(create(path, fields, length=source.length, **options))
         _run(writer, source, count, _resolve_kind(worker_kind, samples, source), progress or None)
+
+
+def _schema_of(samples: Any) -> Mapping[str, Field]:
+    schema: Mapping[str, Field] | None = getattr(samples, "schema", None)
+    if schema is None:
+        raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
+    return schema
 
 
 def _resolve_kind(kind: str, samples: Any, source: _Source) -> Literal["thread", "process"]:
