@@ -83,8 +83,8 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
     if args.decode:
         how.append(f"{report.images_decoded:,} pictures decoded")
-    bad = len(report.bad_samples)
-    verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems, {bad:,} samples affected"
+    affected = f", {len(report.bad_samples):,} samples affected" if report.bad_samples else ""
+    verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems{affected}"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     can_index = not os.path.isdir(report.path) and not is_archive(report.path)
     if report.ok and not report.checksums_checked and can_index:
