@@ -71,6 +71,9 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         shard_size: limit of a shard in bytes; by default that of the archive, or none.
         checksums: check every file that is read as a whole against its CRC-32C.
         preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
+        cold: how many files at once are read. True: past the page cache, for data that are read once and do not fit
+            into memory. False: always from the mapped shards. None: looks at a few files of each call; those in the
+            cache are copied from it, others are read by a queue of asynchronous reads.
         sync: wait for the disk at every commit. Without, a crash of the machine (not of the process) may cost more.
         wal: use SQLite's write-ahead log; stays with the archive.
         allow_links: also write to shards that are symbolic links into another archive.
@@ -94,6 +97,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         shard_size: int | None = None,
         checksums: bool = True,
         preload: bool = False,
+        cold: bool | None = None,
         sync: bool = True,
         wal: bool = False,
         allow_links: bool = False,
@@ -101,6 +105,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     ) -> None:
         self.path = archive_path(path)
         self._is_checked = checksums
+        self._cold = cold
         self._editor: Editor | None = None
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
@@ -110,8 +115,8 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         if mode == "r":
             self._open_for_reading(preload)
             return
-        if preload:
-            raise ValueError("preload is for reading; open with mode 'r'")
+        if preload or cold is not None:
+            raise ValueError("preload and cold are for reading; open with mode 'r'")
         self._editor = Editor(
             self.path,
             shard_size=shard_size,
@@ -131,7 +136,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             except ArchiveBusyError:
                 follow = True  # the writer is alive and will tidy up itself
         self._connections = ReadConnections(index_path(self.path), follow=follow)
-        self._shards = MappedShards(self.path)
+        self._shards = MappedShards(self.path, cold=self._cold)
         table = None if self._connections.follows else open_table(index_path(self.path), self._connections.cursor)
         self.index = Index(self._connections.cursor, self._connections.new_cursor, table)
         self._is_preloaded = preload
@@ -170,7 +175,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded)
+        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded, self._cold)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -281,7 +286,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         return self._bytes(cleaned, shard, start + first, count)
 
     def read_many(self, names: Sequence[str]) -> list[bytes]:
-        """Many files in one call, in the order of the names: one native call for each shard, everything checked.
+        """Many files in one call, in the order of the names: read in the order of the shards, everything checked.
 
         Example:
             >>> import os, tempfile
@@ -305,7 +310,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         for position in np.flatnonzero(table[:, 0] < 0).tolist():
             place = self._find(names[position])[1]
             table[position] = [-1 if value is None else value for value in place]
-        return Places.of_table(table)
+        return Places(table)
 
     def readinto(self, name: PathLike, buffer: Any, offset: int = 0) -> int:
         """Fill a buffer from a file; gives the number of bytes."""
@@ -417,8 +422,8 @@ def remove_archive(path: PathLike) -> None:
             os.unlink(file)
 
 
-def _reopen(path: str, checksums: bool, preload: bool) -> Archive:
-    return Archive(path, checksums=checksums, preload=preload)
+def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None) -> Archive:
+    return Archive(path, checksums=checksums, preload=preload, cold=cold)
 
 
 def _blocks(archive: Archive) -> Iterator[tuple[list[str], list[bytes]]]:
