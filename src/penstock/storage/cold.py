@@ -62,21 +62,25 @@ class ColdReads:
         offsets: npt.NDArray[np.uint64],
         sizes: npt.NDArray[np.uint64],
     ) -> _native.RangeReader | None:
-        """What reads these spans; None when the mapped files should be used."""
-        if self._cold is False or len(offsets) == 0 or self._reader is None:
+        """What reads these spans; None when the mapped files should be used.
+
+        The question may bring what is missing into the cache, so the answer to a second one may be another.
+        """
+        if self._cold is False or len(offsets) == 0 or self.reader is None:
             return None
-        return self._reader if self._cold or not self._is_cached(self._reader, files, offsets, sizes) else None
+        return self.reader if self._cold or not self._is_cached(self.reader, files, offsets, sizes) else None
 
     def close(self) -> None:
         """Let go of the files."""
-        self.__dict__.pop("_reader", None)
+        self.__dict__.pop("reader", None)
 
     @cached_property
     def _is_large(self) -> bool:
         return self._size_bytes > _SHARE_OF_MEMORY * available_bytes()
 
     @cached_property
-    def _reader(self) -> _native.RangeReader | None:
+    def reader(self) -> _native.RangeReader | None:
+        """What reads spans of all files; None where the system cannot."""
         is_direct = bool(self._cold) or self._is_large
         try:
             reader = _native.RangeReader(self._paths, direct=is_direct, queue_depth=_QUEUE_DEPTH)

@@ -101,23 +101,36 @@ def gather_places(
     _keep_memory()
     batch = _Batch(path, shards, places, name_of, is_checked)
     if is_cold(shards, places):
-        values, bounds = batch.ragged()
+        values, bounds = batch.ragged(from_disk=True)
         return [values[begin:end].tobytes() for begin, end in pairwise(bounds.tolist())]
     return batch.from_mapping(lambda: shards.reader.read(batch.table, is_checked))
 
 
 def gather_ragged(
-    path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], *, is_checked: bool
+    path: str,
+    shards: MappedShards,
+    places: Places,
+    name_of: Callable[[int], str],
+    *,
+    is_checked: bool,
+    from_disk: bool | None = None,
 ) -> Ragged:
-    """The bytes of many files one after the other, in the order of the places."""
-    return _Batch(path, shards, places, name_of, is_checked).ragged()
+    """The bytes of many files one after the other, in the order of the places.
+
+    ``from_disk`` is what ``is_cold`` said; without it, it is asked.
+    """
+    batch = _Batch(path, shards, places, name_of, is_checked)
+    return batch.ragged(from_disk=is_cold(shards, places) if from_disk is None else from_disk)
 
 
 def is_cold(shards: MappedShards, places: Places) -> bool:
-    """Of a few of these files, not all are in memory, or the archive was opened so that it is read from the disk."""
+    """Of a few of these files, not all are in memory, or the archive was opened so that it is read from the disk.
+
+    To be asked once for a batch: the question may bring what is missing into memory.
+    """
     some = places.table[:: -(-len(places) // _FEW) or 1]
     some = some[some[:, 2] > 0]
-    return len(places) >= _FEW and shards.cold_reads(*_spans_of(some)) is not None
+    return len(places) >= _FEW and shards.is_cold(*_spans_of(some))
 
 
 class _Batch:
@@ -133,16 +146,16 @@ class _Batch:
         self._is_checked = is_checked
         self.table = np.ascontiguousarray(places.table)
 
-    def ragged(self) -> Ragged:
+    def ragged(self, *, from_disk: bool) -> Ragged:
         """The files one after the other."""
         self._check_places()
         bounds = np.zeros(len(self.table) + 1, np.int64)
         np.cumsum(self._places.size, out=bounds[1:])
         out = np.empty(int(bounds[-1]), np.uint8)
         starts = bounds[:-1].astype(np.uint64)
-        cold = self._shards.cold_reads(*_spans_of(self.table)) if is_cold(self._shards, self._places) else None
-        if cold is not None:
-            self._read_cold(*cold, out, starts)
+        queue = self._shards.queue(self._places.shard) if from_disk else None
+        if queue is not None:
+            self._read_cold(*queue, out, starts)
         else:
             self.from_mapping(lambda: (None, self._shards.reader.read_into(self.table, out, starts, self._is_checked)))
         return Ragged(out, bounds)

@@ -225,15 +225,23 @@ class BarecatDataset(BaseDataset):
         numbers = np.unique(places.shard)
         checksums = None
         with _Naming(self, indices, field):
+            from_disk = is_cold(self.archive.shards, places)
             is_known = not self._is_checked or bool((places.crc32c >= 0).all())
-            if len(numbers) == 1 and is_known and not is_cold(self.archive.shards, places):
+            if len(numbers) == 1 and is_known and not from_disk:
                 end = int((places.offset + places.size).max())
                 shard = self.archive.shards.shard(int(numbers[0]), end)
                 check_spans(self.path, shard, places, name_of)
                 base, offsets = shard.array, places.offset.astype(np.uint64)
                 checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
             else:
-                ragged = gather_ragged(self.path, self.archive.shards, places, name_of, is_checked=self._is_checked)
+                ragged = gather_ragged(
+                    self.path,
+                    self.archive.shards,
+                    places,
+                    name_of,
+                    is_checked=self._is_checked,
+                    from_disk=from_disk,
+                )
                 base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
         sizes = places.size.astype(np.uint64)
         sides = self._find_sides(field, indices, base, offsets, sizes)

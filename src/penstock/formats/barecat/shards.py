@@ -113,10 +113,22 @@ class MappedShards:
         while self._snapshot.shards != self.mapped:
             self._snapshot = _Snapshot(self.mapped.copy(), self._cold)
 
-    def cold_reads(
+    def is_cold(
         self, numbers: npt.NDArray[np.int64], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
-    ) -> tuple[RangeReader, npt.NDArray[np.uint32]] | None:
-        """What reads these spans from the disk, and which of its files they are in; None when they are in memory."""
+    ) -> bool:
+        """Spans of these shards are better read by the queue than from the mapping.
+
+        To be asked once: the question may bring what is missing into memory.
+        """
+        files = self._files_of(numbers)
+        return files is not None and self._snapshot.cold.reader_for(files, offsets, sizes) is not None
+
+    def queue(self, numbers: npt.NDArray[np.int64]) -> tuple[RangeReader, npt.NDArray[np.uint32]] | None:
+        """A queue of asynchronous reads, and which of its files each of these shards is; None where there is none."""
+        files, reader = self._files_of(numbers), self._snapshot.cold.reader
+        return None if reader is None or files is None else (reader, files)
+
+    def _files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
         files = self._snapshot.files_of(numbers)
         if files is None and self._cold is not False:
             try:
@@ -126,8 +138,7 @@ class MappedShards:
                 return None  # who reads from the mapped shards says what is wrong
             self.refresh()
             files = self._snapshot.files_of(numbers)
-        reader = None if files is None else self._snapshot.cold.reader_for(files, offsets, sizes)
-        return None if reader is None or files is None else (reader, files)
+        return files
 
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""
