@@ -197,7 +197,7 @@ def test_an_archive_outlives_a_change_of_directory(tmp_path: Path, monkeypatch: 
 
 
 def test_an_archive_that_somebody_writes_to_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.formats.barecat.appending._LOCK_ATTEMPTS", 1)
+    monkeypatch.setattr("penstock.formats.barecat.locking.WAIT_S", 0)
     path = tmp_path / "x.barecat"
     with Archive(path, "x") as writer:
         writer["a"] = b"1"

@@ -6,7 +6,6 @@ pickled; nobody has to ask for it. One process at a time may write.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sqlite3
@@ -30,6 +29,7 @@ from penstock.formats.barecat.connections import ReadConnections, unreadable
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
+from penstock.formats.barecat.handover import finish_handover, made_beside
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.listing import Listing
 from penstock.formats.barecat.names import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.errors import PathLike
     from penstock.types import Progress, Report
 
-__all__ = ["Archive", "Mode", "remove_archive"]
+__all__ = ["Archive", "Mode"]
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 _BLOCK = 256
@@ -67,7 +67,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     Args:
         path: of the archive; the index has this name, the shards ``PATH-shard-00000`` and so on.
         mode: ``"r"`` reads; ``"r+"`` also writes; ``"a"`` writes and makes the archive if it is missing; ``"w"``
-            replaces it; ``"x"`` makes a new one and refuses to replace.
+            replaces it, at once and in one step, by an empty one; ``"x"`` makes a new one and refuses to replace.
         shard_size: limit of a shard in bytes; by default that of the archive, or none.
         checksums: check every file that is read as a whole against its CRC-32C.
         preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
@@ -100,12 +100,14 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         append_only: bool = False,
     ) -> None:
         self.path = archive_path(path)
+        self.full_path = os.path.abspath(self.path)
         self._is_checked = checksums
         self._editor: Editor | None = None
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
         if shard_size is not None and shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {shard_size}")
+        finish_handover(self.full_path)
         _prepare(self.path, mode)
         if mode == "r":
             self._open_for_reading(preload)
@@ -170,7 +172,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded)
+        return _reopen, (self.full_path, self._is_checked, self._is_preloaded)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -406,15 +408,9 @@ def _prepare(path: str, mode: str) -> None:
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{directory} does not exist; make it with: mkdir -p {directory}")
-    if mode == "w":
-        remove_archive(path)
-
-
-def remove_archive(path: PathLike) -> None:
-    """Delete all files of an archive; does nothing when there is none."""
-    for file in archive_files(os.fspath(path)):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file)
+    if mode == "w" and archive_files(path):
+        with made_beside(path) as beside:  # an empty archive takes the place of the old one, which goes only then
+            Archive(beside, "x").close()
 
 
 def _reopen(path: str, checksums: bool, preload: bool) -> Archive:
