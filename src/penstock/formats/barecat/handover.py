@@ -117,7 +117,7 @@ def finish_handover(path: str) -> None:
             raise
         raise FormatError(
             path,
-            problem=f"a new archive was taking this name and was interrupted; to go on, files must be renamed ({error})",
+            problem=f"a new archive was taking this name and was interrupted; finishing that needs to rename ({error})",
             fix=f"Let somebody who may write to the folder open it once, for example with: penstock info {path}",
         ) from error
 

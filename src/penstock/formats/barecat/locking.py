@@ -1,6 +1,6 @@
 """Locks that keep writers apart, and names that are on the disk.
 
-Contract: a lock is an open descriptor (``flock``) and goes when that is closed, also by a kill. If the file was replaced
+Contract: a lock is an open descriptor (``flock``) and goes when that is closed, also by a kill. If a file was replaced
 while somebody waited for its lock, the one that has the name now is locked instead.
 """
 
