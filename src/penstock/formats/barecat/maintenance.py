@@ -183,6 +183,21 @@ def _fill_gaps(archive: Archive, deadline: float | None, progress: Progress | No
         if progress is not None:
             progress(done, total, moved_bytes)
     _move(archive, batch)
+    _move(archive, _empty_files_behind(archive))
+
+
+def _empty_files_behind(archive: Archive) -> list[_Target]:
+    """Empty files behind the last byte of their shard, which would keep it from being cut, and where they can go."""
+    ends: dict[int, int] = dict(
+        archive.index.rows("SELECT shard, max(offset + size) FROM files WHERE size > 0 GROUP BY shard")
+    )
+    last = max(ends, default=0)
+    targets: list[_Target] = []
+    for info in archive.files("address"):
+        shard = min(info.shard, last)
+        if not info.size and (info.shard, info.offset) > (shard, ends.get(shard, 0)):
+            targets.append((info, shard, ends.get(shard, 0)))
+    return targets
 
 
 def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = None) -> None:
