@@ -6,7 +6,6 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.handover import made_beside
 from penstock.formats.barecat.names import beside_path as name_beside
@@ -36,11 +35,7 @@ def new_archive(path: PathLike, *, shard_size: int | None = None) -> Iterator[Ar
         >>> Archive(path)["a"]
         b'1'
     """
-    with made_beside(path) as beside:
-        try:
-            with Archive(beside, "x", shard_size=shard_size) as archive:
-                yield archive
-        except PenstockError as error:
-            final = os.fspath(path)
-            error.args = tuple(arg.replace(beside, final) if isinstance(arg, str) else arg for arg in error.args)
-            raise
+    with made_beside(path) as beside, Archive(beside, "x", shard_size=shard_size) as archive:
+        archive.path = os.fspath(path)
+        archive.editor.show_as(archive.path)
+        yield archive

@@ -73,6 +73,10 @@ class Transactions:
             self.close()
             raise
 
+    def show_as(self, path: str) -> None:
+        """Let errors say another path: that of an archive which has not got its name yet."""
+        self.path = self._queue.path = path
+
     def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> sqlite3.Connection:
         file = index_path(self.full_path)
         is_new = not os.path.exists(file) or os.path.getsize(file) == 0
