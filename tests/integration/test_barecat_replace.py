@@ -233,6 +233,28 @@ def test_whoever_opens_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, how:
     assert not [name for name in os.listdir(path.parent) if name.startswith(".")]
 
 
+@pytest.mark.parametrize("count", [3, 30, 70])
+@pytest.mark.parametrize("mapped", [0, 1, 12])
+def test_a_reader_goes_over_to_the_new_archive(path: Path, count: int, mapped: int) -> None:
+    reader = Archive(path)
+    for i in range(mapped):
+        assert reader[f"d/{4 * i}"] == contents("old", 50)[f"d/{4 * i}"]
+    with new_archive(path, shard_size=700) as archive:
+        archive.update(contents("new", count))
+    new = contents("new", count)
+    # Shards that are mapped already are those of the old archive, so the first few may still come from there.
+    assert all(reader[name] in (new[name], contents("old", 50).get(name)) for name in new)
+    assert reader.refresh() or reader[f"d/{count - 1}"] == new[f"d/{count - 1}"]
+    assert {name: reader[name] for name in new} == new
+
+
+def test_a_reader_waits_for_a_hand_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Archive(path)
+    interrupted(path, monkeypatch, after=2)
+    assert reader["d/1"] == contents("new", 30)["d/1"]
+    assert not os.path.exists(f"{path}-replace")
+
+
 def test_where_nothing_can_be_renamed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(path, monkeypatch, after=2)
 

@@ -22,6 +22,7 @@ from penstock.errors import (
     EntryExistsError,
     EntryIsDirectoryError,
     EntryNotFoundError,
+    FormatError,
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.changing import Changing
@@ -201,7 +202,12 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         if place is None:
             name, place = self._find(name)
         shard, offset, size, checksum = place
-        data = self._bytes(name, shard, offset, size)
+        try:
+            data = self._bytes(name, shard, offset, size)
+        except (CorruptFileError, FormatError):
+            if self._has_changed():
+                return self[name]
+            raise
         if checksum is not None and self._is_checked and crc32c(data) != checksum:
             if self._has_changed():
                 return self[name]
@@ -229,8 +235,12 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
 
     def _has_changed(self) -> bool:
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
-        if self._editor is not None or not self._connections.refresh():
+        if self._editor is not None:
             return False
+        finish_handover(self.full_path)
+        if not self._connections.refresh():
+            return False
+        self._shards.close()  # another archive may have taken the name
         self._paths = self.index.table = None
         self._place = self.index.place
         return True
