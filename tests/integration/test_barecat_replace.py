@@ -21,7 +21,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ArchiveBusyError, FormatError
-from penstock.formats.barecat import Archive, handover
+from penstock.formats.barecat import Archive, handover, locking
 from penstock.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
@@ -278,7 +278,12 @@ def test_a_copy_without_the_hidden_files(path: Path, tmp_path: Path, monkeypatch
         before = sorted(os.listdir(copy))
         with pytest.raises(FormatError, match=r"\.incomplete.* is not here.*If the archive was copied"):
             Archive(copy / "x.barecat")
+        with pytest.raises(ZeroDivisionError), new_archive(copy / "x.barecat"):
+            raise ZeroDivisionError
         assert sorted(os.listdir(copy)) == before, "nothing is deleted that may be the last copy"
+        with new_archive(copy / "x.barecat", shard_size=1000) as archive:
+            archive.update(contents("again", 3))
+        is_whole(copy / "x.barecat", contents("again", 3))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +307,12 @@ def test_a_plan_that_is_none(path: Path, plan: bytes) -> None:
     before = sorted(os.listdir(path.parent))
     with pytest.raises(FormatError, match="cannot be understood"):
         Archive(path)
+    with pytest.raises(ZeroDivisionError), new_archive(path):
+        raise ZeroDivisionError
     assert sorted(os.listdir(path.parent)) == before
+    with new_archive(path, shard_size=1000) as archive:
+        archive.update(contents("new", 5))
+    is_whole(path, contents("new", 5))
 
 
 def test_two_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +352,7 @@ def test_a_writer_that_waited_does_not_write_to_the_old_archive(path: Path) -> N
             time.sleep(0.3)  # it waits for the lock now
             shutil.copyfile(f"{path}-shard-00000", f"{path}-copy")
             os.replace(f"{path}-copy", f"{path}-shard-00000")
-            lock = handover.lock_archive(str(path))
+            lock = locking.lock_archive(str(path))
             time.sleep(0.3)
             assert child.poll() is None
             os.close(lock)

@@ -24,7 +24,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.locking import lock_archive, lock_file, sync_directory
+from penstock.formats.barecat.locking import lock_file, lock_shard, sync_directory
 from penstock.formats.barecat.names import (
     archive_files,
     archive_path,
@@ -88,9 +88,7 @@ def made_beside(path: PathLike) -> Iterator[str]:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{folder} does not exist; make it with: mkdir -p {folder}")
     with _making(final) as is_alone:
-        _finish(final)
-        if is_alone:
-            _clear(final)
+        _tidy_up(final, is_alone)
         with _claimed(final):
             pass  # an error now, not after hours
         beside = beside_path(final)
@@ -100,7 +98,7 @@ def made_beside(path: PathLike) -> Iterator[str]:
                 _announce(beside, final)
                 _finish(final)
         except BaseException:
-            if not os.path.lexists(replace_path(final)):
+            if not _is_announced(beside, final):
                 remove_archive(beside)
             raise
 
@@ -143,17 +141,22 @@ def _claimed(path: str) -> Iterator[None]:
     if os.path.islink(first) or not os.path.exists(first):  # a link leads to the shard of somebody else
         yield
         return
-    fd = lock_archive(path)
+    fd = lock_shard(path)
     try:
         yield
     finally:
         os.close(fd)
 
 
-def _clear(path: str) -> None:
-    """Delete what processes that were killed have left."""
-    for file in incomplete_files(path):
-        os.unlink(file)
+def _tidy_up(path: str, is_alone: bool) -> None:
+    """Finish what processes that were killed have begun, and if nobody else can be using it, delete what they left."""
+    try:
+        _finish(path)
+    except FormatError:
+        return  # it will be replaced; until then nothing is lost that could still be of use
+    if is_alone:
+        for file in incomplete_files(path):
+            os.unlink(file)
 
 
 def _look(file: str) -> tuple[int, int]:
@@ -172,6 +175,14 @@ def _announce(beside: str, path: str) -> None:
         os.fsync(fd)
     os.replace(replace_path(beside), replace_path(path))
     sync_directory(path)
+
+
+def _is_announced(beside: str, path: str) -> bool:
+    try:
+        plan = _read_plan(path)
+    except FormatError:
+        return False
+    return plan is not None and plan[0].beside == beside
 
 
 def _finish(path: str) -> None:

@@ -14,19 +14,24 @@ import time
 from penstock.errors import ArchiveBusyError
 from penstock.formats.barecat.names import replace_path, shard_path
 
-__all__ = ["WAIT_S", "lock_archive", "lock_file", "sync_directory"]
+__all__ = ["WAIT_S", "lock_archive", "lock_file", "lock_shard", "sync_directory"]
 
 WAIT_S = 0.2
 _PAUSE_S = 0.01
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
+def lock_shard(path: str, shard: int = 0) -> int:
+    """Keep other writers away as long as the returned descriptor is open; ArchiveBusyError when there is one."""
+    busy = f"{path}: somebody else is writing to this archive; wait until that is done, or close it"
+    return lock_file(shard_path(path, shard), busy)[0]
+
+
 def lock_archive(path: str, shard: int = 0) -> int:
-    """Claim an archive for writing as long as the returned descriptor is open; ArchiveBusyError when it is taken."""
+    """As ``lock_shard``, and no other archive is about to take the name."""
     deadline = time.monotonic() + WAIT_S
     while True:
-        busy = f"{path}: somebody else is writing to this archive; wait until that is done, or close it"
-        fd, _ = lock_file(shard_path(path, shard), busy)
+        fd = lock_shard(path, shard)
         if not os.path.lexists(replace_path(path)):
             return fd
         os.close(fd)  # another archive is about to take the name
