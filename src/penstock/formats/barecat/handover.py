@@ -115,7 +115,7 @@ def finish_handover(path: str) -> None:
             raise
         raise FormatError(
             path,
-            problem=f"a new archive was taking this name and was interrupted; finishing that needs to rename ({error})",
+            problem=f"a new archive was taking this name and was interrupted; that cannot be finished here ({error})",
             fix=f"Let somebody who may write to the folder open it once, for example with: penstock info {path}",
         ) from error
 
