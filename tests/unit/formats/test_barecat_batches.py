@@ -125,6 +125,20 @@ def test_a_shard_that_grows_is_followed(path: Path) -> None:
     assert archive.read_many(["new/1", *NAMES, "new/2"])[0] == b"x" * 5000
 
 
+def test_an_archive_that_is_replaced_is_followed(path: Path) -> None:
+    archive = Archive(path)
+    archive.read_many(NAMES)
+    other = {name: data[::-1] for name, data in FILES.items()}
+    with Archive(path, "w") as writer:
+        writer.update(other)
+    assert archive.read_many(["0/000", "3/150", "4/151"]) in (
+        [FILES["0/000"], FILES["3/150"], FILES["4/151"]],  # what was mapped is still there
+        [other["0/000"], other["3/150"], other["4/151"]],
+    )
+    assert archive.refresh()
+    assert archive.read_many(NAMES) == [other[name] for name in NAMES]
+
+
 def test_threads_that_map_shards_at_once(path: Path) -> None:
     for _ in range(20):
         archive = Archive(path)

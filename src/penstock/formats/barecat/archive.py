@@ -6,7 +6,6 @@ pickled; nobody has to ask for it. One process at a time may write.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sqlite3
@@ -23,6 +22,7 @@ from penstock.errors import (
     EntryExistsError,
     EntryIsDirectoryError,
     EntryNotFoundError,
+    FormatError,
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.changing import Changing
@@ -30,6 +30,7 @@ from penstock.formats.barecat.connections import ReadConnections, unreadable
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
+from penstock.formats.barecat.handover import finish_handover, made_beside
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.listing import Listing
 from penstock.formats.barecat.names import (
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from penstock.errors import PathLike
     from penstock.types import Progress, Report
 
-__all__ = ["Archive", "Mode", "remove_archive"]
+__all__ = ["Archive", "Mode"]
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 _BLOCK = 256
@@ -67,7 +68,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     Args:
         path: of the archive; the index has this name, the shards ``PATH-shard-00000`` and so on.
         mode: ``"r"`` reads; ``"r+"`` also writes; ``"a"`` writes and makes the archive if it is missing; ``"w"``
-            replaces it; ``"x"`` makes a new one and refuses to replace.
+            replaces it, at once and in one step, by an empty one; ``"x"`` makes a new one and refuses to replace.
         shard_size: limit of a shard in bytes; by default that of the archive, or none.
         checksums: check every file that is read as a whole against its CRC-32C.
         preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
@@ -104,6 +105,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         append_only: bool = False,
     ) -> None:
         self.path = archive_path(path)
+        self.full_path = os.path.abspath(self.path)
         self._is_checked = checksums
         self._cold = cold
         self._editor: Editor | None = None
@@ -111,6 +113,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
         if shard_size is not None and shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {shard_size}")
+        finish_handover(self.full_path)
         _prepare(self.path, mode)
         if mode == "r":
             self._open_for_reading(preload)
@@ -175,7 +178,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded, self._cold)
+        return _reopen, (self.full_path, self._is_checked, self._is_preloaded, self._cold)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -204,7 +207,12 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         if place is None:
             name, place = self._find(name)
         shard, offset, size, checksum = place
-        data = self._bytes(name, shard, offset, size)
+        try:
+            data = self._bytes(name, shard, offset, size)
+        except (CorruptFileError, FormatError):
+            if self._has_changed():
+                return self[name]
+            raise
         if checksum is not None and self._is_checked and crc32c(data) != checksum:
             if self._has_changed():
                 return self[name]
@@ -232,8 +240,12 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
 
     def _has_changed(self) -> bool:
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
-        if self._editor is not None or not self._connections.refresh():
+        if self._editor is not None:
             return False
+        finish_handover(self.full_path)
+        if not self._connections.refresh():
+            return False
+        self._shards.close()  # another archive may have taken the name
         self._paths = self.index.table = None
         self._place = self.index.place
         return True
@@ -298,8 +310,14 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         """
         if self._editor is not None:
             return [self[name] for name in names]
-        places = self._find_many(names if isinstance(names, list) else list(names))
-        return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
+        names = names if isinstance(names, list) else list(names)
+        places = self._find_many(names)
+        try:
+            return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
+        except (CorruptFileError, FormatError):
+            if self._has_changed():
+                return self.read_many(names)
+            raise
 
     def _find_many(self, names: list[str]) -> Places:
         if self._paths is None:
@@ -411,15 +429,9 @@ def _prepare(path: str, mode: str) -> None:
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{directory} does not exist; make it with: mkdir -p {directory}")
-    if mode == "w":
-        remove_archive(path)
-
-
-def remove_archive(path: PathLike) -> None:
-    """Delete all files of an archive; does nothing when there is none."""
-    for file in archive_files(os.fspath(path)):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file)
+    if mode == "w" and archive_files(path):
+        with made_beside(path) as beside:  # an empty archive takes the place of the old one, which goes only then
+            Archive(beside, "x").close()
 
 
 def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None) -> Archive:

@@ -59,7 +59,7 @@ def verify_archive(
     """
     if archive.is_writable:
         archive.commit()
-    check = _Check(MappedShards(archive.path), quick, sample_of, decode)
+    check = _Check(MappedShards(archive.full_path), quick, sample_of, decode)
     count = archive.index.number("SELECT count(*) FROM files") if progress is not None else 0
     total = Found()
     threads = max(1, workers or len(os.sched_getaffinity(0)))
