@@ -77,20 +77,59 @@ constexpr FoldPair kFold = {power_of_x<kPolynomial>(8 * kBytes + 31),
   return _mm_set_epi64x(pair.high, pair.low);
 }
 
+// (sum moved ahead by the multiplier's distance) + next
+[[maybe_unused]] inline __m128i fold(__m128i sum, __m128i by, __m128i next) {
+  const __m128i low = _mm_clmulepi64_si128(sum, by, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(sum, by, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+#if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
+inline __m512i fold(__m512i sum, __m512i by, __m512i next) {
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, by, 0x00),
+                                   _mm512_clmulepi64_epi128(sum, by, 0x11), next, 0x96);
+}
+#endif
+
+template <typename Vector>
+inline Vector fold(Vector sum, Vector by, const uint8_t* from) {
+  Vector next;
+  __builtin_memcpy(&next, from, sizeof next);
+  return fold(sum, by, next);
+}
+
+// The vector that stands for all whole blocks of four vectors, at least one, when `sum_0` is the
+// first of them; four sums hide the latency of the products. `data` and `size` are then what is
+// left.
+template <typename Vector>
+inline Vector fold_blocks(Vector sum_0, Vector by_block, Vector by_vector, const uint8_t*& data,
+                          size_t& size) {
+  constexpr size_t kBytes = sizeof(Vector);
+  Vector sum_1;
+  Vector sum_2;
+  Vector sum_3;
+  __builtin_memcpy(&sum_1, data + kBytes, kBytes);
+  __builtin_memcpy(&sum_2, data + 2 * kBytes, kBytes);
+  __builtin_memcpy(&sum_3, data + 3 * kBytes, kBytes);
+  data += 4 * kBytes;
+  size -= 4 * kBytes;
+  for (; size >= 4 * kBytes; data += 4 * kBytes, size -= 4 * kBytes) {
+    sum_0 = fold(sum_0, by_block, data);
+    sum_1 = fold(sum_1, by_block, data + kBytes);
+    sum_2 = fold(sum_2, by_block, data + 2 * kBytes);
+    sum_3 = fold(sum_3, by_block, data + 3 * kBytes);
+  }
+  sum_1 = fold(sum_0, by_vector, sum_1);
+  sum_2 = fold(sum_1, by_vector, sum_2);
+  return fold(sum_2, by_vector, sum_3);
+}
+
 #endif
 #if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
 
 constexpr size_t kMinWideBytes = 256;
 
 inline __m512i broadcast(const FoldPair& pair) { return _mm512_broadcast_i32x4(multiplier(pair)); }
-
-// (sum moved ahead by the multiplier's distance) + next
-inline __m512i fold(__m512i sum, __m512i by, __m512i next) {
-  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, by, 0x00),
-                                   _mm512_clmulepi64_epi128(sum, by, 0x11), next, 0x96);
-}
-
-inline __m512i load_64(const uint8_t* from) { return _mm512_loadu_si512(from); }
 
 // Of the four parts, the first three moved onto the last.
 template <uint32_t kPolynomial>
@@ -111,24 +150,13 @@ inline __m128i narrow(__m512i sum) {
 // `size` are then what is left, less than 64.
 template <uint32_t kPolynomial>
 inline __m128i fold_wide(uint32_t state, const uint8_t*& data, size_t& size) {
-  const __m512i by_256 = broadcast(kFold<kPolynomial, 256>);
   const __m512i by_64 = broadcast(kFold<kPolynomial, 64>);
-  __m512i sum_0 = _mm512_xor_si512(
-      load_64(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
-  __m512i sum_1 = load_64(data + 64);
-  __m512i sum_2 = load_64(data + 128);
-  __m512i sum_3 = load_64(data + 192);
-  for (data += 256, size -= 256; size >= 256; data += 256, size -= 256) {
-    sum_0 = fold(sum_0, by_256, load_64(data));
-    sum_1 = fold(sum_1, by_256, load_64(data + 64));
-    sum_2 = fold(sum_2, by_256, load_64(data + 128));
-    sum_3 = fold(sum_3, by_256, load_64(data + 192));
-  }
-  sum_1 = fold(sum_0, by_64, sum_1);
-  sum_2 = fold(sum_1, by_64, sum_2);
-  sum_3 = fold(sum_2, by_64, sum_3);
-  for (; size >= 64; data += 64, size -= 64) sum_3 = fold(sum_3, by_64, load_64(data));
-  return narrow<kPolynomial>(sum_3);
+  const __m512i first =
+      _mm512_xor_si512(_mm512_loadu_si512(data),
+                       _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
+  __m512i sum = fold_blocks(first, broadcast(kFold<kPolynomial, 256>), by_64, data, size);
+  for (; size >= 64; data += 64, size -= 64) sum = fold(sum, by_64, data);
+  return narrow<kPolynomial>(sum);
 }
 
 #endif
