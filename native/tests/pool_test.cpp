@@ -174,7 +174,7 @@ int in_child(Function&& function) {
 }
 
 // Sanitizers do not let the child of a process with threads start its own, or only mostly.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_THREAD__)
 
 int count_items(ThreadPool& pool) {
   std::atomic<int> calls{0};
