@@ -128,6 +128,16 @@ class FfrReader:
         """``close`` was called."""
         return self._table is None
 
+    @property
+    def reading(self) -> str:
+        """How samples are read, in words."""
+        cold = self._options["cold"]
+        queue = None if cold is False else self._queue
+        if queue is None:
+            return "from the mapped file"
+        past = " past the page cache" if queue.is_direct else ""
+        return f"read{past} by {queue.engine}" if cold else f"from the page cache, or else read{past} by {queue.engine}"
+
     def __len__(self) -> int:
         return int(self._starts[-1])
 
