@@ -211,13 +211,6 @@ void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
   writer.write(scratch.row.data(), y, slot);
 }
 
-void fill(const LoadOptions& options, std::uint8_t* pixels) noexcept {
-  const std::size_t count = options.shape.width * options.shape.height;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(pixels + i * kRgbChannels, options.fill->data(), kRgbChannels);
-  }
-}
-
 void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
                    LoadScratch& scratch, std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
@@ -225,7 +218,7 @@ void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
   const std::size_t row_size = shape.width * kRgbChannels;
   const Window& place = image.place;
   std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
-  if (!is_whole(job, image)) fill(job.options, pixels);
+  if (!is_whole(job, image)) fill_pixels(pixels, shape.width * shape.height, *job.options.fill);
   for (std::size_t y = 0; y < (image.is_empty() ? 0 : place.height); ++y) {
     std::uint8_t* row = pixels + (place.top + y) * row_size + place.left * kRgbChannels;
     if (scratch.is_late) {

@@ -53,7 +53,7 @@ struct LoadOptions {
   bool is_channels_first = false;
   ResampleFilter filter = ResampleFilter::area;
   // Where there is one, crops of the output's size may stick out of their image: this stands there.
-  std::optional<std::array<std::uint8_t, kRgbChannels>> fill{};
+  std::optional<Colour> fill{};
   // Float outputs are value * scale + bias, by channel.
   std::array<float, kRgbChannels> scale{1, 1, 1};
   std::array<float, kRgbChannels> bias{0, 0, 0};
