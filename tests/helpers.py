@@ -20,12 +20,25 @@ from PIL import Image as Pillow
 import penstock as ps
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 MIB = 1 << 20
 HEADER = struct.Struct("<HHIQQ")
 DESCRIPTOR_SIZE = 1041
 ROW = struct.Struct("<QQQ")
+
+
+# -- folders -------------------------------------------------------------------------------------------------
+
+
+def write_folder(root: Path, files: Mapping[str, bytes]) -> Path:
+    """Files in folders, and folders with nothing in them."""
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    (root / "empty" / "deep").mkdir(parents=True)
+    return root
 
 
 # -- pictures ------------------------------------------------------------------------------------------------

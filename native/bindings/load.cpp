@@ -1,5 +1,6 @@
 #include "penstock/load.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -31,6 +32,7 @@ using Factors = std::optional<Array<const float, nb::shape<3>>>;
 using Table = std::optional<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, nb::shape<3, 256>>>;
 using StepValues = Array<const float, nb::ndim<2>>;
 using Steps = std::optional<std::vector<std::pair<std::string, StepValues>>>;
+using Fill = std::optional<Colour>;
 using Tiles = std::optional<std::tuple<ByteArray, U64Array, U64Array>>;
 using Counts = std::optional<Array<std::uint64_t, nb::shape<6>>>;
 using BatchArray = nb::ndarray<nb::c_contig, nb::device::cpu, nb::ndim<4>>;
@@ -172,11 +174,12 @@ Failures load(Loader& loader, const ByteArray& base, const U64Array& offsets, co
               std::string_view interpolation, const Factors& scale, const Factors& bias,
               bool fast_dct, bool reduced, const std::optional<U32Array>& checksums,
               const Steps& steps, const Table& table, const Tiles& tiles, std::string_view jpeg,
-              const Counts& counts, Notes notes, bool fast) {
+              const Counts& counts, Notes notes, bool fast, const Fill& fill) {
   LoadOptions options{.shape = output_shape(out, channels_first),
                       .type = output_type_of(out, "out"),
                       .is_channels_first = channels_first,
                       .filter = filter_of(interpolation),
+                      .fill = fill,
                       .fast_dct = fast_dct,
                       .is_reduced = reduced,
                       .jpeg = decoder_of(jpeg),
@@ -231,7 +234,7 @@ void bind_load(nb::module_& module) {
            nb::arg("checksums").noconvert() = nb::none(), nb::arg("steps").noconvert() = nb::none(),
            nb::arg("table").noconvert() = nb::none(), nb::arg("tiles").noconvert() = nb::none(),
            nb::arg("jpeg") = "window", nb::arg("counts").noconvert() = nb::none(),
-           nb::arg("notes") = nb::none(), nb::arg("fast") = false,
+           nb::arg("notes") = nb::none(), nb::arg("fast") = false, nb::arg("fill") = nb::none(),
            "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
            "out; returns (position, error code, detail) of those that failed and are zero. Modes "
            "are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, "
@@ -248,7 +251,9 @@ void bind_load(nb::module_& module) {
            "indices were rejected, is added to the six counts; (position, \"index\" or \"damage\", "
            "detail) of JPEGs that were decoded in spite of a broken index or damaged codes to "
            "notes. fast is an inverse DCT in 16 bits and colours at the size of out, for the area "
-           "and bilinear filters and where \"window\" uses the window decoder.");
+           "and bilinear filters and where \"window\" uses the window decoder. With a fill (r, g, "
+           "b), "
+           "crops of the size of out may stick out of their image, and it stands there.");
 }
 
 }  // namespace penstock::bindings

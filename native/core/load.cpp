@@ -10,6 +10,7 @@
 #include "core/load_check.hpp"
 #include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
+#include "core/stored_view.hpp"
 #include "penstock/checksum.hpp"
 
 namespace penstock {
@@ -56,16 +57,6 @@ class SharedList {
   bool is_complete_ = true;
 };
 
-// One image of a batch, checked.
-struct StoredImageView {
-  ByteSpan bytes;
-  StoredMode mode;
-  ImageShape shape;
-  Window crop;
-  bool is_flipped;
-  ByteSpan tiles;
-};
-
 struct Job {
   ByteSpan base;
   const LoadBatch& batch;
@@ -77,63 +68,6 @@ struct Job {
   SharedList<LoadNote>& notes;
   JpegCounter& counter;
 };
-
-Status wrong_crop(const std::int32_t* crop, ImageShape shape) noexcept {
-  Detail detail("the crop (top ");
-  for (std::size_t i = 0; i < 4; ++i) {
-    constexpr std::string_view kNames[] = {"", ", left ", ", height ", ", width "};
-    const std::int64_t value = crop[i];
-    detail << kNames[i] << (value < 0 ? "-" : "")
-           << static_cast<std::uint64_t>(value < 0 ? -value : value);
-  }
-  detail << ") is not inside the image of " << shape.width << "x" << shape.height << " pixels";
-  return Status(Code::out_of_bounds, detail);
-}
-
-Result<Window> crop_of(const std::int32_t* crop, ImageShape shape) noexcept {
-  if (crop[0] < 0 || crop[1] < 0 || crop[2] <= 0 || crop[3] <= 0) return wrong_crop(crop, shape);
-  const Window window{static_cast<std::size_t>(crop[1]), static_cast<std::size_t>(crop[0]),
-                      static_cast<std::size_t>(crop[3]), static_cast<std::size_t>(crop[2])};
-  if (!is_inside(window.left, window.width, shape.width) ||
-      !is_inside(window.top, window.height, shape.height)) {
-    return wrong_crop(crop, shape);
-  }
-  return window;
-}
-
-Result<ByteSpan> tiles_of(const LoadBatch& batch, std::size_t i) noexcept {
-  if (batch.tile_sizes.empty()) return ByteSpan();
-  if (!is_inside(batch.tile_offsets[i], batch.tile_sizes[i], batch.tiles.size())) {
-    return Status(Code::out_of_bounds,
-                  Detail("the tile index of ")
-                      << batch.tile_sizes[i] << " bytes at byte " << batch.tile_offsets[i]
-                      << " is not inside the region of " << batch.tiles.size() << " bytes");
-  }
-  return batch.tiles.subspan(batch.tile_offsets[i], batch.tile_sizes[i]);
-}
-
-Result<StoredImageView> locate(const Job& job, std::size_t i) noexcept {
-  const LoadBatch& batch = job.batch;
-  if (!is_inside(batch.offsets[i], batch.sizes[i], job.base.size())) {
-    return Status(Code::out_of_bounds, Detail("the image of ")
-                                           << batch.sizes[i] << " bytes at byte "
-                                           << batch.offsets[i] << " is not inside the region of "
-                                           << job.base.size() << " bytes");
-  }
-  const ImageShape shape{batch.widths[i], batch.heights[i]};
-  const auto crop = crop_of(batch.crops.data() + 4 * i, shape);
-  if (!crop.is_ok()) return crop.status();
-  const ByteSpan bytes = job.base.subspan(batch.offsets[i], batch.sizes[i]);
-  const auto mode = static_cast<StoredMode>(batch.modes[i]);
-  if (mode != StoredMode::jpeg && mode != StoredMode::raw) {
-    return Status(Code::invalid_argument, Detail("unknown image mode ")
-                                              << std::uint64_t{batch.modes[i]}
-                                              << "; known are 0 (JPEG) and 1 (raw)");
-  }
-  const auto tiles = tiles_of(batch, i);
-  if (!tiles.is_ok()) return tiles.status();
-  return StoredImageView{bytes, mode, shape, crop.value(), batch.flips[i] != 0, tiles.value()};
-}
 
 Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
   if (batch.checksums.empty()) return {};
@@ -157,10 +91,10 @@ void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_
   begin = first;
 }
 
-unsigned denominator_of(const LoadOptions& options, const Window& crop) noexcept {
+unsigned denominator_of(const LoadOptions& options, const StoredImageView& image) noexcept {
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
                           options.filter != ResampleFilter::opencv_area;
-  return is_reduced ? scale_denominator_for(crop, options.shape) : 1;
+  return is_reduced ? scale_denominator_for(image.crop, image.out_shape()) : 1;
 }
 
 // The crop, and what the filter uses around it.
@@ -169,9 +103,9 @@ Window window_of(const LoadOptions& options, const StoredImageView& image,
   const Window& crop = image.crop;
   Window window = crop;
   widen(window.left, window.width,
-        margin_of(options.filter, crop.width, options.shape.width, denominator), image.shape.width);
+        margin_of(options.filter, crop.width, image.place.width, denominator), image.shape.width);
   widen(window.top, window.height,
-        margin_of(options.filter, crop.height, options.shape.height, denominator),
+        margin_of(options.filter, crop.height, image.place.height, denominator),
         image.shape.height);
   return window;
 }
@@ -181,15 +115,15 @@ bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& i
                  LoadScratch& scratch) noexcept {
   const LoadOptions& options = job.options;
   if (!options.is_fast || options.fast_dct ||
-      !LateColour::is_possible(options.filter, image.crop, options.shape) ||
-      denominator_of(options, image.crop) != 1) {
+      !LateColour::is_possible(options.filter, image.crop, image.out_shape()) ||
+      denominator_of(options, image) != 1) {
     return false;
   }
   const Window window = window_of(options, image, 1);
   return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, job.counter)
              .is_ok() &&
          scratch.late_colour
-             .plan(scratch.jpeg.samples, image.crop, options.filter, options.shape,
+             .plan(scratch.jpeg.samples, image.crop, options.filter, image.out_shape(),
                    image.is_flipped)
              .is_ok();
 }
@@ -198,7 +132,7 @@ Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const Stored
               LoadScratch& scratch, Region& region) noexcept {
   const LoadOptions& options = job.options;
   const Window& crop = image.crop;
-  const unsigned denominator = denominator_of(options, crop);
+  const unsigned denominator = denominator_of(options, image);
   const Window window = window_of(options, image, denominator);
   const Status status = decode_jpeg_part(
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
@@ -242,11 +176,21 @@ void grow(std::vector<T>& memory, std::size_t size) {
   if (memory.size() < size) memory.resize(size);
 }
 
+bool is_whole(const Job& job, const StoredImageView& image) noexcept {
+  const ImageShape shape = job.options.shape;
+  return image.place.width == shape.width && image.place.height == shape.height;
+}
+
+// Steps, and what stands beside a crop, need the whole picture at once.
+bool needs_picture(const Job& job, const StoredImageView& image) noexcept {
+  return !job.batch.steps.empty() || !is_whole(job, image);
+}
+
 // Throws std::bad_alloc.
-void prepare(const Job& job, LoadScratch& scratch) {
+void prepare(const Job& job, const StoredImageView& image, LoadScratch& scratch) {
   const ImageShape shape = job.options.shape;
   grow(scratch.row, shape.width * kRgbChannels);
-  if (job.batch.steps.empty() || job.writer.is_direct()) return;
+  if (!needs_picture(job, image) || job.writer.is_direct()) return;
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
 
@@ -267,16 +211,18 @@ void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
   writer.write(scratch.row.data(), y, slot);
 }
 
-// Some steps need the whole picture at once.
-void write_picture(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
+void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
+                   LoadScratch& scratch, std::byte* slot) noexcept {
   const RowWriter& writer = job.writer;
   const ImageShape shape = job.options.shape;
   const std::size_t row_size = shape.width * kRgbChannels;
+  const Window& place = image.place;
   std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
-  for (std::size_t y = 0; y < shape.height; ++y) {
-    std::uint8_t* row = pixels + y * row_size;
+  if (!is_whole(job, image)) fill_pixels(pixels, shape.width * shape.height, *job.options.fill);
+  for (std::size_t y = 0; y < (image.is_empty() ? 0 : place.height); ++y) {
+    std::uint8_t* row = pixels + (place.top + y) * row_size + place.left * kRgbChannels;
     if (scratch.is_late) {
-      std::memcpy(row, scratch.late_colour.row(y), row_size);
+      std::memcpy(row, scratch.late_colour.row(y), place.width * kRgbChannels);
     } else {
       scratch.resampler.write_row(scratch.view, y, row);
     }
@@ -300,25 +246,25 @@ Status make_rows(const Job& job, std::size_t i, const StoredImageView& image,
   const Status status = is_jpeg ? decode(job, i, jpeg, image, scratch, region)
                                 : view_raw(image, scratch.view, region);
   if (!status.is_ok()) return status;
-  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, job.options.shape,
+  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, image.out_shape(),
                                 image.is_flipped);
 }
 
 Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
-  const auto located = locate(job, i);
+  const auto located = locate_image(job.base, job.batch, job.options, i);
   if (!located.is_ok()) return located.status();
   const StoredImageView& image = located.value();
   Status status = check_bytes(job.batch, i, image.bytes);
   if (!status.is_ok()) return status;
-  status = make_rows(job, i, image, scratch);
+  if (!image.is_empty()) status = make_rows(job, i, image, scratch);
   if (!status.is_ok()) return status;
   try {
-    prepare(job, scratch);
+    prepare(job, image, scratch);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for a picture");
   }
-  if (!job.batch.steps.empty()) {
-    write_picture(job, i, scratch, slot);
+  if (needs_picture(job, image)) {
+    write_picture(job, i, image, scratch, slot);
     return {};
   }
   for (std::size_t y = 0; y < job.options.shape.height; ++y) {

@@ -92,17 +92,9 @@ std::ptrdiff_t whole(double value, std::ptrdiff_t low, std::ptrdiff_t high) noex
   return value >= static_cast<double>(high) ? high : static_cast<std::ptrdiff_t>(value);
 }
 
-using Colour = std::array<std::uint8_t, kRgbChannels>;
-
 Colour colour_of(std::span<const float> values) noexcept {
   return {static_cast<std::uint8_t>(values[0]), static_cast<std::uint8_t>(values[1]),
           static_cast<std::uint8_t>(values[2])};
-}
-
-void fill(std::uint8_t* pixels, std::size_t count, const Colour& colour) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(pixels + i * kRgbChannels, colour.data(), kRgbChannels);
-  }
 }
 
 void flip(ImageShape shape, std::uint8_t* pixels) noexcept {
@@ -131,7 +123,7 @@ void cut_out(std::span<const float> values, ImageShape shape, std::uint8_t* pixe
   const Extent columns = clip(values[1], values[3], shape.width);
   const Colour colour = colour_of(values.last(kRgbChannels));
   for (std::size_t y = rows.begin; y < rows.begin + rows.size; ++y) {
-    fill(pixels + (y * shape.width + columns.begin) * kRgbChannels, columns.size, colour);
+    fill_pixels(pixels + (y * shape.width + columns.begin) * kRgbChannels, columns.size, colour);
   }
 }
 
@@ -143,7 +135,7 @@ void shift_row(const std::uint8_t* from, std::size_t width, std::ptrdiff_t dx, c
   const std::size_t skipped = dx > 0 ? gap : 0;
   const std::size_t moved = dx > 0 ? 0 : gap;
   std::memmove(to + moved * kRgbChannels, from + skipped * kRgbChannels, kept * kRgbChannels);
-  fill(to + (dx > 0 ? kept : 0) * kRgbChannels, gap, colour);
+  fill_pixels(to + (dx > 0 ? kept : 0) * kRgbChannels, gap, colour);
 }
 
 void translate(std::span<const float> values, ImageShape shape, std::uint8_t* pixels) noexcept {
@@ -157,7 +149,7 @@ void translate(std::span<const float> values, ImageShape shape, std::uint8_t* pi
     const std::ptrdiff_t y = dy >= 0 ? i : height - 1 - i;  // no row is lost before it is read
     std::uint8_t* row = pixels + y * stride;
     if (y + dy < 0 || y + dy >= height) {
-      fill(row, shape.width, colour);
+      fill_pixels(row, shape.width, colour);
     } else {
       shift_row(row + dy * stride, shape.width, dx, colour, row);
     }
@@ -194,6 +186,12 @@ void apply_step(StepKind kind, std::span<const float> values, ImageShape shape,
 }
 
 }  // namespace
+
+void fill_pixels(std::uint8_t* pixels, std::size_t count, const Colour& colour) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(pixels + i * kRgbChannels, colour.data(), kRgbChannels);
+  }
+}
 
 std::optional<StepKind> parse_step_kind(std::string_view name) noexcept {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {

@@ -77,6 +77,71 @@ constexpr FoldPair kFold = {power_of_x<kPolynomial>(8 * kBytes + 31),
   return _mm_set_epi64x(pair.high, pair.low);
 }
 
+// (sum moved ahead by the multiplier's distance) + next
+[[maybe_unused]] inline __m128i fold(__m128i sum, __m128i by, __m128i next) {
+  const __m128i low = _mm_clmulepi64_si128(sum, by, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(sum, by, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+#if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
+inline __m512i fold(__m512i sum, __m512i by, __m512i next) {
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, by, 0x00),
+                                   _mm512_clmulepi64_epi128(sum, by, 0x11), next, 0x96);
+}
+#endif
+
+// Bytes that are taken from the front.
+struct Source {
+  const uint8_t* data;
+  size_t size;
+
+  template <typename Vector>
+  Vector take() {
+    Vector value;
+    __builtin_memcpy(&value, data, sizeof value);
+    data += sizeof value;
+    size -= sizeof value;
+    return value;
+  }
+};
+
+// The same; what is taken is copied to `to` at once.
+struct CopiedSource {
+  const uint8_t* data;
+  size_t size;
+  uint8_t* to;
+
+  template <typename Vector>
+  Vector take() {
+    Vector value;
+    __builtin_memcpy(&value, data, sizeof value);
+    __builtin_memcpy(to, &value, sizeof value);
+    data += sizeof value;
+    to += sizeof value;
+    size -= sizeof value;
+    return value;
+  }
+};
+
+// The vector that stands for all whole blocks of four vectors, at least one, when `sum_0` is the
+// first of them and has been taken; four sums hide the latency of the products.
+template <typename Vector, typename From>
+inline Vector fold_blocks(Vector sum_0, Vector by_block, Vector by_vector, From& from) {
+  Vector sum_1 = from.template take<Vector>();
+  Vector sum_2 = from.template take<Vector>();
+  Vector sum_3 = from.template take<Vector>();
+  while (from.size >= 4 * sizeof(Vector)) {
+    sum_0 = fold(sum_0, by_block, from.template take<Vector>());
+    sum_1 = fold(sum_1, by_block, from.template take<Vector>());
+    sum_2 = fold(sum_2, by_block, from.template take<Vector>());
+    sum_3 = fold(sum_3, by_block, from.template take<Vector>());
+  }
+  sum_1 = fold(sum_0, by_vector, sum_1);
+  sum_2 = fold(sum_1, by_vector, sum_2);
+  return fold(sum_2, by_vector, sum_3);
+}
+
 #endif
 
 // Copies in pieces that are still in the first-level cache when they are summed up.
@@ -102,14 +167,6 @@ constexpr size_t kMinWideBytes = 256;
 
 inline __m512i broadcast(const FoldPair& pair) { return _mm512_broadcast_i32x4(multiplier(pair)); }
 
-// (sum moved ahead by the multiplier's distance) + next
-inline __m512i fold(__m512i sum, __m512i by, __m512i next) {
-  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, by, 0x00),
-                                   _mm512_clmulepi64_epi128(sum, by, 0x11), next, 0x96);
-}
-
-inline __m512i load_64(const uint8_t* from) { return _mm512_loadu_si512(from); }
-
 // Of the four parts, the first three moved onto the last.
 template <uint32_t kPolynomial>
 inline __m128i narrow(__m512i sum) {
@@ -125,57 +182,17 @@ inline __m128i narrow(__m512i sum) {
   return _mm_xor_si128(rest, _mm512_extracti32x4_epi32(folded, 2));
 }
 
-// Bytes that are taken from the front, 64 at a time.
-struct Source {
-  const uint8_t* data;
-  size_t size;
-
-  __m512i take() {
-    const __m512i value = load_64(data);
-    data += 64;
-    size -= 64;
-    return value;
-  }
-};
-
-// The same; what is taken is copied to `to` at once.
-struct CopiedSource {
-  const uint8_t* data;
-  size_t size;
-  uint8_t* to;
-
-  __m512i take() {
-    const __m512i value = load_64(data);
-    _mm512_storeu_si512(to, value);
-    data += 64;
-    to += 64;
-    size -= 64;
-    return value;
-  }
-};
-
 // The 16 bytes that stand for all whole 64 bytes of the source, at least kMinWideBytes; less than
 // 64 are left in it.
 template <uint32_t kPolynomial, typename From>
 inline __m128i fold_wide(uint32_t state, From& from) {
-  const __m512i by_256 = broadcast(kFold<kPolynomial, 256>);
   const __m512i by_64 = broadcast(kFold<kPolynomial, 64>);
-  __m512i sum_0 = _mm512_xor_si512(
-      from.take(), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
-  __m512i sum_1 = from.take();
-  __m512i sum_2 = from.take();
-  __m512i sum_3 = from.take();
-  while (from.size >= 256) {
-    sum_0 = fold(sum_0, by_256, from.take());
-    sum_1 = fold(sum_1, by_256, from.take());
-    sum_2 = fold(sum_2, by_256, from.take());
-    sum_3 = fold(sum_3, by_256, from.take());
-  }
-  sum_1 = fold(sum_0, by_64, sum_1);
-  sum_2 = fold(sum_1, by_64, sum_2);
-  sum_3 = fold(sum_2, by_64, sum_3);
-  while (from.size >= 64) sum_3 = fold(sum_3, by_64, from.take());
-  return narrow<kPolynomial>(sum_3);
+  const __m512i first =
+      _mm512_xor_si512(from.template take<__m512i>(),
+                       _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
+  __m512i sum = fold_blocks(first, broadcast(kFold<kPolynomial, 256>), by_64, from);
+  while (from.size >= 64) sum = fold(sum, by_64, from.template take<__m512i>());
+  return narrow<kPolynomial>(sum);
 }
 
 #endif

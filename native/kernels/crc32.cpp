@@ -30,17 +30,6 @@ constexpr int64_t kTo64 = int64_t{power_of_x<kPolynomial>(64)} << 1;
 constexpr int64_t kInverse = static_cast<int64_t>(reciprocal());
 constexpr int64_t kDivisor = int64_t{kPolynomial} << 1 | 1;
 
-inline __m128i load_16(const uint8_t* from) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-}
-
-// (sum moved ahead by the multiplier's distance) + next
-inline __m128i fold(__m128i sum, __m128i by, __m128i next) {
-  const __m128i low = _mm_clmulepi64_si128(sum, by, 0x00);
-  const __m128i high = _mm_clmulepi64_si128(sum, by, 0x11);
-  return _mm_xor_si128(_mm_xor_si128(low, high), next);
-}
-
 // Register after the 16 bytes: to 96 bits, to 64 bits, and Barrett's reduction to 32.
 inline uint32_t reduce(__m128i sum) {
   const __m128i low_32 = _mm_set_epi32(0, 0, 0, -1);
@@ -57,29 +46,20 @@ inline uint32_t reduce(__m128i sum) {
 }
 
 // The rest behind what is in `sum`.
-inline uint32_t finish(__m128i sum, const uint8_t* data, size_t size) {
+inline uint32_t finish(__m128i sum, Source from) {
   const __m128i by_16 = multiplier(kFold<kPolynomial, 16>);
-  for (; size >= 16; data += 16, size -= 16) sum = fold(sum, by_16, load_16(data));
-  return update_sliced<kPolynomial>(reduce(sum), data, size);
+  while (from.size >= 16) sum = fold(sum, by_16, from.take<__m128i>());
+  return update_sliced<kPolynomial>(reduce(sum), from.data, from.size);
 }
 
-inline uint32_t update_narrow(uint32_t state, const uint8_t* data, size_t size) {
+inline uint32_t update_narrow(uint32_t state, Source from) {
+  const __m128i first =
+      _mm_xor_si128(from.take<__m128i>(), _mm_cvtsi32_si128(static_cast<int32_t>(state)));
+  if (from.size < 48) return finish(first, from);
   const __m128i by_64 = multiplier(kFold<kPolynomial, 64>);
   const __m128i by_16 = multiplier(kFold<kPolynomial, 16>);
-  __m128i sum_0 = _mm_xor_si128(load_16(data), _mm_cvtsi32_si128(static_cast<int32_t>(state)));
-  if (size < 64) return finish(sum_0, data + 16, size - 16);
-  __m128i sum_1 = load_16(data + 16);
-  __m128i sum_2 = load_16(data + 32);
-  __m128i sum_3 = load_16(data + 48);
-  for (data += 64, size -= 64; size >= 64; data += 64, size -= 64) {
-    sum_0 = fold(sum_0, by_64, load_16(data));
-    sum_1 = fold(sum_1, by_64, load_16(data + 16));
-    sum_2 = fold(sum_2, by_64, load_16(data + 32));
-    sum_3 = fold(sum_3, by_64, load_16(data + 48));
-  }
-  sum_1 = fold(sum_0, by_16, sum_1);
-  sum_2 = fold(sum_1, by_16, sum_2);
-  return finish(fold(sum_2, by_16, sum_3), data, size);
+  const __m128i sum = fold_blocks(first, by_64, by_16, from);
+  return finish(sum, from);
 }
 
 inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
@@ -88,10 +68,10 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   if (size >= kMinWideBytes) {
     Source from{data, size};
     const __m128i sum = fold_wide<kPolynomial>(state, from);
-    return finish(sum, from.data, from.size);
+    return finish(sum, from);
   }
 #endif
-  return update_narrow(state, data, size);
+  return update_narrow(state, {data, size});
 }
 
 #else
@@ -108,7 +88,7 @@ inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to
     CopiedSource from{data, size, to};
     const __m128i sum = fold_wide<kPolynomial>(state, from);
     __builtin_memcpy(from.to, from.data, from.size);
-    return finish(sum, from.to, from.size);
+    return finish(sum, {from.to, from.size});
   }
 #endif
   return copy_pieces(state, data, to, size, update);

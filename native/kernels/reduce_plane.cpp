@@ -1,15 +1,9 @@
-// The second pass of resampling with few taps, as in resample.cpp, of one channel. Sums are exact,
-// so that all levels give the same bytes.
-#include "kernels/kernels.hpp"
-
-#if defined(__SSE4_1__)
-#include <immintrin.h>
-#endif
+// The second pass of resampling with few taps, as in resample_columns.cpp, of one channel. Sums are
+// exact, so that all levels give the same bytes.
+#include "kernels/resample.hpp"
 
 namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
-
-constexpr int kReduceShift = 21;  // as in resample.cpp
 
 #if defined(__SSE4_1__)
 

@@ -1,11 +1,7 @@
 // The second pass of resampling with few taps, sixteen pixels at a time and one channel after the
 // other, straight to the type and layout of the batch. For vectors of 512 bits; others do without.
 // Sums are exact, so that the levels are those of reduce_row_fixed.
-#include "kernels/kernels.hpp"
-
-#if defined(__AVX512VBMI__)
-#include <immintrin.h>
-#endif
+#include "kernels/resample.hpp"
 
 namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
 namespace {
@@ -13,8 +9,7 @@ namespace {
 #if defined(__AVX512VBMI__)
 
 constexpr size_t kGroup = 16;
-constexpr size_t kReach = 64;     // source values that two vectors hold
-constexpr int kReduceShift = 21;  // as in resample.cpp
+constexpr size_t kReach = 64;  // source values that two vectors hold
 
 // Grey levels of the channels.
 struct Sums {

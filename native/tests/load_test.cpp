@@ -147,6 +147,64 @@ TEST(Load, WholeImageIsACopy) {
   EXPECT_EQ(load(stored, {.shape = kImage}), expected);
 }
 
+// A part of a picture thought to go on in one colour on all sides.
+Bytes filled_part(const Bytes& pixels, std::array<int, 4> crop, std::array<std::uint8_t, 3> fill,
+                  bool is_flipped) {
+  Bytes out;
+  for (int y = crop[0]; y < crop[0] + crop[2]; ++y) {
+    for (int i = 0; i < crop[3]; ++i) {
+      const int x = crop[1] + (is_flipped ? crop[3] - 1 - i : i);
+      const bool is_inside = y >= 0 && x >= 0 && y < static_cast<int>(kImage.height) &&
+                             x < static_cast<int>(kImage.width);
+      for (int c = 0; c < 3; ++c) {
+        const auto at = static_cast<std::size_t>((y * static_cast<int>(kImage.width) + x) * 3 + c);
+        out.push_back(is_inside ? pixels[at] : std::byte{fill[static_cast<std::size_t>(c)]});
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Load, CropsStickOutWhereThereIsAFill) {
+  const Bytes file = test_jpeg();
+  const Bytes pixels = decoded_jpeg();
+  const std::array<std::uint8_t, 3> fill{9, 0, 250};
+  const std::array<std::array<int, 4>, 5> smaller{
+      {{-3, 5, 40, 50}, {50, 80, 40, 50}, {-39, -49, 40, 50}, {5, 6, 40, 50}, {61, 97, 40, 50}}};
+  const std::array<std::array<int, 4>, 3> larger{
+      {{-3, -20, 70, 120}, {-9, -23, 70, 120}, {-70, 0, 70, 120}}};
+  const auto expect_parts = [&](auto crops, ImageShape shape) {
+    Stored stored;
+    Bytes expected;
+    for (const std::array<int, 4>& crop : crops) {
+      for (const bool is_flipped : {false, true}) {
+        stored.add(file, StoredMode::jpeg, kImage, crop, is_flipped);
+        stored.add(pixels, StoredMode::raw, kImage, crop, is_flipped);
+        const Bytes part = filled_part(pixels, crop, fill, is_flipped);
+        for (int twice = 0; twice < 2; ++twice) {
+          expected.insert(expected.end(), part.begin(), part.end());
+        }
+      }
+    }
+    EXPECT_EQ(load(stored, {.shape = shape, .fill = fill}), expected);
+  };
+  expect_parts(smaller, {50, 40});
+  expect_parts(larger, {120, 70});
+}
+
+TEST(Load, CropsThatStickOutAreNotScaled) {
+  Stored stored;
+  stored.add(decoded_jpeg(), StoredMode::raw, kImage, {-1, 0, 20, 20});
+  stored.add(decoded_jpeg(), StoredMode::raw, kImage, {0, 0, 20, 20});
+  Bytes out(2 * 10 * 10 * 3);
+  std::vector<LoadFailure> failures;
+  expect_ok(make_loader(1)->load(stored.base, stored.batch(),
+                                 {.shape = {10, 10}, .fill = {{1, 2, 3}}}, out, failures));
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].position, 0U);
+  expect_code(failures[0].status, Code::out_of_bounds);
+}
+
 std::vector<float> floats_of(const Bytes& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());

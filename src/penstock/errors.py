@@ -267,7 +267,16 @@ class WriteError(PenstockError, RuntimeError):
 
 
 class WorkerDiedError(PenstockError, RuntimeError):
-    """A worker process ended without an answer: killed, out of memory, or crashed."""
+    """A worker process ended without an answer: killed, out of memory, or crashed.
+
+    Attributes:
+        fix: what to do about it.
+    """
+
+    def __init__(self, fix: str) -> None:
+        self.fix = fix
+        problem = "a worker process ended without an answer: it was killed, ran out of memory or crashed"
+        super().__init__(f"{problem}. Nothing was written. {fix}")
 
 
 class MissingExtraError(PenstockError, ImportError):

@@ -21,6 +21,7 @@ import penstock as ps
 from penstock.errors import PenstockError
 from penstock.formats.ffr import FfrReader, PackedFolder
 from penstock.formats.ffr import packed_index as index
+from penstock.formats.ffr.index_pickle import Refused, parse_index
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ffr"
 SOURCES = [
@@ -121,5 +122,5 @@ def test_mutated_indexes(protocol: int) -> None:
                     del data[at : at + int(rng.integers(1, 9))]
                 case 2:
                     data[at:at] = bytes(data[at : at + int(rng.integers(1, 30))])
-        with contextlib.suppress(index._Refused):
-            index._checked_tree(index.parse_index(bytes(data)), 20)
+        with contextlib.suppress(Refused):
+            index._checked_tree(parse_index(bytes(data)), 20)

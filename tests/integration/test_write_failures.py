@@ -65,7 +65,8 @@ def test_a_worker_that_is_killed(target: Path, workers: int) -> None:
     with pytest.raises(WorkerDiedError, match="killed, ran out of memory or crashed") as caught:
         ps.write(target, Killed(5000, 1234), fields=FIELDS, worker_kind="process", workers=workers)
     assert time.monotonic() - start_s < 10
-    assert "Nothing was written" in str(caught.value)
+    assert str(caught.value).endswith("Nothing was written. Try fewer workers, or worker_kind='thread'.")
+    assert caught.value.fix == "Try fewer workers, or worker_kind='thread'."
 
 
 def test_slow_threads_do_not_hold_up_a_failure(target: Path) -> None:

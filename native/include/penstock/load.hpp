@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,6 +52,8 @@ struct LoadOptions {
   OutputType type = OutputType::uint8;
   bool is_channels_first = false;
   ResampleFilter filter = ResampleFilter::area;
+  // Where there is one, crops of the output's size may stick out of their image: this stands there.
+  std::optional<Colour> fill{};
   // Float outputs are value * scale + bias, by channel.
   std::array<float, kRgbChannels> scale{1, 1, 1};
   std::array<float, kRgbChannels> bias{0, 0, 0};

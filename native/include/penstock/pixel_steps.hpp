@@ -1,6 +1,7 @@
 // Changes to finished pictures, one after another, each with numbers of its own for every picture.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,11 @@
 #include "penstock/status.hpp"
 
 namespace penstock {
+
+using Colour = std::array<std::uint8_t, kRgbChannels>;
+
+// Interleaved RGB.
+void fill_pixels(std::uint8_t* pixels, std::size_t count, const Colour& colour) noexcept;
 
 // With what a step needs for each picture. Colours are as FFCV has them: the picture times a factor
 // plus another one times (1 - factor), cut to 0..255 and then to a whole number; a factor that is

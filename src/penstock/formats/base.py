@@ -179,6 +179,11 @@ class BaseDataset(ABC):
         return None
 
     @property
+    def reading(self) -> str:
+        """How its bytes are read where no pages are read ahead of use, in words."""
+        return "from the mapped file"
+
+    @property
     def has_checksums(self) -> bool:
         """Every value can be checked against a checksum."""
         return False

@@ -82,6 +82,11 @@ class FolderDataset(BaseDataset):
         return len(self._keys)
 
     @property
+    def reading(self) -> str:
+        """How the bytes are read, in words."""
+        return "from the file of each picture"
+
+    @property
     def fingerprint(self) -> int:
         """32 bits that change when the pictures are others."""
         return crc32c("\0".join(self._keys).encode("utf-8", "surrogateescape"))

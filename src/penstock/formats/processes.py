@@ -56,9 +56,10 @@ class _Worker:
 
 
 class ProcessPool:
-    """Processes that all run the same function."""
+    """Processes that all run the same function; ``advice`` is for users when one of them dies."""
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str) -> None:
+        self._advice = advice
         self._workers: list[_Worker] = []
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
 
@@ -74,10 +75,7 @@ class ProcessPool:
             worker.pipe.send(argument)
             answer = worker.pipe.recv()
         except (EOFError, OSError) as error:
-            raise WorkerDiedError(
-                "a worker process ended without an answer: it was killed, ran out of memory or crashed. "
-                "Nothing was written. Try fewer workers, or worker_kind='thread'."
-            ) from error
+            raise WorkerDiedError(self._advice) from error
         finally:
             self._idle.put(worker)
         if isinstance(answer, _Failure):
@@ -110,9 +108,11 @@ def _raise(failure: _Failure) -> None:
 
 
 @contextlib.contextmanager
-def open_processes(count: int, function: Callable[[Any], Any]) -> Iterator[ProcessPool]:
+def open_processes(
+    count: int, function: Callable[[Any], Any], *, advice: str = "Try fewer workers."
+) -> Iterator[ProcessPool]:
     """Fork ``count`` processes that run a function; it needs no pickling, arguments and results do."""
-    pool = ProcessPool()
+    pool = ProcessPool(advice)
     try:
         with interrupt_held():
             for _ in range(count):

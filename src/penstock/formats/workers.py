@@ -139,8 +139,15 @@ def _work_off(tickets: SimpleQueue[_Ticket | None], run: Callable[[Job], Encoded
 
 
 @contextlib.contextmanager
-def open_pool(workers: int, kind: str, work: Work) -> Iterator[Callable[[Job], Pending]]:
-    """Give a function that starts a job; leaving the block ends all workers."""
+def open_pool(workers: int, kind: str, work: Work, *, advice: str) -> Iterator[Callable[[Job], Pending]]:
+    """Give a function that starts a job; leaving the block ends all workers.
+
+    Args:
+        workers: how many.
+        kind: ``"thread"`` or ``"process"``.
+        work: what they do.
+        advice: what the caller's user can do when a process is killed.
+    """
     if workers <= 1 and kind == "thread":
         yield lambda job: _Done(work(job))
         return
@@ -148,7 +155,7 @@ def open_pool(workers: int, kind: str, work: Work) -> Iterator[Callable[[Job], P
         run: Callable[[Job], EncodedChunk] = work
         kill: Callable[[], None] = _nothing
         if kind == "process":  # forked before the first thread starts; each thread then waits for one process
-            processes = stack.enter_context(open_processes(max(1, workers), work))
+            processes = stack.enter_context(open_processes(max(1, workers), work, advice=advice))
             run, kill = processes.call, processes.kill
         threads = _Threads(max(1, workers), run)
         stack.callback(_shut_down, threads, work, kill)

@@ -27,6 +27,7 @@ __all__ = ["write"]
 _CHUNK_BYTES = 1 << 20
 _MAX_CHUNK_SAMPLES = 1024
 _MAX_DRAWN_BYTES = 32 << 20
+_ADVICE = "Try fewer workers, or worker_kind='thread'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def _run(
 
     work = pools.Work(writer.encoder, source.dataset)
     position, count = 0, 8
-    with pools.open_pool(workers, kind, work) as submit:
+    with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
         under_way: deque[tuple[Job, Pending]] = deque()
         is_exhausted = False
         while under_way or not is_exhausted:

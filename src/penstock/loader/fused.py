@@ -30,10 +30,12 @@ from penstock.ops import (
     ToDtype,
     ToLayout,
 )
+from penstock.ops.base import checked_fill
 from penstock.types import ImageSpans
 
 if TYPE_CHECKING:
     from penstock.loader.job import Job
+    from penstock.ops.crops import Crops
 
 __all__ = ["FusedRun", "KeyedOp"]
 
@@ -95,7 +97,7 @@ class FusedRun:
             size = tuple(pictures.shape[1:3])  # also when there are none
         else:
             size = self._output_size(job, heights, widths)
-        crops, shift = self._choose_crops(job, heights, widths, size)
+        crops = self._choose_crops(job, heights, widths, size)
         flips = np.zeros(len(heights), np.uint8)
         if self.flip is not None:
             flips = self.flip.op.flips(job.draws(self.flip.key))
@@ -103,8 +105,6 @@ class FusedRun:
                 mirrored = widths - crops[:, 1] - crops[:, 3]
                 crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
         steps = [(keyed.op.kind, keyed.op.step(size, job.draws(keyed.key))) for keyed in self.steps]
-        if shift is not None:
-            steps.insert(0, ("translate", shift if self.is_flip_first else _mirrored(shift, flips)))
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
         out = job.slots.take(shape, self.dtype)
         self._load(job, spans, crops, flips, steps, out)
@@ -126,12 +126,11 @@ class FusedRun:
 
     def _choose_crops(
         self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], size: tuple[int, int]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32] | None]:
+    ) -> Crops:
         if self.crop is None:
-            return Resize(size).crops(heights, widths, job.draws(0)), None
-        op, draws = self.crop.op, job.draws(self.crop.key)
-        shift = op.shift(heights, widths, draws) if isinstance(op, RandomCrop) else None
-        return op.crops(heights, widths, draws), shift
+            return Resize(size).crops(heights, widths, job.draws(0))
+        crops: Crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
+        return crops
 
     def _output_size(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> tuple[int, int]:
         if self.crop is not None:
@@ -153,11 +152,12 @@ class FusedRun:
         self,
         job: Job,
         spans: ImageSpans,
-        crops: npt.NDArray[np.int32],
+        crops: Crops,
         flips: npt.NDArray[np.uint8],
         steps: list[tuple[str, npt.NDArray[np.float32]]],
         out: npt.NDArray[Any],
     ) -> None:
+        crop = None if self.crop is None else self.crop.op
         scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
         notes: list[tuple[int, str, str]] = []
         failures = job.native.load(
@@ -171,10 +171,10 @@ class FusedRun:
             flips,
             out,
             self.layout == "NCHW",
-            "area" if self.crop is None else self.crop.op.interpolation,
+            "area" if crop is None else crop.interpolation,
             scale,
             bias,
-            reduced=getattr(self.crop and self.crop.op, "reduced", False),
+            reduced=getattr(crop, "reduced", False),
             checksums=spans.checksums,
             steps=steps,
             tiles=spans.tiles,
@@ -182,6 +182,7 @@ class FusedRun:
             counts=job.jpeg_counts,
             notes=notes,
             fast=job.is_fast,
+            fill=checked_fill(crop.fill) if isinstance(crop, RandomCrop) and crop.padding else None,
         )
         job.jpeg_notes.extend(JpegNote(int(job.indices[at]), self.name, kind, text) for at, kind, text in notes)
         if failures:
@@ -208,9 +209,3 @@ class FusedRun:
         steps += [keyed.op.kind for keyed in self.steps]
         steps += ["normalize"] if self.normalize is not None else []
         return ", ".join([*steps, self.dtype, self.layout])
-
-
-def _mirrored(shift: npt.NDArray[np.float32], flips: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """The native call flips before its steps; a shift that belongs before the flip goes the other way."""
-    shift[:, 1] = np.where(flips, -shift[:, 1], shift[:, 1])
-    return shift

@@ -67,7 +67,7 @@ class Reading:
     def describe(self) -> str:
         """Say in words where the bytes come from."""
         if self.budget_bytes is None:
-            return "bytes: from the mapped file"
+            return f"bytes: {self._dataset.reading}"
         return f"bytes: read ahead into {self.budget_bytes / 2**20:,.0f} MiB, by {self._reader.engine}"
 
     @cached_property

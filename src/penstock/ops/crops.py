@@ -40,9 +40,8 @@ class RandomResizedCrop:
             antialiased as in Pillow; ``"nearest"`` is for masks.
         share: fields whose ops have the same word here draw the same numbers, such as a picture and its mask.
         reduced: where the part is at least 2, 4 or 8 times as large as the result in both directions, let the JPEG
-        decoder
-            put out every block at that fraction of its size: a little different from averaging pixels, and faster
-            for large pictures whose file has no index of its JPEGs.
+            decoder put out every block at that fraction of its size: a little different from averaging pixels, and
+            faster for large pictures whose file has no index of its JPEGs.
 
     Example:
         >>> RandomResizedCrop(224).size
@@ -93,7 +92,8 @@ class RandomCrop:
 
     Args:
         size: of the part, one number or (height, width).
-        padding: pixels of ``fill`` that are thought around the picture, so that the part may stick out.
+        padding: pixels of ``fill`` that are thought around the picture, so that the part may stick out, and be larger
+            than the picture by twice as many.
         fill: one number or three, 0 to 255.
         share: fields whose ops have the same word here draw the same numbers.
     """
@@ -116,41 +116,21 @@ class RandomCrop:
         picture_form(self, before)
         return Form("uint8", (*checked_size(self.size), 3))
 
-    def _corners(
-        self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
+        """Choose a part of each picture; with padding it may stick out."""
         height, width = checked_size(self.size)
-        small = np.flatnonzero((heights < height) | (widths < width))
+        rooms = heights + 2 * self.padding - height, widths + 2 * self.padding - width
+        small = np.flatnonzero((rooms[0] < 0) | (rooms[1] < 0))
         if len(small):
             i = int(small[0])
+            padded = f" and a padding of {self.padding}" if self.padding else ""
             raise ValueError(
                 f"RandomCrop of {width}x{height} is larger than sample {draws.samples[i]}, which has "
-                f"{widths[i]}x{heights[i]} pixels; use RandomResizedCrop, or put such samples aside"
+                f"{widths[i]}x{heights[i]} pixels{padded}; use RandomResizedCrop, a larger padding, or put such "
+                "samples aside"
             )
-        room = 2 * self.padding + 1
-        top = np.floor(draws.uniform(0) * (heights - height + room)) - self.padding
-        left = np.floor(draws.uniform(1) * (widths - width + room)) - self.padding
-        return top, left
-
-    def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
-        """Choose a part of each picture; one that sticks out is moved inside, and ``shift`` moves it back."""
-        height, width = checked_size(self.size)
-        top, left = self._corners(heights, widths, draws)
-        top, left = np.clip(top, 0, heights - height), np.clip(left, 0, widths - width)
+        top, left = (np.floor(draws.uniform(k) * (room + 1)) - self.padding for k, room in enumerate(rooms))
         return np.stack([top, left, np.full_like(top, height), np.full_like(top, width)], axis=1).astype(np.int32)
-
-    def shift(
-        self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws
-    ) -> npt.NDArray[np.float32] | None:
-        """How far each part was moved inside, and the fill, as a native step; None without padding."""
-        if not self.padding:
-            return None
-        top, left = self._corners(heights, widths, draws)
-        inside = self.crops(heights, widths, draws)
-        values = np.empty((len(heights), 5), np.float32)
-        values[:, 0], values[:, 1] = top - inside[:, 0], left - inside[:, 1]
-        values[:, 2:] = checked_fill(self.fill)
-        return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,14 @@ class ColdReads:
             return None
         return self.reader if self._cold or not self._is_cached(self.reader, files, offsets, sizes) else None
 
+    def describe(self) -> str:
+        """Say in words how spans are read."""
+        reader = None if self._cold is False else self.reader
+        if reader is None:
+            return "from the mapped file"
+        read = f"read{' past the page cache' if reader.is_direct else ''} by {reader.engine}"
+        return read if self._cold else f"from the page cache, or else {read}"
+
     def close(self) -> None:
         """Let go of the files."""
         self.__dict__.pop("reader", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers import picture
+from tests.helpers import picture, write_folder
 
 import penstock as ps
 from penstock.cli.main import main
@@ -17,12 +17,7 @@ FILES = {"a.txt": b"hello", "sub/b.bin": bytes(range(256)), "sub/deep/c": b"", "
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "folder"
-    for name, data in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    (root / "empty" / "deep").mkdir(parents=True)
-    return root
+    return write_folder(tmp_path / "folder", FILES)
 
 
 @pytest.fixture

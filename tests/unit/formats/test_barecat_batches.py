@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import re
 import sqlite3
 import threading
 from typing import TYPE_CHECKING
@@ -68,6 +69,13 @@ def test_as_a_dataset(path: Path, cold: bool | None) -> None:
     assert dataset.read_bytes(order, "bytes") == [FILES[sorted(FILES)[i]] for i in order]
     ragged = dataset.read_ragged(np.array(order), "bytes")
     assert ragged.values.tobytes() == b"".join(FILES[sorted(FILES)[i]] for i in order)
+
+
+def test_the_plan_says_how_files_are_read(path: Path) -> None:
+    plans = {cold: str(penstock.Loader(penstock.open(path, decode="bytes", cold=cold), 4).plan()) for cold in WAYS}
+    assert "from the mapped file" in plans[False]
+    assert re.search("past the page cache by (io_uring|threads)|read by (io_uring|threads)", plans[True])
+    assert re.search("from the page cache, or else read.* by (io_uring|threads)", plans[None])
 
 
 @pytest.mark.parametrize("cold", WAYS)

@@ -11,9 +11,10 @@ from tests.helpers import picture
 
 import penstock as ps
 from penstock import ops
+from penstock._native import RangeReader
 from penstock.codecs import jpeg
 from penstock.errors import ClosedError, CorruptSampleError, MissingExtraError
-from penstock.formats.ffr import FfrDataset, FfrWriter, pack_folder
+from penstock.formats.ffr import FfrDataset, FfrWriter, pack_folder, reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +150,27 @@ def test_loader_of_bytes(path: Path) -> None:
     assert sorted(
         joined.values[a:b].tobytes() for a, b in zip(joined.offsets, joined.offsets[1:], strict=False)
     ) == sorted(SAMPLES)
-    assert "bytes: from the mapped file" in ps.Loader(path, 4).plan()
+
+
+def test_the_plan_says_how_samples_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan(**options: Any) -> str:
+        return ps.Loader(FfrDataset(path, **options), 4).plan().splitlines()[-1]
+
+    queue = RangeReader(str(path), direct=True)
+    past = " past the page cache" if queue.is_direct else ""  # some file systems refuse
+    assert plan() == f"bytes: from the page cache, or else read by {queue.engine}"
+    assert plan(cold=True) == f"bytes: read{past} by {queue.engine}"
+    assert plan(cold=False) == "bytes: from the mapped file"
+    monkeypatch.setattr(reader, "available_bytes", lambda: 1)
+    assert plan() == f"bytes: from the page cache, or else read{past} by {queue.engine}"
+
+
+def test_without_a_queue_the_plan_says_mapped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("none left")
+
+    monkeypatch.setattr(reader._native, "RangeReader", refuse)
+    assert ps.Loader(FfrDataset(path, cold=True), 4).plan().endswith("bytes: from the mapped file")
 
 
 def test_loader_of_pictures(tmp_path: Path) -> None:

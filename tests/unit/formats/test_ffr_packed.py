@@ -6,11 +6,13 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.helpers import write_folder
 
 import penstock as ps
 from penstock.errors import FormatError
 from penstock.formats.ffr import FfrReader, FfrWriter, PackedFolder, pack_folder
 from penstock.formats.ffr import packed_index as index
+from penstock.formats.ffr.index_pickle import parse_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +30,7 @@ FILES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "folder"
-    for name, data in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    (root / "empty" / "deep").mkdir(parents=True)
-    return root
+    return write_folder(tmp_path / "folder", FILES)
 
 
 @pytest.fixture
@@ -137,15 +134,15 @@ def test_every_protocol(protocol: int) -> None:
     for i in range(3000):
         tree[f"{i:04d} ü\u20ac\U0001f600\\\n"] = i * 100_003 % 2**31
     tree["sub"] = collections.OrderedDict(a=collections.OrderedDict(), b=2**40)
-    assert index.parse_index(pickle.dumps(tree, protocol)) == tree
-    assert list(index.parse_index(pickle.dumps(tree, protocol))) == list(tree)
-    assert index.parse_index(pickle.dumps({"plain": {"dict": 1}}, protocol)) == {"plain": {"dict": 1}}
+    assert parse_index(pickle.dumps(tree, protocol)) == tree
+    assert list(parse_index(pickle.dumps(tree, protocol))) == list(tree)
+    assert parse_index(pickle.dumps({"plain": {"dict": 1}}, protocol)) == {"plain": {"dict": 1}}
 
 
 def test_names_that_are_not_utf8() -> None:
     name = os.fsdecode(b"\xff.txt")
     tree = collections.OrderedDict({name: 0})
-    assert index.parse_index(index.pack_index(tree)[9:]) == tree
+    assert parse_index(index.pack_index(tree)[9:]) == tree
 
 
 class Call:

@@ -45,6 +45,8 @@ def test_a_folder_is_a_dataset(folder: Path) -> None:
     assert [s.image.shape for s in dataset[[3, 0]]] == [(40, 25, 3), (5, 6, 3)]
     assert dataset.read_bytes([2], "image") == [FILES["cat/b.jpg"]]
     assert [s.label for s in pickle.loads(pickle.dumps(list(dataset)))] == LABELS
+    plan = ps.Loader(dataset, 2, pipelines={"image": [ps.ops.Resize(8)]}).plan()
+    assert plan.endswith("\nbytes: from the file of each picture")
 
 
 def test_without_classes(tmp_path: Path) -> None:

@@ -76,7 +76,11 @@ CROPS = {
     "center": [ops.CenterCrop(24, ratio=0.8), ops.Normalize([99, 88, 77], [9, 8, 7], dtype="float16"), NCHW],
     "whole": [ops.Resize((17, 40), interpolation="lanczos")],
 }
-UNSCALED = {"unscaled": [ops.RandomCrop(30)], "unscaled, padded": [ops.RandomCrop((28, 31), padding=9, fill=7)]}
+UNSCALED = {
+    "unscaled": [ops.RandomCrop(30)],
+    "unscaled, padded": [ops.RandomCrop((28, 31), padding=9, fill=7)],
+    "unscaled, larger": [ops.RandomCrop((70, 44), padding=40, fill=7), ops.RandomHorizontalFlip()],
+}
 
 
 def pixels_of(data: bytes) -> np.ndarray:

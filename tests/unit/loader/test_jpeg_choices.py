@@ -66,6 +66,7 @@ FAST_OPS: dict[str, list[Any]] = {
     "area": [ops.RandomResizedCrop(40)],
     "bilinear, mirrored": [ops.RandomResizedCrop(40, interpolation="bilinear"), ops.RandomHorizontalFlip()],
     "planes": [ops.RandomResizedCrop(40), NCHW],
+    "padded": [ops.RandomCrop((110, 130), padding=20, fill=99), ops.RandomHorizontalFlip()],
     "steps": [ops.RandomResizedCrop(40), ops.RandomBrightness(0.3, 1.0), ops.Cutout(8)],
     "float": [ops.RandomResizedCrop(40), ops.Normalize((1.0, 2.0, 3.0), (1.0, 1.0, 1.0), dtype="float32")],
 }

@@ -95,7 +95,15 @@ def test_a_crop_larger_than_the_picture_names_sample_and_sizes(tmp_path: Path) -
     loader = Loader(file, 1, pipelines={"image": [RandomCrop((16, 20))]})
     batches = iter(loader)
     assert next(batches).image.shape == (1, 16, 20, 3)
-    with pytest.raises(ValueError, match="RandomCrop of 20x16 is larger than sample 1, which has 30x12 pixels"):
+    with pytest.raises(ValueError, match="RandomCrop of 20x16 is larger than sample 1, which has 30x12 pixels;"):
+        next(batches)
+
+
+def test_padding_counts_before_a_crop_is_too_large(tmp_path: Path) -> None:
+    file = write_pictures(tmp_path / "p.beton", [picture(0, 12, 30), picture(1, 11, 30)])
+    batches = iter(Loader(file, 1, pipelines={"image": [RandomCrop((16, 20), padding=2)]}))
+    assert next(batches).image.shape == (1, 16, 20, 3)
+    with pytest.raises(ValueError, match="larger than sample 1, which has 30x11 pixels and a padding of 2; use Random"):
         next(batches)
 
 

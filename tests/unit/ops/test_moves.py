@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, HEIGHT, SIZE, WIDTH, draws, load
 
-from penstock.ops import Cutout, RandomBrightness, RandomCrop, RandomHorizontalFlip, RandomTranslate, Resize
+from penstock.ops import (
+    Cutout,
+    RandomBrightness,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomTranslate,
+    Resize,
+    ToDtype,
+    ToLayout,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,17 +137,25 @@ def test_a_square_larger_than_the_picture_is_told_when_the_picture_is_known(path
 
 def corners_of(op: RandomCrop) -> np.ndarray:
     heights, widths = np.full(COUNT, HEIGHT), np.full(COUNT, WIDTH)
-    numbers = draws(share=op.share)
-    inside = op.crops(heights, widths, numbers)[:, :2]
-    shift = op.shift(heights, widths, numbers)
-    return inside if shift is None else inside + shift[:, :2].astype(int)
+    return op.crops(heights, widths, draws(share=op.share))[:, :2]
 
 
-@pytest.mark.parametrize("padding", [0, 5])
 @pytest.mark.parametrize("fill", FILLS)
-@pytest.mark.parametrize("size", [(9, 12), SIZE])
+@pytest.mark.parametrize(
+    ("size", "padding"),
+    [
+        ((9, 12), 0),
+        (SIZE, 0),
+        ((9, 12), 5),
+        (SIZE, 5),
+        ((HEIGHT + 8, WIDTH - 3), 5),
+        ((HEIGHT - 3, WIDTH + 1), 5),
+        ((HEIGHT + 10, WIDTH + 10), 5),
+        ((5, 6), 40),  # often all of it is fill
+    ],
+)
 def test_a_crop_is_a_window_of_the_padded_picture(
-    path: Path, pixels: np.ndarray, padding: int, fill: Any, size: tuple[int, int]
+    path: Path, pixels: np.ndarray, size: tuple[int, int], padding: int, fill: Any
 ) -> None:
     op = RandomCrop(size, padding=padding, fill=fill, share="crop")
     expected = windows(pixels, corners_of(op), size, padding, fill)
@@ -150,12 +167,22 @@ def test_a_crop_is_a_window_of_the_padded_picture(
     np.testing.assert_array_equal(load(path, flip, op, flip), flipped(flip, mirrored))
 
 
+@pytest.mark.parametrize("size", [(9, 12), (HEIGHT + 8, WIDTH - 3), (4, 5)])
+def test_a_padded_crop_goes_on_through_other_steps_types_and_layouts(
+    path: Path, pixels: np.ndarray, size: tuple[int, int]
+) -> None:
+    op, flip = RandomCrop(size, padding=7, fill=(1, 200, 3), share="crop"), RandomHorizontalFlip(share="flip")
+    expected = flipped(flip, windows(pixels, corners_of(op), size, 7, (1, 200, 3)))
+    move = RandomTranslate(2, fill=9, share="move")
+    expected = windows(expected, move.step(size, draws(share="move"))[:, :2].astype(int), size, 2, 9)
+    found = load(path, op, flip, move, ToDtype("float32"), ToLayout("NCHW"))
+    np.testing.assert_array_equal(found, expected.transpose(0, 3, 1, 2).astype(np.float32))
+
+
 def test_a_crop_goes_equally_often_to_all_places() -> None:
     heights, widths = np.full(20_000, 5), np.full(20_000, 4)
     op = RandomCrop(4, padding=1)
-    inside, shift = op.crops(heights, widths, draws(20_000)), op.shift(heights, widths, draws(20_000))
-    assert shift is not None
-    corners = inside[:, :2] + shift[:, :2]
+    corners = op.crops(heights, widths, draws(20_000))[:, :2]
     for axis, expected in ((0, [-1, 0, 1, 2]), (1, [-1, 0, 1])):
         places, counts = np.unique(corners[:, axis], return_counts=True)
         assert places.tolist() == expected

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from penstock.types import Progress
 
-__all__ = ["write_own_fields"]
+__all__ = ["ADVICE", "descriptors_of", "header_of", "write_own_fields"]
 
+ADVICE = "Try a smaller num_workers."
 _JOB_SAMPLES = 64
 
 
@@ -42,7 +43,7 @@ def write_own_fields(
     path: str, fields: Mapping[str, Any], samples: Any, count: int, page_size: int, workers: int, progress: Progress
 ) -> None:
     """Write ``count`` samples, from something indexable or an iterator, as FFCV lays them out."""
-    descriptors = _descriptors(fields)
+    descriptors = descriptors_of(fields)
     record = get_metadata_type(list(fields.values()))
     metadata = _shared(count, record)
     start = HeaderType.itemsize + descriptors.nbytes
@@ -50,9 +51,7 @@ def write_own_fields(
         allocator = MemoryAllocator(path, start + metadata.nbytes, page_size)
         encoder = _Encoder(tuple(fields.values()), metadata, allocator, file)
         table = np.array(list(_run(encoder, samples, count, workers, progress)), ALLOC_TABLE_TYPE)
-        header = np.zeros(1, HeaderType)
-        header["version"], header["num_fields"] = CURRENT_VERSION, len(fields)
-        header["page_size"], header["num_samples"] = page_size, count
+        header = header_of(fields, page_size, count)
         header["alloc_table_ptr"] = end = allocator.end if len(table) else start + metadata.nbytes
         file.write([header.tobytes(), descriptors.tobytes(), metadata.tobytes()])
         file.position = end
@@ -60,7 +59,16 @@ def write_own_fields(
         file.truncate()  # no table, and the last page not full: the file ends with the page
 
 
-def _descriptors(fields: Mapping[str, Any]) -> Any:
+def header_of(fields: Mapping[str, Any], page_size: int, count: int) -> Any:
+    """The header of a file, in an array of one; where its allocation table stands is still to be filled in."""
+    header = np.zeros(1, HeaderType)
+    header["version"], header["num_fields"] = CURRENT_VERSION, len(fields)
+    header["page_size"], header["num_samples"] = page_size, count
+    return header
+
+
+def descriptors_of(fields: Mapping[str, Any]) -> Any:
+    """What a file says about its fields; their names have at most 16 characters."""
     descriptors = np.zeros(len(fields), FieldDescType)
     type_ids = {kind: number for number, kind in TYPE_ID_HANDLER.items() if kind is not None}
     for row, (name, field) in zip(descriptors, fields.items(), strict=True):
@@ -85,7 +93,7 @@ def _run(
     drawn = None if is_indexed else iter(samples)
     under_way: deque[tuple[Job, Any]] = deque()
     first = 0
-    with open_pool(workers, kind, work) as submit:
+    with open_pool(workers, kind, work, advice=ADVICE) as submit:
         while under_way or first < count:
             while first < count and len(under_way) < 2 * workers:
                 numbers = list(range(first, min(first + _JOB_SAMPLES, count)))

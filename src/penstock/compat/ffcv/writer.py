@@ -2,12 +2,14 @@
 
 Files of built-in fields are written by penstock's writer: with checksums, in parallel, the same bytes whatever the
 number of workers. A user's own fields encode themselves, in processes that fill pages of their own. Either way the
-file gets its name when it is complete, and an exception in a worker is raised here.
+file gets its name when it is complete, and an exception in a worker is raised here. Only who fills the pages himself,
+between ``prepare`` and ``finalize``, has an incomplete file under its name until then.
 """
 
 from __future__ import annotations
 
 import os
+from multiprocessing import shared_memory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +25,10 @@ from penstock.compat.ffcv.fields import (
     TorchTensorField,
 )
 from penstock.compat.ffcv.fields.rgb_image import checked_pixels
-from penstock.compat.ffcv.own_fields import write_own_fields
-from penstock.compat.ffcv.types import HeaderType, get_metadata_type
+from penstock.compat.ffcv.own_fields import ADVICE, descriptors_of, header_of, write_own_fields
+from penstock.compat.ffcv.types import ALLOC_TABLE_TYPE, HeaderType, get_metadata_type
 from penstock.compat.ffcv.utils import is_power_of_2
-from penstock.errors import MissingExtraError
+from penstock.errors import MissingExtraError, WorkerDiedError
 from penstock.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -66,6 +68,43 @@ class DatasetWriter:
         if page_size >= MAX_PAGE_SIZE:
             raise ValueError(f"page_size can't be bigger (or =) than {MAX_PAGE_SIZE}, got {page_size}")
         self.page_size = page_size
+        self.header: Any = None
+
+    def prepare(self) -> None:
+        """Begin a file of ``num_samples`` samples whose pages the caller fills, with a MemoryAllocator.
+
+        Sets ``header``, ``metadata_start``, ``data_region_start``, where pages may begin, and ``metadata_sm``, shared
+        memory for records of ``metadata_type``; the caller closes and unlinks it after ``finalize``.
+        """
+        fields = _short_names(self.fields)
+        descriptors = descriptors_of(fields)
+        self.header = header_of(fields, self.page_size, self.num_samples)[0]
+        with open(self.fname, "wb") as file:
+            file.write(self.header.tobytes() + descriptors.tobytes())
+        self.metadata_start = HeaderType.itemsize + descriptors.nbytes
+        self.data_region_start = self.metadata_start + self.num_samples * self.metadata_type.itemsize
+        size = max(1, self.data_region_start - self.metadata_start)  # there is no shared memory of nothing
+        self.metadata_sm = shared_memory.SharedMemory(create=True, size=size)
+
+    def finalize(self, allocations: Iterable[tuple[int, int, int]]) -> None:
+        """Complete the file that ``prepare`` began.
+
+        Args:
+            allocations: sample, pointer and size of each piece of memory, as the ``allocations`` of an allocator.
+        """
+        if self.header is None:
+            raise RuntimeError(f"{self.fname}: finalize() ends what prepare() began, which was not called")
+        metadata = self.metadata_sm.buf
+        if metadata is None:
+            raise RuntimeError(f"{self.fname}: metadata_sm was closed before finalize(), which writes what is in it")
+        table = np.array(list(allocations), ALLOC_TABLE_TYPE)
+        with open(self.fname, "r+b") as file:
+            file.seek(self.metadata_start)
+            file.write(metadata[: self.data_region_start - self.metadata_start])
+            self.header["alloc_table_ptr"] = file.seek(0, os.SEEK_END)
+            file.write(table.tobytes())
+            file.seek(0)
+            file.write(self.header.tobytes())
 
     def from_indexed_dataset(
         self, dataset: Any, indices: Any = None, chunksize: int = 100, shuffle_indices: bool = False
@@ -126,7 +165,11 @@ class DatasetWriter:
     def _write_built_in(self, samples: Any, fields: dict[str, Any], bar: ProgressBar) -> None:
         # penstock.write goes by the ending of the name, and FFCV takes any.
         name = self.fname if self.fname.lower().endswith(_SUFFIX) else f"{self.fname}.{os.urandom(4).hex()}{_SUFFIX}"
-        penstock.write(name, samples, fields=fields, page_size=self.page_size, workers=self.num_workers, progress=bar)
+        page_size, workers = self.page_size, self.num_workers
+        try:
+            penstock.write(name, samples, fields=fields, page_size=page_size, workers=workers, progress=bar)
+        except WorkerDiedError as error:
+            raise WorkerDiedError(ADVICE) from error.__cause__
         if name != self.fname:
             os.replace(name, self.fname)
 

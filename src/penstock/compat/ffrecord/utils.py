@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["dump"]
 
 _MOST_PROCESSES = 16
+_ADVICE = f"Try fewer files: each has a process, up to {_MOST_PROCESSES} at a time, and nfiles=1 needs none."
 
 
 def dump(dataset: Any, fname: PathLike, nfiles: int, verbose: bool = False) -> None:
@@ -62,7 +63,8 @@ def _write_parts(dataset: Any, folder: str, nfiles: int, bar: ProgressBar) -> No
     with tempfile.TemporaryDirectory(prefix=".incomplete-", dir=folder) as beside:
         writer = _PartWriter(beside, per_part, count)
         size_bytes = 0
-        with open_pool(min(_MOST_PROCESSES, len(jobs)), "process", Work(writer, dataset)) as submit:
+        workers = min(_MOST_PROCESSES, len(jobs))
+        with open_pool(workers, "process", Work(writer, dataset), advice=_ADVICE) as submit:
             parts: list[Any] = [submit(job) for job in jobs]
             for job, part in zip(jobs, parts, strict=True):
                 size_bytes += part.result()

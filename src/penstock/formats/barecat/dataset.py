@@ -133,6 +133,11 @@ class BarecatDataset(BaseDataset):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (os.path.abspath(self.path), self._options)
 
+    @property
+    def reading(self) -> str:
+        """How the files of a batch are read, in words."""
+        return self.archive.shards.describe()
+
     def close(self) -> None:
         """Let go of the files."""
         self.archive.close()

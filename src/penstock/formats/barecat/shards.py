@@ -89,7 +89,7 @@ class MappedShards:
         self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
         self._cold = cold
         self.mapped: dict[int, MappedShard] = {}
-        self._snapshot = _Snapshot({}, cold)
+        self._snapshot = _Snapshot({}, False)
 
     def shard(self, number: int, end: int = 0) -> MappedShard:
         """A shard by number, mapped anew if it is shorter than ``end`` and has grown since."""
@@ -127,6 +127,11 @@ class MappedShards:
         """A queue of asynchronous reads, and which of its files each of these shards is; None where there is none."""
         files, reader = self._files_of(numbers), self._snapshot.cold.reader
         return None if reader is None or files is None else (reader, files)
+
+    def describe(self) -> str:
+        """Say in words how many files at once are read."""
+        self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
+        return self._snapshot.cold.describe()
 
     def _files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
         files = self._snapshot.files_of(numbers)

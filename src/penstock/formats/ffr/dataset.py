@@ -134,6 +134,11 @@ class FfrDataset(BaseDataset):
         self.reader.close()
 
     @property
+    def reading(self) -> str:
+        """How samples are read, in words."""
+        return self.reader.reading
+
+    @property
     def has_checksums(self) -> bool:
         """Every sample is checked as it is read."""
         return self.reader.is_checked

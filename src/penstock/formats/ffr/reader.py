@@ -123,6 +123,11 @@ class FfrReader:
         """``close`` was called."""
         return self._table is None
 
+    @property
+    def reading(self) -> str:
+        """How samples are read, in words."""
+        return self._cold.describe()
+
     def __len__(self) -> int:
         return int(self._starts[-1])
 

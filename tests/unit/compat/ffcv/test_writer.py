@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import types
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from penstock.compat.ffcv.fields import (  # noqa: E402
     TorchTensorField,
 )
 from penstock.compat.ffcv.reader import Reader  # noqa: E402
-from penstock.errors import MissingExtraError, SampleTooLargeError, WriteError  # noqa: E402
+from penstock.errors import MissingExtraError, SampleTooLargeError, WorkerDiedError, WriteError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +145,19 @@ def test_an_exception_in_the_dataset_is_raised(tmp_path: Path, kind: Any, worker
     with pytest.raises(WriteError, match="sample 37 could not be fetched: ZeroDivisionError: no such thing") as caught:
         write(tmp_path / "x", {"v": kind()}, 100, sample, num_workers=workers)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert os.listdir(tmp_path) == []
+
+
+@BYTES_FIELDS
+@pytest.mark.timeout(60)
+def test_a_worker_that_is_killed(tmp_path: Path, kind: Any) -> None:
+    def sample(i: int) -> tuple[Any, ...]:
+        if i == 37:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (np.zeros(10, np.uint8),)
+
+    with pytest.raises(WorkerDiedError, match=r"Nothing was written\. Try a smaller num_workers\.$"):
+        write(tmp_path / "x", {"v": kind()}, 100, sample, num_workers=2)
     assert os.listdir(tmp_path) == []
 
 
