@@ -14,7 +14,8 @@ from penstock import ops
 from penstock._native import RangeReader
 from penstock.codecs import jpeg
 from penstock.errors import ClosedError, CorruptSampleError, MissingExtraError
-from penstock.formats.ffr import FfrDataset, FfrWriter, pack_folder, reader
+from penstock.formats.ffr import FfrDataset, FfrWriter, pack_folder
+from penstock.storage import cold
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +162,7 @@ def test_the_plan_says_how_samples_are_read(path: Path, monkeypatch: pytest.Monk
     assert plan() == f"bytes: from the page cache, or else read by {queue.engine}"
     assert plan(cold=True) == f"bytes: read{past} by {queue.engine}"
     assert plan(cold=False) == "bytes: from the mapped file"
-    monkeypatch.setattr(reader, "available_bytes", lambda: 1)
+    monkeypatch.setattr(cold, "available_bytes", lambda: 1)
     assert plan() == f"bytes: from the page cache, or else read{past} by {queue.engine}"
 
 
@@ -169,7 +170,7 @@ def test_without_a_queue_the_plan_says_mapped(path: Path, monkeypatch: pytest.Mo
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("none left")
 
-    monkeypatch.setattr(reader._native, "RangeReader", refuse)
+    monkeypatch.setattr(cold._native, "RangeReader", refuse)
     assert ps.Loader(FfrDataset(path, cold=True), 4).plan().endswith("bytes: from the mapped file")
 
 
