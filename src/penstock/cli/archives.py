@@ -197,7 +197,7 @@ def shown_path(path: str, base: str = "") -> str:
 def _long_facts(row: FileInfo | DirInfo) -> str:
     size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
     kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
-    mode = stat.filemode(kind | stat.S_IMODE(row.mode or 0))
+    mode = stat.filemode(kind | ((row.mode or 0) & 0o7777))
     if row.mode is None:
         mode = mode[0] + "?" * 9
     owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"

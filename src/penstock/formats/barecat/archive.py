@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import sqlite3
 from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -26,7 +25,7 @@ from penstock.errors import (
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.changing import Changing
-from penstock.formats.barecat.connections import ReadConnections, unreadable
+from penstock.formats.barecat.connections import ReadConnections
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
@@ -133,7 +132,13 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         self._connections = ReadConnections(index_path(self.path), follow=follow)
         self._shards = MappedShards(self.path)
         table = None if self._connections.follows else open_table(index_path(self.path), self._connections.cursor)
-        self.index = Index(self._connections.cursor, self._connections.new_cursor, table)
+        self.index = Index(
+            self.path,
+            self._connections.cursor,
+            self._connections.new_cursor,
+            table=table,
+            refresh=self._connections.refresh,
+        )
         self._is_preloaded = preload
         self._paths = load_paths(self.index) if preload else table
         self._place = self.index.place if self._paths is None else self._paths.find
@@ -194,7 +199,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __getitem__(self, name: str) -> bytes:
         try:
             place = self._place(name)
-        except (sqlite3.DatabaseError, TypeError, UnicodeError):
+        except (TypeError, UnicodeError):
             place = None  # the slow way finds out what is wrong
         if place is None:
             name, place = self._find(name)
@@ -209,25 +214,21 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def _find(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
         """The slow way: the name is not as the index has it, or the index has changed, or there is no such file."""
         cleaned = clean_name(name)
-        try:
+        place = self.index.place(cleaned)
+        if place is None and self._has_changed():
             place = self.index.place(cleaned)
-            if place is None and self._has_changed():
-                place = self.index.place(cleaned)
-        except sqlite3.DatabaseError as error:
-            if not self._has_changed():
-                raise unreadable(self.path, error) from error
-            place = self.index.place(cleaned)
-        except UnicodeError:
-            place = None  # a name that no index can have
         if place is None:
-            if cleaned.isprintable() and self.index.is_dir(cleaned):
+            if self.index.is_dir(cleaned):
                 raise EntryIsDirectoryError(self.path, cleaned)
             raise EntryNotFoundError(self.path, cleaned)
         return cleaned, place
 
     def _has_changed(self) -> bool:
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
-        if self._editor is not None or not self._connections.refresh():
+        if self._editor is not None:
+            return False
+        is_news = self._connections.refresh() or self._paths is not None  # the index may have refreshed already
+        if not is_news or not self._connections.follows:
             return False
         self._paths = self.index.table = None
         self._place = self.index.place

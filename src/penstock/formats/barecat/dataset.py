@@ -58,7 +58,7 @@ class BarecatDataset(BaseDataset):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
         self.archive = Archive(path, checksums=checksums)
         self._options: dict[str, Any] = {"group": group, "checksums": checksums, "decode": decode}
-        rows = list(self.archive.index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY path"))
+        rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
         members = _grouped(self.archive.path, rows) if group else _ungrouped(rows, as_bytes=decode == "bytes")
@@ -344,9 +344,10 @@ def _kind_of(name: str) -> str:
 
 
 def _ungrouped(rows: list[Any], *, as_bytes: bool) -> _Members:
-    kinds = {_kind_of(row[0]) for row in rows} if not as_bytes else {"bytes"}
+    each = ["bytes"] * len(rows) if as_bytes else [_kind_of(row[0]) for row in rows]
+    kinds = set(each)
     if "image" in kinds:
-        rows = [row for row in rows if _kind_of(row[0]) == "image"]
+        rows = [row for row, kind in zip(rows, each, strict=True) if kind == "image"]
         kinds = {"image"}
     kind = kinds.pop() if len(kinds) == 1 else "bytes"
     field = {"npy": "array"}.get(kind, kind)

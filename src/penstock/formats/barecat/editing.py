@@ -27,7 +27,7 @@ from penstock.errors import (
     FormatError,
 )
 from penstock.formats.barecat.appending import SMALL_BYTES, ShardWriter
-from penstock.formats.barecat.connections import connect_writer, unreadable
+from penstock.formats.barecat.connections import connect_writer, translated
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.names import check_new_name, index_path, parent_of, shard_numbers, shard_path
 from penstock.formats.barecat.queueing import FileQueue, triggers_off
@@ -80,7 +80,7 @@ class Editor:
             raise
         self._undo = UndoLog(path, self._connection)
         self._queue = FileQueue(path, self._connection)
-        self.index = Index(self._cursor, self._cursor)
+        self.index = Index(path, self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
         try:
             if shard_size is not None and shard_size != self.limit:
@@ -103,7 +103,7 @@ class Editor:
             self._refuse_missing_shards(connection)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise unreadable(file, error) from error
+            raise translated(file, error) from error
         except BaseException:
             connection.close()
             raise
@@ -156,13 +156,12 @@ class Editor:
         if self._is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self._connection.in_transaction:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                raise ArchiveBusyError(f"{self.path}: the index is in use by somebody else ({error})") from error
+            self._connection.execute("BEGIN IMMEDIATE")
 
     def _cursor(self) -> sqlite3.Cursor:
         with self.lock:
+            if self._is_closed:
+                raise ClosedError(f"{self.path}: the archive is closed; open it again")
             if len(self._queue):
                 self._queue.flush()
         return self._connection.cursor()
@@ -177,7 +176,7 @@ class Editor:
             if self._connection.in_transaction:
                 try:
                     self._connection.execute("COMMIT")
-                except sqlite3.OperationalError as error:
+                except ArchiveBusyError as error:
                     raise ArchiveBusyError(
                         f"{self.path}: the changes cannot be committed ({error}); they are kept, try again"
                     ) from error
@@ -310,7 +309,7 @@ class Editor:
             return EntryIsFileError(self.path, name)
         if "UNIQUE" in text:
             return EntryExistsError(self.path, name)
-        return unreadable(self.path, error)
+        return translated(self.path, error)
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)

@@ -6,16 +6,16 @@ counted first, and each directory is changed once; the outcome is the same.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError
+from penstock.formats.barecat.connections import translated
 from penstock.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from penstock.formats.barecat.rows import Metadata
 
 __all__ = ["FileQueue", "triggers_off"]
@@ -103,10 +103,13 @@ class FileQueue:
             self._new_dirs.clear()  # they were noted for a name that was refused
             return
         made = self._needed_dirs()
-        with triggers_off(self._connection):
-            self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
-            self._connection.executemany(_COUNT, self._changes(made))
-            self._connection.executemany(_INSERT, self._waiting.values())
+        try:
+            with triggers_off(self._connection):
+                self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
+                self._connection.executemany(_COUNT, self._changes(made))
+                self._connection.executemany(_INSERT, self._waiting.values())
+        except sqlite3.IntegrityError as error:  # the names were checked: the index contradicts itself
+            raise translated(self._path, error) from error
         self._known_dirs.update(made)
         self._new_dirs.clear()
         self._waiting.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -91,7 +90,7 @@ def verify_archive(
             total.add(found)
             if progress is not None:
                 progress(total.files, count, total.size_bytes)
-        total.problems = about_sqlite.result() + about_index.result() + total.problems
+        total.problems = list(dict.fromkeys(about_sqlite.result() + about_index.result())) + total.problems
     return Report(
         path=archive.path,
         samples_checked=total.files,
@@ -116,8 +115,8 @@ def _in_order(pool: ThreadPoolExecutor, check: _Check, chunks: Iterator[list[_Ro
             waiting.append(pool.submit(check.check_bytes, rows, places, found))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
-    except sqlite3.DatabaseError as error:
-        yield _Found(problems=[_problem(f"the list of files cannot be read to its end ({error})")])
+    except (FormatError, OSError) as error:
+        yield _Found(problems=[_problem(f"the list of files cannot be read to its end ({_reason(error)})")])
     while waiting:
         yield waiting.popleft().result()
 
@@ -131,16 +130,20 @@ def _index_problems(index: Index) -> list[Problem]:
     found: list[Problem] = []
     try:
         found += map(_problem, chain(_clashes(index), _directory_problems(index)))
-    except sqlite3.DatabaseError as error:
-        found.append(_problem(f"the index cannot be read ({error})"))
+    except (FormatError, OSError) as error:
+        found.append(_problem(_reason(error)))
     return found
 
 
 def _sqlite_problems(index: Index) -> list[Problem]:
     try:
         return [_problem(f"index: {text}") for (text,) in index.rows("PRAGMA integrity_check") if text != "ok"]
-    except sqlite3.DatabaseError as error:
-        return [_problem(f"the index cannot be read ({error})")]
+    except (FormatError, OSError) as error:
+        return [_problem(_reason(error))]
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "problem", None) or str(error)
 
 
 def _clashes(index: Index) -> Iterator[str]:
