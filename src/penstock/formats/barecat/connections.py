@@ -60,27 +60,39 @@ class _ReadConnection(sqlite3.Connection):
 
 
 class WriteConnection(sqlite3.Connection):
-    """The connection of a writer; what is wrong with the index or the disk comes out as our errors."""
+    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+
+    Some failures (no space, say) end the transaction, and all its rows are gone: ``loss`` has the first such error.
+    """
 
     path = ""
+    loss: Exception | None = None
 
     def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
         """As SQLite's, apart from the errors."""
+        was_open = self.in_transaction
         try:
             return super().execute(statement, values)
         except sqlite3.IntegrityError:
             raise  # the caller knows which name is taken
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise translated(self.path, error) from error
+            raise self._failure(error, was_open) from error
 
     def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
         """As SQLite's, apart from the errors."""
+        was_open = self.in_transaction
         try:
             return super().executemany(statement, values)
         except sqlite3.IntegrityError:
             raise
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise translated(self.path, error) from error
+            raise self._failure(error, was_open) from error
+
+    def _failure(self, error: Exception, was_open: bool) -> Exception:
+        failure = translated(self.path, error)
+        if was_open and not self.in_transaction and self.loss is None:
+            self.loss = failure
+        return failure
 
 
 class ReadConnections:
@@ -131,9 +143,12 @@ class ReadConnections:
         return True
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections: that of this thread at once, others when their threads are done with them."""
         self._is_closed = True
+        cursor, forks = getattr(self._local, "pair", (None, -1))
         self._local = threading.local()
+        if cursor is not None and forks == _forks[0]:
+            cursor.connection.close()
 
     def _checked_cursor(self) -> sqlite3.Cursor:
         if self._is_closed:
@@ -206,6 +221,8 @@ def _open(path: str, how: str, kind: type[_C]) -> _C:
 
 def translated(path: str, error: Exception) -> Exception:
     """What SQLite, or a value of the index, has to say, as one of our errors."""
+    if isinstance(error, sqlite3.ProgrammingError):
+        return ClosedError(f"{path}: the archive is closed; open it again")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")

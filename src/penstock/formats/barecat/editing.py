@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from penstock.formats.barecat.connections import WriteConnection
     from penstock.formats.barecat.rows import Metadata
     from penstock.types import Buffer
 
@@ -89,7 +90,7 @@ class Editor:
             self.close()
             raise
 
-    def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> sqlite3.Connection:
+    def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> WriteConnection:
         file = index_path(self.path)
         is_new = not os.path.exists(file) or os.path.getsize(file) == 0
         if is_new:
@@ -144,15 +145,13 @@ class Editor:
     # Transactions
 
     def _begin(self, *, is_addition: bool = False) -> None:
-        if self._is_closed:
-            raise ClosedError(f"{self.path}: the archive is closed; open it again")
+        self._check_open()
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"{self.path} was opened for writing by another process (this one was forked from it); "
                 "open it again here, after the other has closed it"
             )
-        if self.shards.failure is not None:
-            raise self.shards.failure
+        self._check_whole()
         if self._is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self._connection.in_transaction:
@@ -160,17 +159,33 @@ class Editor:
 
     def _cursor(self) -> sqlite3.Cursor:
         with self.lock:
-            if self._is_closed:
-                raise ClosedError(f"{self.path}: the archive is closed; open it again")
+            self._check_open()
             if len(self._queue):
                 self._queue.flush()
         return self._connection.cursor()
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError(f"{self.path}: the archive is closed; open it again")
+
+    @property
+    def _failure(self) -> Exception | None:
+        """Why rows or bytes of the transaction are missing, if so: nothing more can be committed."""
+        return self.shards.failure or self._connection.loss
+
+    def _check_whole(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
     def commit(self) -> None:
         """Put everything so far on the disk."""
         with self.lock:
-            if self.shards.failure is not None:
-                raise self.shards.failure
+            self._check_open()
+            self._commit()
+
+    def _commit(self) -> None:
+        with self.lock:
+            self._check_whole()
             self._queue.flush()
             self.shards.sync()
             if self._connection.in_transaction:
@@ -193,12 +208,12 @@ class Editor:
             if os.getpid() != self._process:
                 return
             try:
-                if self.shards.failure is None:
-                    self.commit()
+                if self._failure is None:
+                    self._commit()
                     self._connection.execute("PRAGMA optimize")
             finally:
                 self._connection.close()  # rolls back what was not committed
-                if self.shards.failure is not None:
+                if self._failure is not None:
                     self.shards.give_up()
                 self.shards.close()
             recover(self.path)  # after a failure, bytes may have to be put back

@@ -239,14 +239,18 @@ class Index:
     @_answered
     def dirs_in(self, name: str) -> list[DirInfo]:
         """The directories directly in a directory."""
-        return list(map(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
+        found = list(map(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
+        _check_below(name, [info.path for info in found])
+        return found
 
     @_answered
     def names_in(self, name: str) -> tuple[list[str], list[str]]:
         """Names (last parts) of the directories and files directly in a directory."""
         cut = len(name) + 1 if name else 0
         cursor = self._cursor()
-        dirs = [path[cut:] for (path,) in cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,))]
+        below = [path for (path,) in cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,))]
+        _check_below(name, below)
+        dirs = [path[cut:] for path in below]
         files = [path[cut:] for (path,) in cursor.execute("SELECT path FROM files WHERE parent = ?", (name,))]
         return dirs, files
 
@@ -301,6 +305,14 @@ def _checked_place(row: tuple[str, int, int, int, int | None]) -> tuple[str, int
     _name_in(row[:1])
     check_place(row[0], row[1:])
     return row
+
+
+def _check_below(name: str, paths: list[str]) -> None:
+    """Whoever walks down must come to an end, also where the index of parents is damaged."""
+    prefix = f"{name}/" if name else ""
+    for path in paths:
+        if not path.startswith(prefix) or path == prefix:
+            raise ValueError(f"directory {path!r} is listed in {name!r}")
 
 
 def _name_in(row: tuple[str]) -> str:

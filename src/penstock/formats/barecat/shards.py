@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from penstock.errors import FormatError
+from penstock.errors import ClosedError, FormatError
 from penstock.formats.barecat.names import MAX_SHARDS, shard_path
 from penstock.storage import map_file, mapping_faults
 
@@ -53,6 +53,7 @@ class MappedShards:
     def __init__(self, path: str) -> None:
         self._path = path
         self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
+        self._is_closed = False
         self.mapped: dict[int, MappedShard] = {}
 
     def shard(self, number: int, end: int = 0) -> MappedShard:
@@ -60,6 +61,8 @@ class MappedShards:
         found = self.mapped.get(number)
         if found is not None and end <= found.size:
             return found
+        if self._is_closed:
+            raise ClosedError(f"{self._path}: the archive is closed; open it again")
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
         if found is None or os.path.getsize(found.path) > found.size:
@@ -68,4 +71,5 @@ class MappedShards:
 
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""
+        self._is_closed = True
         self.mapped = {}

@@ -54,7 +54,12 @@ class UndoLog:
         if self._fd < 0:
             self._begin()
         head = _RECORD.pack(shard, crc32c(data), offset, len(data))
-        write_all(self._fd, [head, data], self._end)
+        try:
+            write_all(self._fd, [head, data], self._end)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"{error.strerror}; nothing was overwritten", undo_path(self._path)
+            ) from None
         self._end += len(head) + len(data)
 
     def sync(self) -> None:
