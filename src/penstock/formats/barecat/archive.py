@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import time
 from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from penstock.errors import (
     EntryExistsError,
     EntryIsDirectoryError,
     EntryNotFoundError,
+    FormatError,
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.changing import Changing
@@ -45,7 +48,7 @@ from penstock.formats.barecat.shards import MappedShards
 from penstock.formats.barecat.undo import recover
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from penstock.errors import PathLike
@@ -54,7 +57,11 @@ if TYPE_CHECKING:
 __all__ = ["Archive", "Mode", "remove_archive"]
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
+_T = TypeVar("_T")
 _BLOCK = 256
+_ATTEMPTS = 40
+_FREE_ATTEMPTS = 4  # files are moved for a moment only: it may be over already
+_PAUSE_S = 0.05
 _MODES = ("r", "r+", "a", "w", "x")
 
 
@@ -204,12 +211,35 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         if place is None:
             name, place = self._find(name)
         shard, offset, size, checksum = place
-        data = self._bytes(name, shard, offset, size)
+        try:
+            data = self._bytes(name, shard, offset, size)
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._read_slowly, name), error)
         if checksum is not None and self._is_checked and crc32c(data) != checksum:
-            if self._has_changed():
-                return self[name]
-            self._complain(name, data, checksum)
+            return self._read_again(partial(self._read_slowly, name), self._mismatch(name, data, checksum))
         return data
+
+    def _read_slowly(self, name: str) -> bytes:
+        cleaned, (shard, offset, size, checksum) = self._find(name)
+        data = self._bytes(cleaned, shard, offset, size)
+        if checksum is not None and self._is_checked and crc32c(data) != checksum:
+            raise self._mismatch(cleaned, data, checksum)
+        return data
+
+    def _read_again(self, read: Callable[[], _T], error: CorruptFileError | FormatError) -> _T:
+        """After a failure: read once more if somebody has changed the archive, and wait while files are moved."""
+        for attempt in range(_ATTEMPTS):
+            is_moving = attempt < _FREE_ATTEMPTS or os.path.exists(undo_path(self.path))
+            if self._editor is not None or not (self._has_changed() or (self._connections.follows and is_moving)):
+                raise error
+            self._shards.forget()  # one that became shorter is of no use any more
+            try:
+                return read()
+            except (CorruptFileError, FormatError) as again:
+                error = again
+            time.sleep(_PAUSE_S)
+        problem = "somebody is moving files of this archive just now; read again when that is done"
+        raise ArchiveBusyError(f"{self.path}: {problem}") from error
 
     def _find(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
         """The slow way: the name is not as the index has it, or the index has changed, or there is no such file."""
@@ -222,6 +252,15 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
                 raise EntryIsDirectoryError(self.path, cleaned)
             raise EntryNotFoundError(self.path, cleaned)
         return cleaned, place
+
+    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        """Where a file is, for reads that no checksum covers: so look first whether the index was changed."""
+        self._has_changed()
+        try:
+            place = self._place(name)  # type: ignore[arg-type]
+        except (TypeError, UnicodeError):
+            place = None
+        return self._find(name) if place is None else (str(name), place)
 
     def _has_changed(self) -> bool:
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
@@ -262,8 +301,8 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             raise CorruptFileError(self.path, name=name, problem=missing, fix=RESTORE)
         return data
 
-    def _complain(self, name: str, data: bytes, checksum: int) -> None:
-        raise CorruptFileError(
+    def _mismatch(self, name: str, data: bytes, checksum: int) -> CorruptFileError:
+        return CorruptFileError(
             self.path,
             name=name,
             problem=f"checksum {checksum:#010x} expected, found {crc32c(data):#010x}",
@@ -276,7 +315,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             return self[os.fspath(name)]
         if offset < 0:
             raise ValueError(f"offset must not be negative, got {offset}")
-        cleaned, (shard, start, length, _) = self._find(name)
+        cleaned, (shard, start, length, _) = self._locate(name)
         first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
         return self._bytes(cleaned, shard, start + first, count)
@@ -294,7 +333,14 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         """
         if self._editor is not None:
             return [self[name] for name in names]
-        places = self._find_many(names if isinstance(names, list) else list(names))
+        wanted = names if isinstance(names, list) else list(names)
+        try:
+            return self._gather(wanted)
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._gather, wanted), error)
+
+    def _gather(self, names: list[str]) -> list[bytes]:
+        places = self._find_many(names)
         return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
 
     def _find_many(self, names: list[str]) -> Places:
@@ -331,7 +377,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         letter, is_updated, is_text = parse_mode(mode)
         binary: Any
         if letter == "r" and not is_updated:
-            cleaned, (shard, offset, size, checksum) = self._find(name)
+            cleaned, (shard, offset, size, checksum) = self._locate(name)
             view = (
                 memoryview(self._bytes(cleaned, shard, offset, size))
                 if self.is_writable
@@ -340,7 +386,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
 
             def check(data: bytes) -> None:
                 if checksum is not None and self._is_checked and crc32c(data) != checksum:
-                    self._complain(cleaned, data, checksum)
+                    raise self._mismatch(cleaned, data, checksum)
 
             binary = io.BufferedReader(ArchiveRawFile(cleaned, view, check))
         else:

@@ -62,7 +62,8 @@ class _ReadConnection(sqlite3.Connection):
 class WriteConnection(sqlite3.Connection):
     """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
 
-    Some failures (no space, say) end the transaction, and all its rows are gone: ``loss`` has the first such error.
+    ``loss`` is the error after which rows of the transaction are missing, so that it must not be committed: SQLite ends
+    it where there is no space, say.
     """
 
     path = ""

@@ -50,6 +50,9 @@ _PLACE = "SELECT shard, offset, size, crc32c FROM files WHERE path = ?"
 _PLACES_BY_PATH = "SELECT path, shard, offset, size, crc32c FROM files ORDER BY path"
 _FILE = f"SELECT {FILE_COLUMNS} FROM files"
 _DIR = f"SELECT {DIR_COLUMNS} FROM dirs"
+_INDEX_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+_MANY = 1 << 20  # up to here it does no harm to believe the statistics: whoever asks may reserve memory
+_LEAST_ROW_BYTES = 16  # a row and its entries in the indexes of the table
 _BAD = (sqlite3.DatabaseError, TypeError, ValueError)  # the last two: text where a number should be, and the like
 
 
@@ -183,7 +186,9 @@ class Index:
     def count_files(self) -> int:
         """How many files there are; the root's statistics know."""
         row = self._cursor().execute("SELECT num_files_tree FROM dirs WHERE path = ''").fetchone()
-        return self.number("SELECT count(*) FROM files") if row is None else _count_in(row)
+        count = -1 if row is None else _count_in(row)
+        is_doubtful = count > _MANY and count > self.number(_INDEX_BYTES) // _LEAST_ROW_BYTES
+        return self.number("SELECT count(*) FROM files") if row is None or is_doubtful else count
 
     @_answered
     def count_dirs(self) -> int:
@@ -251,7 +256,9 @@ class Index:
         below = [path for (path,) in cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,))]
         _check_below(name, below)
         dirs = [path[cut:] for path in below]
-        files = [path[cut:] for (path,) in cursor.execute("SELECT path FROM files WHERE parent = ?", (name,))]
+        files = [
+            path[cut:] for path in map(_name_in, cursor.execute("SELECT path FROM files WHERE parent = ?", (name,)))
+        ]
         return dirs, files
 
     def matching(self, pattern: str, *, dirs: bool) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._native import NativeError, PathIndex
-from penstock.formats.barecat.names import MAX_SHARDS, index_path
+from penstock.formats.barecat.names import MAX_SHARDS
 
 if TYPE_CHECKING:
     from penstock.formats.barecat.index import Index
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["load_paths"]
 
 _CHUNK = 20_000
-_LEAST_ROW_BYTES = 16  # a row and its entries in the indexes of the table
 # What cannot be (text for a number, a shard that no file can have) is left out: the slow way then says what is wrong.
 _ALL = f"""SELECT path, shard, offset, size, coalesce(crc32c, -1) FROM files
     WHERE typeof(path) = 'text' AND typeof(shard) = 'integer' AND shard BETWEEN 0 AND {MAX_SHARDS - 1}
@@ -46,6 +45,4 @@ def load_paths(index: Index) -> PathIndex:
 
 
 def _new_table(index: Index) -> PathIndex:
-    # The number of files is only what the index says, so it reserves no more than an index of this size can name.
-    expected = min(index.count_files(), os.path.getsize(index_path(index.path)) // _LEAST_ROW_BYTES)
-    return PathIndex(expected, int.from_bytes(os.urandom(8), "little"))
+    return PathIndex(index.count_files(), int.from_bytes(os.urandom(8), "little"))

@@ -16,6 +16,7 @@ from penstock.formats.barecat.connections import translated
 from penstock.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
+    from penstock.formats.barecat.connections import WriteConnection
     from penstock.formats.barecat.rows import Metadata
 
 __all__ = ["FileQueue", "triggers_off"]
@@ -47,7 +48,7 @@ class FileQueue:
         connection: of the writer.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: WriteConnection) -> None:
         self._path = path
         self._connection = connection
         self._waiting: dict[str, tuple[int | str | None, ...]] = {}
@@ -108,8 +109,10 @@ class FileQueue:
                 self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
                 self._connection.executemany(_COUNT, self._changes(made))
                 self._connection.executemany(_INSERT, self._waiting.values())
-        except sqlite3.IntegrityError as error:  # the names were checked: the index contradicts itself
-            raise translated(self._path, error) from error
+        except Exception as error:
+            is_doubtful = isinstance(error, sqlite3.IntegrityError)  # names were checked: the index contradicts itself
+            self._connection.loss = translated(self._path, error) if is_doubtful else error
+            raise self._connection.loss from error  # a part of the rows is there: the transaction must not be committed
         self._known_dirs.update(made)
         self._new_dirs.clear()
         self._waiting.clear()

@@ -69,7 +69,11 @@ class MappedShards:
             found = self.mapped[number] = MappedShard(shard_path(self._place, number))
         return found
 
+    def forget(self) -> None:
+        """Map everything anew when it is needed next; views that were handed out stay valid."""
+        self.mapped = {}
+
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""
         self._is_closed = True
-        self.mapped = {}
+        self.forget()
