@@ -277,3 +277,15 @@ def test_progress_knows_what_remains(folder: Path, tmp_path: Path, monkeypatch: 
             merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, rules=rules, progress=note)
         assert {total for _, total, _ in calls} == wanted
         assert calls[-1][0] == max(wanted)
+
+
+def test_a_cut_tar_zst_is_an_error(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    (folder / "noise").write_bytes(os.urandom(300_000))
+    convert(folder, tmp_path / "x.tar.zst")
+    whole = (tmp_path / "x.tar.zst").read_bytes()
+    for length in (len(whole) - 1, len(whole) // 2, 140_000, 20, 0):
+        (tmp_path / "cut.tar.zst").write_bytes(whole[:length])
+        with pytest.raises(FormatError, match="cannot be read"):
+            convert(tmp_path / "cut.tar.zst", tmp_path / "y.barecat")
+        assert not (tmp_path / "y.barecat").exists()

@@ -18,7 +18,7 @@ import time
 import zipfile
 import zlib
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.errors import FormatError
 from penstock.formats.barecat.archive import Archive
@@ -28,6 +28,7 @@ from penstock.formats.barecat.extracting import LARGE_BYTES, CheckedFile, Folder
 from penstock.formats.barecat.packing import count_ahead, find_below
 from penstock.formats.barecat.replacing import name_beside, new_archive
 from penstock.formats.barecat.rows import Metadata
+from penstock.formats.barecat.zstd import open_zst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,8 +221,7 @@ def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarF
         return tarfile.open(path, "r:*")
     zstandard = require("zstandard", ".tar.zst")
     file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
-    stream: IO[bytes] = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
-    return tarfile.open(fileobj=stream, mode="r|")
+    return tarfile.open(fileobj=stack.enter_context(open_zst(zstandard, file)), mode="r|")
 
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) -> Entry | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from types import MappingProxyType
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from penstock._native import crc32c
 from penstock.codecs import image as image_codec
-from penstock.codecs import jpeg
+from penstock.codecs import jpeg, npy
 from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from penstock.fields import Bytes, Image, Int, Json, NDArray, Text
 from penstock.formats.barecat.archive import Archive
@@ -390,10 +389,9 @@ def _decode_picture(data: bytes) -> npt.NDArray[np.uint8]:
 
 def _load_array(data: bytes) -> npt.NDArray[Any] | None:
     try:
-        array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, TypeError, SyntaxError):
+        return npy.decode(data)
+    except ValueError:
         return None
-    return array
 
 
 def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
