@@ -289,3 +289,14 @@ def test_a_cut_tar_zst_is_an_error(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(FormatError, match="cannot be read"):
             convert(tmp_path / "cut.tar.zst", tmp_path / "y.barecat")
         assert not (tmp_path / "y.barecat").exists()
+
+
+def test_times_that_no_index_can_hold(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        for name, mtime in (("a", 1e300), ("b", -5), ("c", 2**40)):
+            member = tarfile.TarInfo(name)
+            member.mtime = mtime
+            tar.addfile(member)
+    convert(tmp_path / "x.tar", tmp_path / "x.barecat")
+    with Archive(tmp_path / "x.barecat") as archive:
+        assert [info.mtime_ns for info in archive.files("path")] == [None, -5_000_000_000, None]

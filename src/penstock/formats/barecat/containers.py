@@ -27,7 +27,7 @@ from penstock.formats.barecat.entries import Entry, safe_name
 from penstock.formats.barecat.extracting import LARGE_BYTES, CheckedFile, FolderTarget
 from penstock.formats.barecat.packing import count_ahead, find_below
 from penstock.formats.barecat.replacing import name_beside, new_archive
-from penstock.formats.barecat.rows import Metadata
+from penstock.formats.barecat.rows import Metadata, time_ns
 from penstock.formats.barecat.zstd import open_zst
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarF
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) -> Entry | None:
     name = safe_name(member.name)
-    about = Metadata(member.mode, member.uid, member.gid, int(member.mtime * 1e9))
+    about = Metadata(member.mode, member.uid, member.gid, time_ns(member.mtime))
     if member.isdir():
         return Entry(name, True, 0, about) if name else None
     if not member.isreg():

@@ -68,7 +68,8 @@ class BarecatDataset(BaseDataset):
         self.pictures = Pictures(self.archive, is_checked=checksums)
         self._picture_numbers: dict[str, IndexArray] = {}
         schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
-        self._classes, self._labels = _labels(self._keys) if decode is None else ([], None)
+        has_label = decode is None and "label" not in schema  # a file that ends in .label counts more than a directory
+        self._classes, self._labels = _labels(self._keys) if has_label else ([], None)
         if self._labels is not None:
             schema["label"] = Int()
         self._schema = MappingProxyType(schema)
@@ -201,8 +202,13 @@ class BarecatDataset(BaseDataset):
             return json.loads(data)
         if isinstance(kind, NDArray):
             array = _load_array(data)
-            if array is None or (array.dtype, array.shape) != (kind.dtype, kind.shape):
-                raise ValueError(f"an array of {kind.dtype} {kind.shape} is expected")
+            if array is None:
+                raise ValueError("it is not an array that numpy has saved")
+            if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+                first = f"the first is {kind.dtype} {kind.shape}"
+                raise ValueError(
+                    f"an array of {array.dtype} {array.shape}, and {first}; open with decode='bytes' if they differ"
+                )
             return array
         return kind.decode((), memoryview(data))
 
@@ -358,7 +364,14 @@ def _grouped(path: str, rows: list[Any]) -> _Members:
     for row in rows:
         directory, slash, name = row[0].rpartition("/")
         stem, _, ending = name.partition(".")
-        samples.setdefault(directory + slash + stem, {})[ending.lower() or "data"] = row
+        sample, field = samples.setdefault(directory + slash + stem, {}), ending.lower() or "data"
+        if field in sample:
+            raise FormatError(
+                path,
+                problem=f"{sample[field][0]} and {row[0]} would be the same field of a sample",
+                fix="Rename one of them, or open without group=True.",
+            )
+        sample[field] = row
     fields = list(dict.fromkeys(field for sample in samples.values() for field in sample))
     for key, sample in samples.items():
         if len(sample) != len(fields):
