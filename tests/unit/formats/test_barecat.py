@@ -527,3 +527,46 @@ def test_file_objects_that_are_written_seek_as_others(path: Path) -> None:
         assert file.readinto(numbers) == 6
         assert numbers.tobytes() == b"\0\0\0\0\0a"
     assert Archive(path)["a"] == b"\0\0\0\0\0ab"
+
+
+def test_get_gives_the_default_for_directories(path: Path) -> None:
+    with Archive(path, "x") as archive:
+        archive["a/b"] = b"1"
+        assert [archive.get(name, b"no") for name in ("a/b", "a", "", "c")] == [b"1", b"no", b"no", b"no"]
+
+
+def test_clear_removes_every_name(path: Path) -> None:
+    with Archive(path, "x") as archive:
+        archive["\U0010ffff/x"] = archive["a"] = b"1"
+        archive.clear()
+        assert (len(archive), list(archive), archive.listdir()) == (0, [], [])
+        assert archive.verify().ok
+
+
+def test_file_objects_of_an_archive_that_only_grows(path: Path) -> None:
+    with Archive(path, "x", append_only=True) as archive:
+        with archive.open("a/b", "w") as file:
+            file.write("new")
+            assert "a/b" not in archive
+        assert archive["a/b"] == b"new"
+        with archive.open("empty", "xb"):
+            pass
+        for mode in ("r+", "w", "a"):
+            with pytest.raises(PermissionError, match="appending only"):
+                archive.open("a/b", mode)
+        with pytest.raises(EntryIsDirectoryError):
+            archive.open("a", "w")
+    assert dict(Archive(path)) == {"a/b": b"new", "empty": b""}
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_sync_decides_whether_the_disk_is_waited_for(path: Path, sync: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr(os, "fsync", waits.append)
+    with Archive(path, "x", sync=sync) as archive:
+        archive["a"] = b"123"
+        archive.commit()
+        archive.update_file("a", b"45")
+        archive["b"] = b"6"
+    assert bool(waits) is sync
+    assert dict(Archive(path)) == {"a": b"45", "b": b"6"}

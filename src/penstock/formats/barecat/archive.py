@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -402,17 +402,34 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             raise EntryExistsError(self.path, name)
         if letter == "r" and not exists:
             self._find(name)
-        if not exists:
+        editor.check_writable(name, exists=exists)
+        is_kept_back = (
+            editor.is_append_only
+        )  # what is in the archive cannot be changed, so it comes when it is complete
+        if not exists and not is_kept_back:
             self.add(name, b"")  # errors show at once, not when the file is closed
         content = self[name] if exists and letter in "ra" else b""
         return EditedFile(
             name,
             content,
-            lambda data: editor.update(name, data),
+            partial(self.add if is_kept_back else editor.update, name),
             readable=is_updated,
             appends=letter == "a",
-            dirty=letter == "w" and exists,
+            dirty=is_kept_back or (letter == "w" and exists),
         )
+
+    @overload
+    def get(self, name: str, /) -> bytes | None: ...
+
+    @overload
+    def get(self, name: str, default: bytes | _T, /) -> bytes | _T: ...
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """The content of a file, or the default when there is no such file."""
+        try:
+            return self[name]
+        except (EntryNotFoundError, EntryIsDirectoryError):
+            return default
 
     def items(self) -> ItemsView[str, bytes]:
         """Paths and contents, read in the order of the shards."""

@@ -69,7 +69,7 @@ class Editor:
         recover(path)
         self.path = path
         self.lock = threading.RLock()
-        self._is_append_only = is_append_only
+        self.is_append_only = is_append_only
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
         self._is_closed = False
@@ -79,7 +79,7 @@ class Editor:
         except BaseException:
             self.shards.close()
             raise
-        self._undo = UndoLog(path, self._connection)
+        self._undo = UndoLog(path, self._connection, is_synced=is_synced)
         self._queue = FileQueue(path, self._connection)
         self.index = Index(path, self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
@@ -144,6 +144,13 @@ class Editor:
 
     # Transactions
 
+    def check_writable(self, name: str, *, exists: bool) -> None:
+        """Raise if a file that exists may not be written, or if there can be no new one of this name."""
+        with self.lock:
+            self._begin(is_addition=not exists)
+            if not exists:
+                self._queue.check(check_new_name(name))
+
     def _begin(self, *, is_addition: bool = False) -> None:
         self._check_open()
         if os.getpid() != self._process:
@@ -152,7 +159,7 @@ class Editor:
                 "open it again here, after the other has closed it"
             )
         self._check_whole()
-        if self._is_append_only and not is_addition:
+        if self.is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -432,7 +439,7 @@ class Editor:
         with self.lock:
             self._begin()
             self._existing_dir(name)  # also puts into the index what is still waiting
-            low, high = (f"{name}/", f"{name}0") if name else ("", "\U0010ffff")
+            low, high = (f"{name}/", f"{name}0") if name else ("", b"")  # every text comes before a blob
             below = [
                 path
                 for (path,) in self._connection.execute(
