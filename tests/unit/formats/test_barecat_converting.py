@@ -300,3 +300,23 @@ def test_times_that_no_index_can_hold(tmp_path: Path) -> None:
     convert(tmp_path / "x.tar", tmp_path / "x.barecat")
     with Archive(tmp_path / "x.barecat") as archive:
         assert [info.mtime_ns for info in archive.files("path")] == [None, -5_000_000_000, None]
+
+
+def test_a_list_of_names_may_have_what_cannot_be_packed(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a").write_bytes(b"1")
+    os.symlink("nowhere", tmp_path / "broken")
+    os.symlink("d", tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe")
+    names = ["d", "d/a", "broken", "link", "pipe"]
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        result = pack_files(archive, names, folder=str(tmp_path), recurse=False)
+        assert list(archive) == ["d/a"]
+        assert archive.listdir() == ["d"]
+        assert [line.partition(": ")[2][:14] for line in result.skipped] == [
+            "a link that le",
+            "a link to a di",
+            "not a regular ",
+        ]
+        with pytest.raises(FileNotFoundError):
+            pack_files(archive, ["no such file"], folder=str(tmp_path))

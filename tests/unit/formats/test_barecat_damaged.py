@@ -254,3 +254,42 @@ def test_a_bad_checksum_stays_an_error_when_changes_are_followed(path: Path) -> 
             archive["d1/e1/1.txt"]
         with pytest.raises(CorruptFileError, match="checksum"):
             archive.read_many(["d1/e1/1.txt"])
+
+
+def test_names_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, name = tmp_path / "x.barecat", "red\x1b[31m\nü"
+    with Archive(path, "x") as archive:
+        archive[name] = b"123"
+    spoil(path, "UPDATE files SET crc32c = 1")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    os.symlink("nowhere", folder / name)
+    assert main(["verify", str(path)]) == 1
+    assert main(["cat", str(path), name]) == 2
+    assert main(["create", str(tmp_path / "y.barecat"), str(folder)]) == 0
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert shown.out.count(r"red\x1b[31m\nü: checksum") == 1
+    assert shown.err.count(r"red\x1b[31m\nü") == 2
+
+
+def test_info_counts_what_is_missing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = f"{path}-shard-00000"
+    os.truncate(shard, os.path.getsize(shard) - 7)
+    assert main(["info", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "gaps 0 B MISSING 7 B" in shown
+    os.unlink(shard)
+    assert main(["info", str(path), "--json"]) == 0
+    assert f'"missing_bytes": {sum(map(len, FILES.values()))}' in capsys.readouterr().out
+
+
+def test_an_empty_index(path: Path) -> None:
+    os.truncate(path, 0)
+    with pytest.raises(FormatError, match="the index is an empty file"):
+        Archive(path)
+
+
+def test_nothing_is_made_for_names_that_do_not_exist(path: Path, tmp_path: Path) -> None:
+    assert main(["extract", str(path), "nope", "-C", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()

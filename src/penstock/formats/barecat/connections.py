@@ -110,6 +110,8 @@ class ReadConnections:
         self._is_closed = False
         self._local = threading.local()
         self._seen = _signature(path)
+        if self._seen[1] == 0:
+            raise FormatError(path, problem="the index is an empty file", fix="Restore it from a copy.")
         self._is_immutable = not follow and not _is_under_way(path)
         try:
             self.version = check_version(path, self._checked_cursor().connection, is_writer=False)

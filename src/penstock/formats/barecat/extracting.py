@@ -170,8 +170,8 @@ def extract_files(
         force: replace files that exist.
         progress: called as the work advances.
     """
-    target = FolderTarget(folder, force=force)
     dirs, files = select_infos(archive, names)
+    target = FolderTarget(folder, force=force)
     result = Transfer(dirs=len(dirs))
     for directory in dirs:
         if directory.path:
