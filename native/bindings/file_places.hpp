@@ -15,6 +15,9 @@
 
 namespace penstock::bindings {
 
+// Rows of shard, offset, size and CRC-32C, which is -1 if not known.
+using PlaceColumns = Array<const std::int64_t, nb::shape<-1, 4>>;
+
 using FoundPlace =
     std::tuple<std::int64_t, std::int64_t, std::int64_t, std::optional<std::int64_t>>;
 
@@ -44,23 +47,26 @@ std::optional<FoundPlace> find_file(const Table& table, std::string_view name) {
   return FoundPlace(place.shard, place.offset, place.size, checksum);
 }
 
+inline NewArray<std::int64_t, 2> columns_of(std::span<const FilePlace> places) {
+  ResultMemory<std::int64_t> out(4 * places.size());
+  std::size_t at = 0;
+  for (const FilePlace& place : places) {
+    for (const std::int64_t value : {place.shard, place.offset, place.size, place.crc32c}) {
+      out.span()[at++] = value;
+    }
+  }
+  return out.to_array(places.size(), 4);
+}
+
 template <typename Table>
 NewArray<std::int64_t, 2> find_files(const Table& table, const nb::list& names) {
-  static_assert(sizeof(FilePlace) == 4 * sizeof(std::int64_t));
   const auto views = views_of(names);
   std::vector<FilePlace> places(views.size());
-  ResultMemory<std::int64_t> out(4 * views.size());
   {
     const Unlocked unlocked(views.size() >= Table::kLongLookups);
     table.find_many(views, places);
-    std::size_t at = 0;
-    for (const FilePlace& place : places) {
-      for (const std::int64_t value : {place.shard, place.offset, place.size, place.crc32c}) {
-        out.span()[at++] = value;
-      }
-    }
   }
-  return out.to_array(views.size(), 4);
+  return columns_of(places);
 }
 
 }  // namespace penstock::bindings

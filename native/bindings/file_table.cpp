@@ -1,11 +1,15 @@
 #include "penstock/file_table.hpp"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <array>
 #include <utility>
 
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "file_places.hpp"
+#include "penstock/index_check.hpp"
 
 namespace penstock::bindings {
 namespace {
@@ -63,6 +67,21 @@ void fill_index(const MappedFileTable& table, PathIndex& index) {
   throw_if_error(status);
 }
 
+IndexKey index_key_of(std::string_view name) {
+  if (name == "path") return IndexKey::path;
+  if (name == "parent") return IndexKey::parent;
+  if (name == "address") return IndexKey::address;
+  throw_invalid(Detail("unknown key '") << name << "'; known are path, parent and address");
+}
+
+bool agrees_with(const MappedFileTable& table,
+                 const std::vector<std::pair<std::uint32_t, std::string_view>>& indexes) {
+  std::vector<FileIndex> wanted;
+  for (const auto& [root, key] : indexes) wanted.push_back({root, index_key_of(key)});
+  nb::gil_scoped_release unlocked;
+  return indexes_agree(table.table(), wanted);
+}
+
 // Makes objects of a class of named tuples, without a call of Python for each.
 class RowMaker {
  public:
@@ -100,6 +119,22 @@ class MappedRows {
   MappedRows(const MappedFileTable& table, const nb::type_object& kind)
       : maker_(kind), rows_(table.table()) {}
 
+  std::pair<nb::typed<nb::list, nb::str>, NewArray<std::int64_t, 2>> places(std::size_t count) {
+    nb::list names;
+    std::vector<FilePlace> places;
+    FileRow row;
+    while (places.size() < count && value_or_throw(rows_.next(row))) {
+      const auto place = place_of(row);
+      if (!place) throw_if_error(Status(Code::corrupt, "a place is not made of numbers"));
+      // nb::str would throw away what Python says about a path that is not UTF-8.
+      PyObject* name = PyUnicode_FromStringAndSize(row.path.data(), std::ssize(row.path));
+      if (name == nullptr) throw nb::python_error();
+      names.append(nb::steal<nb::str>(name));
+      places.push_back(*place);
+    }
+    return {nb::typed<nb::list, nb::str>(std::move(names)), columns_of(places)};
+  }
+
   nb::list block(std::size_t count) {
     nb::list out;
     FileRow row;
@@ -125,11 +160,18 @@ void bind_file_table(nb::module_& module) {
            "Shard, offset, size and CRC-32C of a file, or None.")
       .def("find_many", find_files<MappedFileTable>, nb::arg("names"),
            "Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.")
-      .def("fill", fill_index, nb::arg("index"), "Add all files to a PathIndex.");
+      .def("fill", fill_index, nb::arg("index"), "Add all files to a PathIndex.")
+      .def(
+          "agrees_with", agrees_with, nb::arg("indexes"),
+          "Indexes of the table, each a first page and 'path', 'parent' or 'address', say what the "
+          "table says and are in order; False also where that cannot be found out.");
   nb::class_<MappedRows>(module, "FileRows", "Goes through the rows of a FileTable.")
       .def(nb::init<const MappedFileTable&, const nb::type_object&>(), nb::arg("table"),
            nb::arg("kind"), nb::keep_alive<1, 2>(),
            "Rows become objects of this class of named tuples with nine fields.")
+      .def("places", &MappedRows::places, nb::arg("count"),
+           "Paths of the next rows, at most so many, and rows of shard, offset, size and CRC-32C; "
+           "NativeError 'corrupt' where a place is something else.")
       .def("block", &MappedRows::block, nb::arg("count"),
            "The next rows, at most so many; none at the end.");
 }

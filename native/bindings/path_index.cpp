@@ -6,9 +6,7 @@
 namespace penstock::bindings {
 namespace {
 
-using Columns = Array<const std::int64_t, nb::shape<-1, 4>>;
-
-void add_files(PathIndex& index, const nb::list& names, const Columns& places) {
+void add_files(PathIndex& index, const nb::list& names, const PlaceColumns& places) {
   const auto views = views_of(names);
   if (views.size() != places.shape(0)) throw_invalid(Detail("as many places as names are needed"));
   const std::int64_t* row = places.data();

@@ -10,22 +10,35 @@ namespace penstock {
 namespace {
 
 using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t) noexcept;
+using Copy = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::uint8_t*,
+                               std::size_t) noexcept;
 
-Update update_kernel(ChecksumKind kind) noexcept {
+struct Kernels {
+  Update update;
+  Copy copy;
+};
+
+Kernels kernels_of(ChecksumKind kind) noexcept {
   const bool is_crc32 = kind == ChecksumKind::crc32;
+#define PENSTOCK_CRC_KERNELS(level)                                             \
+  (is_crc32 ? Kernels{kernels::level::crc32_update, kernels::level::crc32_copy} \
+            : Kernels{kernels::level::crc32c_update, kernels::level::crc32c_copy})
 #ifdef PENSTOCK_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return is_crc32 ? kernels::avx512::crc32_update : kernels::avx512::crc32c_update;
+      return PENSTOCK_CRC_KERNELS(avx512);
     case SimdLevel::avx2:
     case SimdLevel::sse42:
-      return is_crc32 ? kernels::sse42::crc32_update : kernels::sse42::crc32c_update;
+      return PENSTOCK_CRC_KERNELS(sse42);
     case SimdLevel::scalar:
       break;
   }
 #endif
-  return is_crc32 ? kernels::scalar::crc32_update : kernels::scalar::crc32c_update;
+  return PENSTOCK_CRC_KERNELS(scalar);
+#undef PENSTOCK_CRC_KERNELS
 }
+
+Update update_kernel(ChecksumKind kind) noexcept { return kernels_of(kind).update; }
 
 std::uint32_t update(Update kernel, std::uint32_t state, ByteSpan data) noexcept {
   return kernel(state, reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
@@ -92,6 +105,12 @@ std::optional<ChecksumKind> parse_checksum_kind(std::string_view name) noexcept 
 
 std::uint32_t checksum(ChecksumKind kind, ByteSpan data, std::uint32_t initial) noexcept {
   return ~update(update_kernel(kind), ~initial, data);
+}
+
+std::uint32_t copy_with_checksum(ChecksumKind kind, ByteSpan from, std::byte* to) noexcept {
+  return ~kernels_of(kind).copy(~std::uint32_t{0},
+                                reinterpret_cast<const std::uint8_t*>(from.data()),
+                                reinterpret_cast<std::uint8_t*>(to), from.size());
 }
 
 std::uint32_t crc32c(ByteSpan data, std::uint32_t initial) noexcept {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/sqlite_values.hpp"
+#include "core/tree_search.hpp"
 
 namespace penstock {
 namespace {
@@ -12,69 +12,6 @@ using sqlite::File;
 using sqlite::Page;
 using sqlite::Payload;
 using sqlite::Values;
-
-// Index of the first entry for which `is_before` does not hold; nothing when an entry is damaged.
-template <typename IsBefore>
-std::optional<std::size_t> lower_bound(std::size_t count, const IsBefore& is_before) noexcept {
-  std::size_t low = 0;
-  std::size_t high = count;
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    const std::optional<bool> answer = is_before(middle);
-    if (!answer) return std::nullopt;
-    (*answer ? low : high) = *answer ? middle + 1 : middle;
-  }
-  return low;
-}
-
-// The page before entry i of an inner page, 0 when there is none.
-std::uint32_t child_before(const Page& page, std::size_t i) noexcept {
-  if (i == page.count) return sqlite::last_child(page);
-  const ByteSpan entry = File::entry(page, i);
-  return entry.size() < 4 ? 0 : load_u32_be(entry.data());
-}
-
-struct PathEntry {
-  std::string_view path;
-  std::int64_t row;
-};
-
-// An entry of the index of paths.
-bool read_path_entry(const File& file, const Page& page, std::size_t i,
-                     std::vector<std::byte>& scratch, PathEntry& out) noexcept {
-  ByteSpan entry = File::entry(page, i);
-  if (sqlite::is_inner(page)) {
-    if (entry.size() < 4) return false;
-    entry = entry.subspan(4);
-  }
-  std::uint64_t size = 0;
-  Payload payload{};
-  ByteSpan row;
-  Values values;
-  if (!sqlite::take_varint(entry, size) || !file.payload(page, entry, size, payload) ||
-      !file.join(payload, scratch, row) || !values.open(row) || !values.next() ||
-      !values.is_text()) {
-    return false;
-  }
-  out.path = values.text();
-  if (!values.next() || !values.is_integer()) return false;
-  out.row = values.integer();
-  return true;
-}
-
-// The number of row i of a page of the table.
-std::optional<std::int64_t> row_number(const Page& page, std::size_t i) noexcept {
-  ByteSpan entry = File::entry(page, i);
-  std::uint64_t number = 0;
-  if (sqlite::is_inner(page)) {
-    if (entry.size() < 4) return std::nullopt;
-    entry = entry.subspan(4);
-  } else if (!sqlite::take_varint(entry, number)) {  // the size comes first
-    return std::nullopt;
-  }
-  if (!sqlite::take_varint(entry, number)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
 
 }  // namespace
 
@@ -113,52 +50,6 @@ FileTable::FileTable(const File& file, const FileTableLayout& layout) noexcept
   meanings_.fill(kUnused);
 }
 
-std::optional<std::int64_t> FileTable::find_row_number(std::string_view path) const noexcept {
-  std::vector<std::byte> scratch;
-  std::uint32_t number = layout_.path_index_root;
-  for (std::size_t depth = 0; depth < kMaxTreeDepth; ++depth) {
-    Page page{};
-    if (!file_.page(number, page)) return std::nullopt;
-    if (page.kind != sqlite::kIndexInner && page.kind != sqlite::kIndexLeaf) return std::nullopt;
-    std::optional<std::int64_t> found;
-    const auto is_before = [&](std::size_t i) -> std::optional<bool> {
-      PathEntry entry{};
-      if (!read_path_entry(file_, page, i, scratch, entry)) return std::nullopt;
-      const int order = entry.path.compare(path);
-      if (order == 0) found = entry.row;
-      return order < 0;
-    };
-    const auto at = lower_bound(page.count, is_before);
-    if (found) return found;
-    if (!at) return std::nullopt;
-    if (page.kind == sqlite::kIndexLeaf) return std::nullopt;
-    number = child_before(page, *at);
-  }
-  return std::nullopt;
-}
-
-bool FileTable::find_row(std::int64_t wanted, FileRow& row,
-                         std::vector<std::byte>& scratch) const noexcept {
-  std::uint32_t number = layout_.table_root;
-  for (std::size_t depth = 0; depth < kMaxTreeDepth; ++depth) {
-    Page page{};
-    if (!file_.page(number, page)) return false;
-    if (page.kind != sqlite::kTableInner && page.kind != sqlite::kTableLeaf) return false;
-    const auto is_before = [&](std::size_t i) -> std::optional<bool> {
-      const auto found = row_number(page, i);
-      return found ? std::optional(*found < wanted) : std::nullopt;
-    };
-    const auto at = lower_bound(page.count, is_before);
-    if (!at) return false;
-    if (page.kind == sqlite::kTableLeaf) {
-      return *at < page.count && row_number(page, *at) == wanted &&
-             read_row(page, *at, row, scratch);
-    }
-    number = child_before(page, *at);
-  }
-  return false;
-}
-
 bool FileTable::read_row(const Page& page, std::size_t i, FileRow& row,
                          std::vector<std::byte>& scratch) const noexcept {
   ByteSpan entry = File::entry(page, i);
@@ -172,6 +63,7 @@ bool FileTable::read_row(const Page& page, std::size_t i, FileRow& row,
       !values.open(bytes)) {
     return false;
   }
+  row.number = static_cast<std::int64_t>(number);
   for (std::size_t column = 0; column < column_count_; ++column) {
     if (!values.next()) return false;
     const std::uint8_t meaning = meanings_[column];
@@ -191,21 +83,38 @@ bool FileTable::read_row(const Page& page, std::size_t i, FileRow& row,
 }
 
 bool FileTable::find(std::string_view path, FilePlace& place) const noexcept {
-  const auto number = find_row_number(path);
-  if (!number) return false;
-  FileRow row;
   std::vector<std::byte> scratch;
-  if (!find_row(*number, row, scratch) || row.path != path) return false;
-  const auto found = place_of(row);
-  if (!found) return false;
-  place = *found;
-  return true;
+  sqlite::Descent descent;
+  find_together(std::span(&path, 1), std::span(&place, 1), std::span(&descent, 1), scratch);
+  return place.shard >= 0;
 }
 
 void FileTable::find_many(std::span<const std::string_view> paths,
                           std::span<FilePlace> places) const noexcept {
+  std::vector<std::byte> scratch;
+  std::array<sqlite::Descent, sqlite::kSearchesAtOnce> descents;
+  for (std::size_t done = 0; done < paths.size(); done += descents.size()) {
+    const std::size_t count = std::min(descents.size(), paths.size() - done);
+    find_together(paths.subspan(done, count), places.subspan(done, count),
+                  std::span(descents).first(count), scratch);
+  }
+}
+
+void FileTable::find_together(std::span<const std::string_view> paths, std::span<FilePlace> places,
+                              std::span<sqlite::Descent> descents,
+                              std::vector<std::byte>& scratch) const noexcept {
+  std::array<std::int64_t, sqlite::kSearchesAtOnce> memory;
+  const std::span<std::int64_t> rows = std::span(memory).first(paths.size());
+  sqlite::find_paths(file_, layout_.path_index_root, paths, rows, descents, scratch);
+  sqlite::find_rows(file_, layout_.table_root, rows, descents);
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (!find(paths[i], places[i])) places[i] = {-1, 0, 0, kNoChecksum};
+    FileRow row;
+    std::optional<FilePlace> found;
+    if (descents[i].is_found && read_row(descents[i].page, descents[i].low, row, scratch) &&
+        row.path == paths[i]) {
+      found = place_of(row);
+    }
+    places[i] = found.value_or(FilePlace{-1, 0, 0, kNoChecksum});
   }
 }
 
@@ -237,7 +146,7 @@ Result<bool> FileTable::Rows::next(FileRow& row) noexcept {
       }
       --depth_;
     } else if (step.next <= step.page.count) {
-      is_failed_ = !enter(child_before(step.page, step.next++));
+      is_failed_ = !enter(sqlite::child_before(step.page, step.next++));
     } else {
       --depth_;
     }

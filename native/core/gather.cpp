@@ -11,23 +11,10 @@ constexpr std::size_t kLineSize = 64;
 // their turn comes. Behind the first lines of a span the hardware prefetcher takes over.
 constexpr std::size_t kPrefetchSpans = 4;
 constexpr std::size_t kPrefetchBytes = 1536;
-// A piece is checksummed while the copy is still in the first-level cache.
-constexpr std::size_t kPieceSize = 8192;
 
 void prefetch(ByteSpan source) noexcept {
   const std::size_t size = std::min(source.size(), kPrefetchBytes);
   for (std::size_t at = 0; at < size; at += kLineSize) __builtin_prefetch(source.data() + at);
-}
-
-std::uint32_t copy_with_checksum(ByteSpan source, std::byte* to, ChecksumKind kind) noexcept {
-  std::uint32_t value = 0;
-  for (std::size_t done = 0; done < source.size(); done += kPieceSize) {
-    const std::size_t piece = std::min(kPieceSize, source.size() - done);
-    std::memcpy(to + done, source.data() + done, piece);
-    // Of the copy, not of the source: a mapped file may change in between.
-    value = checksum(kind, ByteSpan(to + done, piece), value);
-  }
-  return value;
 }
 
 void copy(ByteSpan source, std::byte* to) noexcept {
@@ -43,7 +30,7 @@ void copy_spans(Source span_at, std::size_t n, Destination destination,
     if (checksums.empty()) {
       copy(span_at(i), destination(i));
     } else {
-      checksums[i] = copy_with_checksum(span_at(i), destination(i), kind);
+      checksums[i] = copy_with_checksum(kind, span_at(i), destination(i));
     }
   }
 }

@@ -38,24 +38,24 @@ Result<File> File::open(ByteSpan bytes) noexcept {
   return file;
 }
 
+ByteSpan File::page_bytes(std::uint32_t number) const noexcept {
+  if (number == 0 || number > page_count_) return {};
+  return bytes_.subspan((number - std::size_t{1}) * page_size_, usable_);
+}
+
 bool File::page(std::uint32_t number, Page& out) const noexcept {
-  if (number == 0 || number > page_count_) return false;
-  out.bytes = bytes_.subspan((number - std::size_t{1}) * page_size_, usable_);
+  out.bytes = page_bytes(number);
+  if (out.bytes.empty()) return false;
   out.header = number == 1 ? kFileHeader : 0;
   out.kind = std::to_integer<std::uint8_t>(out.bytes[out.header]);
   out.count = load_u16_be(out.bytes.data() + out.header + 3);
-  return entries_begin(out) + 2 * std::size_t{out.count} <= usable_;
-}
-
-ByteSpan File::entry(const Page& page, std::size_t i) noexcept {
-  const std::size_t at = load_u16_be(page.bytes.data() + entries_begin(page) + 2 * i);
-  return at < page.bytes.size() ? page.bytes.subspan(at) : ByteSpan();
+  out.entries = out.header + (is_inner(out) ? 12 : 8);
+  return out.entries + 2 * std::size_t{out.count} <= usable_;
 }
 
 bool File::payload(const Page& page, ByteSpan from, std::uint64_t size,
                    Payload& out) const noexcept {
-  const std::uint64_t most =
-      page.kind == kTableLeaf ? usable_ - 35 : (usable_ - 12) * 64 / 255 - 23;
+  const std::uint64_t most = page.kind == kTableLeaf ? usable_ - 35 : local_limit();
   out.size = size;
   out.overflow = 0;
   if (size <= most) {
@@ -86,8 +86,8 @@ bool File::join(const Payload& payload, std::vector<std::byte>& scratch,
   }
   std::uint32_t number = payload.overflow;
   while (scratch.size() < payload.size) {  // every page brings some bytes, so this ends
-    if (number == 0 || number > page_count_) return false;
-    const ByteSpan page = bytes_.subspan((number - std::size_t{1}) * page_size_, usable_);
+    const ByteSpan page = page_bytes(number);
+    if (page.empty()) return false;
     const ByteSpan part = page.subspan(4, static_cast<std::size_t>(std::min<std::uint64_t>(
                                               usable_ - 4, payload.size - scratch.size())));
     scratch.insert(scratch.end(), part.begin(), part.end());

@@ -20,10 +20,6 @@ inline constexpr std::uint8_t kTableLeaf = 13;
   return page.kind == kIndexInner || page.kind == kTableInner;
 }
 
-[[nodiscard]] inline std::size_t entries_begin(const Page& page) noexcept {
-  return page.header + (is_inner(page) ? 12 : 8);
-}
-
 // Of an inner page: what comes after its last entry.
 [[nodiscard]] inline std::uint32_t last_child(const Page& page) noexcept {
   return load_u32_be(page.bytes.data() + page.header + 8);

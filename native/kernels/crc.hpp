@@ -78,6 +78,24 @@ constexpr FoldPair kFold = {power_of_x<kPolynomial>(8 * kBytes + 31),
 }
 
 #endif
+
+// Copies in pieces that are still in the first-level cache when they are summed up.
+template <typename Update>
+[[maybe_unused]] inline uint32_t copy_pieces(uint32_t state, const uint8_t* from, uint8_t* to,
+                                             size_t size, const Update& update) {
+  constexpr size_t kPieceSize = 8192;
+  while (size > 0) {
+    const size_t piece = size < kPieceSize ? size : kPieceSize;
+    __builtin_memcpy(to, from, piece);
+    // Of the copy, not of the source: a mapped file may change in between.
+    state = update(state, to, piece);
+    from += piece;
+    to += piece;
+    size -= piece;
+  }
+  return state;
+}
+
 #if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
 
 constexpr size_t kMinWideBytes = 256;
@@ -107,27 +125,56 @@ inline __m128i narrow(__m512i sum) {
   return _mm_xor_si128(rest, _mm512_extracti32x4_epi32(folded, 2));
 }
 
-// The 16 bytes that stand for all whole 64 bytes of the data, at least kMinWideBytes; `data` and
-// `size` are then what is left, less than 64.
-template <uint32_t kPolynomial>
-inline __m128i fold_wide(uint32_t state, const uint8_t*& data, size_t& size) {
+// Bytes that are taken from the front, 64 at a time.
+struct Source {
+  const uint8_t* data;
+  size_t size;
+
+  __m512i take() {
+    const __m512i value = load_64(data);
+    data += 64;
+    size -= 64;
+    return value;
+  }
+};
+
+// The same; what is taken is copied to `to` at once.
+struct CopiedSource {
+  const uint8_t* data;
+  size_t size;
+  uint8_t* to;
+
+  __m512i take() {
+    const __m512i value = load_64(data);
+    _mm512_storeu_si512(to, value);
+    data += 64;
+    to += 64;
+    size -= 64;
+    return value;
+  }
+};
+
+// The 16 bytes that stand for all whole 64 bytes of the source, at least kMinWideBytes; less than
+// 64 are left in it.
+template <uint32_t kPolynomial, typename From>
+inline __m128i fold_wide(uint32_t state, From& from) {
   const __m512i by_256 = broadcast(kFold<kPolynomial, 256>);
   const __m512i by_64 = broadcast(kFold<kPolynomial, 64>);
   __m512i sum_0 = _mm512_xor_si512(
-      load_64(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
-  __m512i sum_1 = load_64(data + 64);
-  __m512i sum_2 = load_64(data + 128);
-  __m512i sum_3 = load_64(data + 192);
-  for (data += 256, size -= 256; size >= 256; data += 256, size -= 256) {
-    sum_0 = fold(sum_0, by_256, load_64(data));
-    sum_1 = fold(sum_1, by_256, load_64(data + 64));
-    sum_2 = fold(sum_2, by_256, load_64(data + 128));
-    sum_3 = fold(sum_3, by_256, load_64(data + 192));
+      from.take(), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(state))));
+  __m512i sum_1 = from.take();
+  __m512i sum_2 = from.take();
+  __m512i sum_3 = from.take();
+  while (from.size >= 256) {
+    sum_0 = fold(sum_0, by_256, from.take());
+    sum_1 = fold(sum_1, by_256, from.take());
+    sum_2 = fold(sum_2, by_256, from.take());
+    sum_3 = fold(sum_3, by_256, from.take());
   }
   sum_1 = fold(sum_0, by_64, sum_1);
   sum_2 = fold(sum_1, by_64, sum_2);
   sum_3 = fold(sum_2, by_64, sum_3);
-  for (; size >= 64; data += 64, size -= 64) sum_3 = fold(sum_3, by_64, load_64(data));
+  while (from.size >= 64) sum_3 = fold(sum_3, by_64, from.take());
   return narrow<kPolynomial>(sum_3);
 }
 

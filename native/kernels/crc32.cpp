@@ -86,8 +86,9 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   if (size < 16) return update_sliced<kPolynomial>(state, data, size);
 #if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
   if (size >= kMinWideBytes) {
-    const __m128i sum = fold_wide<kPolynomial>(state, data, size);
-    return finish(sum, data, size);
+    Source from{data, size};
+    const __m128i sum = fold_wide<kPolynomial>(state, from);
+    return finish(sum, from.data, from.size);
   }
 #endif
   return update_narrow(state, data, size);
@@ -101,10 +102,26 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
 
 #endif
 
+inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
+#if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
+  if (size >= kMinWideBytes) {
+    CopiedSource from{data, size, to};
+    const __m128i sum = fold_wide<kPolynomial>(state, from);
+    __builtin_memcpy(from.to, from.data, from.size);
+    return finish(sum, from.to, from.size);
+  }
+#endif
+  return copy_pieces(state, data, to, size, update);
+}
+
 }  // namespace
 
 uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept {
   return update(state, data, size);
+}
+
+uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept {
+  return update_and_copy(state, from, to, size);
 }
 
 }  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL

@@ -84,14 +84,26 @@ inline uint32_t reduce(__m128i sum) {
 
 inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   if (size < kMinWideBytes) return update_streams(state, data, size);
-  const __m128i sum = fold_wide<kPolynomial>(state, data, size);
-  return update_streams(reduce(sum), data, size);
+  Source from{data, size};
+  const __m128i sum = fold_wide<kPolynomial>(state, from);
+  return update_streams(reduce(sum), from.data, from.size);
+}
+
+inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
+  if (size < kMinWideBytes) return copy_pieces(state, data, to, size, update_streams);
+  CopiedSource from{data, size, to};
+  const __m128i sum = fold_wide<kPolynomial>(state, from);
+  return copy_pieces(reduce(sum), from.data, from.to, from.size, update_streams);
 }
 
 #else
 
 inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   return update_streams(state, data, size);
+}
+
+inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
+  return copy_pieces(state, data, to, size, update_streams);
 }
 
 #endif
@@ -101,12 +113,20 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   return update_sliced<kPolynomial>(state, data, size);
 }
 
+inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
+  return copy_pieces(state, data, to, size, update);
+}
+
 #endif
 
 }  // namespace
 
 uint32_t crc32c_update(uint32_t state, const uint8_t* data, size_t size) noexcept {
   return update(state, data, size);
+}
+
+uint32_t crc32c_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept {
+  return update_and_copy(state, from, to, size);
 }
 
 }  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL

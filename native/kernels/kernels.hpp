@@ -81,16 +81,19 @@ inline constexpr size_t kPlaneGroup = 16;
 
 }  // namespace penstock::kernels
 
-#define PENSTOCK_DECLARE_CRC32C(level)                                                  \
-  namespace penstock::kernels::level {                                                  \
-  /* CRC-32C register after `size` more bytes, without the inversions at either end. */ \
-  uint32_t crc32c_update(uint32_t state, const uint8_t* data, size_t size) noexcept;    \
+#define PENSTOCK_DECLARE_CRC32C(level)                                                          \
+  namespace penstock::kernels::level {                                                          \
+  /* CRC-32C register after `size` more bytes, without the inversions at either end. */         \
+  uint32_t crc32c_update(uint32_t state, const uint8_t* data, size_t size) noexcept;            \
+  /* The same of bytes that are copied, read once. */                                           \
+  uint32_t crc32c_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_CRC32(level)                                               \
-  namespace penstock::kernels::level {                                              \
-  /* The same for CRC-32 as zlib has it. */                                         \
-  uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept; \
+#define PENSTOCK_DECLARE_CRC32(level)                                                          \
+  namespace penstock::kernels::level {                                                         \
+  /* The same for CRC-32 as zlib has it. */                                                    \
+  uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept;            \
+  uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept; \
   }
 
 #define PENSTOCK_DECLARE_RESIZE(level)                                                           \

@@ -76,6 +76,19 @@ TEST_P(ChecksumAtLevel, LongLengths) {
   }
 }
 
+TEST_P(ChecksumAtLevel, Copies) {
+  const Bytes data = random_bytes(70000, 5);
+  for (std::size_t size = 0; size < data.size(); size += size < 700 ? 1 : 1237) {
+    const ByteSpan part = ByteSpan(data).subspan(size % 5, size - size % 5);
+    for (const ChecksumKind kind : {ChecksumKind::crc32c, ChecksumKind::crc32}) {
+      Bytes copy(part.size() + 1, std::byte{0x5A});
+      ASSERT_EQ(copy_with_checksum(kind, part, copy.data()), checksum(kind, part)) << size;
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), copy.begin())) << size;
+      ASSERT_EQ(copy.back(), std::byte{0x5A}) << size;
+    }
+  }
+}
+
 TEST_P(ChecksumAtLevel, Chains) {
   const Bytes data = random_bytes(5000, 3);
   const std::uint32_t whole = crc32c(data);

@@ -24,6 +24,9 @@ enum class ChecksumKind : std::uint8_t { crc32c, crc32 };
 [[nodiscard]] std::uint32_t checksum(ChecksumKind kind, ByteSpan data,
                                      std::uint32_t initial = 0) noexcept;
 
+// Copies, and gives the checksum of the copy, which is that of the source unless it changed.
+std::uint32_t copy_with_checksum(ChecksumKind kind, ByteSpan from, std::byte* to) noexcept;
+
 // Checksum of each (offset, size) span of `base`. An error's offset is the index of the bad span.
 Status crc32c_spans(ByteSpan base, std::span<const std::uint64_t> offsets,
                     std::span<const std::uint64_t> sizes, std::span<std::uint32_t> out) noexcept;

@@ -42,6 +42,7 @@ struct FileTableLayout {
 };
 
 struct FileRow {
+  std::int64_t number = 0;
   std::string_view path;  // valid until the next row is read
   std::array<std::optional<std::int64_t>, kFileColumns> numbers;
 
@@ -56,6 +57,7 @@ namespace sqlite {
 struct Page {
   ByteSpan bytes;  // without the part that SQLite leaves unused
   std::size_t header;
+  std::size_t entries;  // where their places are listed
   std::uint8_t kind;
   std::uint16_t count;
 };
@@ -73,9 +75,16 @@ class File {
   [[nodiscard]] static Result<File> open(ByteSpan bytes) noexcept;
 
   [[nodiscard]] std::uint32_t page_count() const noexcept { return page_count_; }
+  // Of what an entry of an index stores, at most so many bytes are in its page.
+  [[nodiscard]] std::size_t local_limit() const noexcept { return (usable_ - 12) * 64 / 255 - 23; }
+  // Empty when there is no such page.
+  [[nodiscard]] ByteSpan page_bytes(std::uint32_t number) const noexcept;
   [[nodiscard]] bool page(std::uint32_t number, Page& out) const noexcept;
   // An entry from its first byte to the end of the page; empty when it is not in the page.
-  [[nodiscard]] static ByteSpan entry(const Page& page, std::size_t i) noexcept;
+  [[nodiscard]] static ByteSpan entry(const Page& page, std::size_t i) noexcept {
+    const std::size_t at = load_u16_be(page.bytes.data() + page.entries + 2 * i);
+    return at < page.bytes.size() ? page.bytes.subspan(at) : ByteSpan();
+  }
   [[nodiscard]] bool payload(const Page& page, ByteSpan from, std::uint64_t size,
                              Payload& out) const noexcept;
   // All of it: in place, or put together in `scratch`.
@@ -88,6 +97,8 @@ class File {
   std::size_t usable_ = 0;
   std::uint32_t page_count_ = 0;
 };
+
+struct Descent;
 
 }  // namespace sqlite
 
@@ -103,6 +114,8 @@ class FileTable {
   // Fills places[i] for paths[i]; shard is -1 where there is no such file.
   void find_many(std::span<const std::string_view> paths,
                  std::span<FilePlace> places) const noexcept;
+
+  [[nodiscard]] const sqlite::File& file() const noexcept { return file_; }
 
   // Goes through all rows as they are stored. The table must stay.
   class Rows {
@@ -131,9 +144,9 @@ class FileTable {
  private:
   FileTable(const sqlite::File& file, const FileTableLayout& layout) noexcept;
 
-  [[nodiscard]] std::optional<std::int64_t> find_row_number(std::string_view path) const noexcept;
-  [[nodiscard]] bool find_row(std::int64_t number, FileRow& row,
-                              std::vector<std::byte>& scratch) const noexcept;
+  void find_together(std::span<const std::string_view> paths, std::span<FilePlace> places,
+                     std::span<sqlite::Descent> descents,
+                     std::vector<std::byte>& scratch) const noexcept;
   [[nodiscard]] bool read_row(const sqlite::Page& page, std::size_t i, FileRow& row,
                               std::vector<std::byte>& scratch) const noexcept;
 

@@ -315,6 +315,22 @@ class PathIndex:
         Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
         """
 
+class PlaceReader:
+    """Reads files by their places in mapped shards; never changes."""
+
+    def __init__(self, numbers: Sequence[int], shards: list) -> None:
+        """Numbers and bytes of the shards."""
+
+    def read(self, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)], checked: bool) -> tuple[list[bytes], list[int]]:
+        """
+        Files at rows of shard, offset, size and CRC-32C (-1 if not known), in this order, and the numbers of the shards they are from.
+
+        NativeError 'out_of_bounds' or 'corrupt' has the position of the bad one as offset.
+        """
+
+    def read_into(self, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checked: bool) -> list[int]:
+        """The same into one array, file i from byte starts[i] on."""
+
 class FileTable:
     """The files of an archive, straight from its mapped SQLite file."""
 
@@ -334,11 +350,21 @@ class FileTable:
     def fill(self, index: PathIndex) -> None:
         """Add all files to a PathIndex."""
 
+    def agrees_with(self, indexes: Sequence[tuple[int, str]]) -> bool:
+        """
+        Indexes of the table, each a first page and 'path', 'parent' or 'address', say what the table says and are in order; False also where that cannot be found out.
+        """
+
 class FileRows:
     """Goes through the rows of a FileTable."""
 
     def __init__(self, table: FileTable, kind: type) -> None:
         """Rows become objects of this class of named tuples with nine fields."""
+
+    def places(self, count: int) -> tuple[list[str], Annotated[NDArray[numpy.int64], dict(shape=(None, None))]]:
+        """
+        Paths of the next rows, at most so many, and rows of shard, offset, size and CRC-32C; NativeError 'corrupt' where a place is something else.
+        """
 
     def block(self, count: int) -> list:
         """The next rows, at most so many; none at the end."""

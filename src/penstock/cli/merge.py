@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.archives import add_rules, print_transfer, refuse_itself
 from penstock.cli.common import add_json, add_progress, parse_size, progress_bar
-from penstock.formats.barecat import Archive, remove_archive
+from penstock.formats.barecat import Archive
+from penstock.formats.barecat.handover import made_beside
 from penstock.formats.barecat.merging import link_archives, merge_archives
 from penstock.formats.barecat.names import archive_exists
-from penstock.formats.barecat.replacing import move_archive, name_beside, new_archive
+from penstock.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
     import argparse
@@ -77,12 +78,7 @@ def run(args: argparse.Namespace) -> int:
 def _link(args: argparse.Namespace, start_s: float) -> int:
     if args.append or args.as_subdirs or args.prefix or args.shard_size or args.ignore_duplicates or args.rules:
         raise ValueError("--symlink goes with --out and --force only")
-    beside = name_beside(args.out)
-    try:
+    with made_beside(args.out) as beside:
         result = link_archives(args.paths, beside)
-        move_archive(beside, args.out)
-    except BaseException:
-        remove_archive(beside)
-        raise
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0

@@ -14,8 +14,9 @@ NAME = "mount"
 HELP = "show an archive as a read-only file system"
 DESCRIPTION = """\
 Mount a .barecat with FUSE: every program can then read its files. The file system is read-only and stays until Ctrl-C,
-or 'fusermount3 -u DIR'. Files up to 64 MiB are checked when they are opened; a damaged one gives an input/output error.
-Needs the package of penstock[mount] and libfuse."""
+or 'fusermount3 -u DIR'. A file is checked against its checksum when it is opened, and cannot be opened if it is damaged
+(input/output error); one of more than 64 MiB is read through for that, the first time. Needs the package of
+penstock[mount] and libfuse."""
 EXAMPLES = """\
 examples:
   mkdir mnt && penstock mount photos.barecat mnt

@@ -1,14 +1,17 @@
-"""Where bytes are: files mapped for reading, files that appear only when they are complete, plain memory."""
+"""Where bytes are: files mapped or read many spans at once, files that appear only when complete, plain memory."""
 
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.cold import ColdReads, file_identity
 from penstock.storage.local import check_mapping, map_file, mapping_faults
 from penstock.storage.memory import allocate_pages, available_bytes
 
 __all__ = [
     "AtomicFile",
+    "ColdReads",
     "allocate_pages",
     "available_bytes",
     "check_mapping",
+    "file_identity",
     "map_file",
     "mapping_faults",
 ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.formats.barecat import Archive, Metadata
+from penstock.formats.barecat import Archive, Metadata, mounting
 from penstock.formats.barecat.mounting import ArchiveOperations, mount_archive
 
 if TYPE_CHECKING:
@@ -70,6 +70,35 @@ def test_errors_are_numbers(
     with pytest.raises(OSError) as caught:  # noqa: PT011  # the number is looked at
         ask(operations)
     assert caught.value.errno == number
+
+
+def test_large_files_are_checked_once(
+    operations: ArchiveOperations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounting, "_IN_MEMORY_BYTES", 3)
+    monkeypatch.setattr(mounting, "_PIECE_BYTES", 4)
+    with pytest.raises(OSError, match="checksum") as caught:
+        operations.open("/bad", os.O_RDONLY)
+    assert caught.value.errno == errno.EIO
+    handle = operations.open("/d/a", os.O_RDONLY)
+    assert operations.read("/d/a", 4, 3, handle) == b"3456"
+    monkeypatch.delattr(mounting, "CheckedFile")  # it is not needed again
+    assert operations.read("/d/a", 9, 8, operations.open("/d/a", os.O_RDONLY)) == b"89"
+    with pytest.raises(NameError):
+        operations.open("/bad", os.O_RDONLY)
+
+
+def test_a_shard_that_becomes_shorter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounting, "_IN_MEMORY_BYTES", 3)
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        archive["a"] = bytes(range(256)) * 256
+    with Archive(tmp_path / "x.barecat") as archive:
+        operations = ArchiveOperations(archive)
+        handle = operations.open("/a", os.O_RDONLY)
+        os.truncate(tmp_path / "x.barecat-shard-00000", 10)
+        with pytest.raises(OSError, match="became shorter") as caught:
+            operations.read("/a", 100, 60_000, handle)
+        assert caught.value.errno == errno.EIO
 
 
 def test_where_to(photos: Path, said: Said) -> None:

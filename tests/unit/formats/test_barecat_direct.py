@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.formats.barecat import Archive
-from penstock.formats.barecat.direct import open_table
+from penstock.formats.barecat.direct import indexes_agree, open_table
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.names import index_path
 
@@ -110,3 +110,70 @@ def test_changes_are_followed_and_pickles_open_again(path: Path) -> None:
 def test_while_somebody_writes_sqlite_is_asked(path: Path) -> None:
     path.with_name("x.barecat-wal").write_bytes(os.urandom(64))
     assert Archive(path).index.table is None
+
+
+@pytest.mark.parametrize("size", [512, 4096, 65536])
+def test_indexes_that_agree(path: Path, size: int) -> None:
+    archive = Archive(repacked(path, f"page_size = {size}"))
+    assert archive.index.table is not None
+    assert indexes_agree(archive.index.table, archive.index.cursor)
+
+
+DAMAGES = {
+    "an entry says something else": "UPDATE twin SET path = 'aa/' || path, offset = offset + 1 WHERE rowid = 777",
+    "an entry is missing": "DELETE FROM twin WHERE rowid = 777",
+    "an entry too many": "INSERT INTO twin (path, shard, offset) VALUES ('zz/zz', 7, 7)",
+}
+
+
+def exchange_index(path: Path, index: str, damage: str) -> None:
+    """Put an index of another table in the place of one of the files': SQLite believes what the schema says."""
+    with sqlite3.connect(path) as connection:
+        (kept, text) = connection.execute("SELECT rootpage, sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
+        connection.execute(
+            "CREATE TABLE twin (path TEXT, shard INTEGER, offset INTEGER,"
+            " parent TEXT AS (rtrim(rtrim(path, replace(path, '/', '')), '/')))"
+        )
+        connection.execute("INSERT INTO twin (rowid, path, shard, offset) SELECT rowid, path, shard, offset FROM files")
+        connection.execute(damage)
+        connection.execute(text.replace(index, "twin_index").replace("ON files", "ON twin"))
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'twin_index'").fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        for name, page in ((index, root), ("twin_index", kept)):
+            connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (page, name))
+
+
+INDEXES = ["idx_files_path", "idx_files_parent", "idx_files_shard_offset"]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_verify_finds_an_index_that_does_not_agree(path: Path, index: str, damage: str) -> None:
+    exchange_index(path, index, damage)
+    archive = Archive(path)
+    assert archive.index.table is not None
+    assert not indexes_agree(archive.index.table, archive.index.cursor)
+    assert any(problem.message.startswith("index: ") for problem in archive.verify(quick=True).problems)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_an_index_that_says_the_same_agrees(path: Path, index: str) -> None:
+    exchange_index(path, index, "SELECT 1")
+    archive = Archive(path)
+    assert archive.index.table is not None
+    assert indexes_agree(archive.index.table, archive.index.cursor)
+
+
+def test_entries_out_of_order_do_not_agree(path: Path) -> None:
+    """Two neighbours of a page are exchanged: all entries are there, and none is found any more."""
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'idx_files_path'").fetchone()
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    data = bytearray(path.read_bytes())
+    begin = (root - 1) * page_size
+    assert data[begin] == 2  # an inner page, whose list of entries begins 12 bytes later
+    data[begin + 12 : begin + 16] = data[begin + 14 : begin + 16] + data[begin + 12 : begin + 14]
+    path.write_bytes(data)
+    archive = Archive(path)
+    assert archive.index.table is not None
+    assert not indexes_agree(archive.index.table, archive.index.cursor)

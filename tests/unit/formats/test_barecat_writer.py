@@ -11,7 +11,7 @@ from tests.helpers import Failing, picture
 
 import penstock as ps
 from penstock.codecs import jpeg
-from penstock.errors import ArchiveBusyError, WriteError
+from penstock.errors import WriteError
 from penstock.formats import convert
 from penstock.formats.barecat import Archive, BarecatWriter
 from penstock.formats.barecat.replacing import new_archive
@@ -194,19 +194,3 @@ def test_an_archive_outlives_a_change_of_directory(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "sub")
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(archive.__getitem__, "a").result() == b"1"
-
-
-def test_an_archive_that_somebody_writes_to_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.formats.barecat.appending._LOCK_ATTEMPTS", 1)
-    path = tmp_path / "x.barecat"
-    with Archive(path, "x") as writer:
-        writer["a"] = b"1"
-        with pytest.raises(ArchiveBusyError), new_archive(path):
-            pytest.fail("it must be noticed at the beginning")
-        writer["b"] = b"2"
-    with pytest.raises(ArchiveBusyError), new_archive(path):
-        late = Archive(path, "r+")
-    late["d"] = b"4"
-    late.close()
-    assert dict(Archive(path)) == {"a": b"1", "b": b"2", "d": b"4"}
-    assert len(list(tmp_path.iterdir())) == 2

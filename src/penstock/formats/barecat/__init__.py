@@ -1,9 +1,10 @@
 """The .barecat format: archives of many files with an SQLite index, both ways."""
 
-from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.converting import convert, pack_archive
 from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.decoded import Codec, DecodedView
+from penstock.formats.barecat.handover import remove_archive
 from penstock.formats.barecat.names import archive_exists, looks_like_barecat
 from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
 from penstock.formats.barecat.writer import BarecatWriter

@@ -13,13 +13,11 @@ A write that fails (no space, say) leaves ``failure``: the owner must not commit
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import time
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArchiveBusyError, FormatError
+from penstock.errors import FormatError
+from penstock.formats.barecat.locking import lock_archive, sync_directory
 from penstock.formats.barecat.names import shard_numbers, shard_path
 
 if TYPE_CHECKING:
@@ -27,13 +25,11 @@ if TYPE_CHECKING:
 
     from penstock.types import Buffer
 
-__all__ = ["SMALL_BYTES", "ShardWriter", "lock_archive", "sync_directory", "write_all"]
+__all__ = ["SMALL_BYTES", "ShardWriter", "write_all"]
 
 _BUFFER_BYTES = 1 << 20
 SMALL_BYTES = 8192
 """Files up to this size stay in the shard as a gap when they are refused, or removed at once: as with barecat."""
-_LOCK_ATTEMPTS = 20
-_LOCK_PAUSE_S = 0.01
 
 
 class ShardWriter:
@@ -254,37 +250,6 @@ def _refuse_links(path: str, numbers: list[int]) -> None:
                 problem="this shard is a symbolic link, so writing could change another archive",
                 fix="Make a copy with penstock merge, or open with allow_links=True.",
             )
-
-
-def lock_archive(path: str, shard: int = 0) -> int:
-    """Claim an archive for writing as long as the returned descriptor is open; ArchiveBusyError when it is taken."""
-    fd = os.open(shard_path(path, shard), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    for attempt in range(_LOCK_ATTEMPTS):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except BlockingIOError:
-            if attempt + 1 == _LOCK_ATTEMPTS:
-                os.close(fd)
-                raise ArchiveBusyError(
-                    f"{path}: somebody else is writing to this archive; wait until that is done, or close it"
-                ) from None
-            time.sleep(_LOCK_PAUSE_S)
-        except OSError as error:
-            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-                return fd  # a file system without locks: SQLite's own has to do
-            os.close(fd)
-            raise
-    return fd
-
-
-def sync_directory(path: str) -> None:
-    """Put the names in the directory of a file on the disk."""
-    fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def write_all(fd: int, buffers: list[Buffer], position: int) -> None:

@@ -6,7 +6,6 @@ pickled; nobody has to ask for it. One process at a time may write.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import time
@@ -32,6 +31,7 @@ from penstock.formats.barecat.connections import ReadConnections
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
+from penstock.formats.barecat.handover import finish_handover, made_beside
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.listing import Listing
 from penstock.formats.barecat.names import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from penstock.errors import PathLike
     from penstock.types import Progress, Report
 
-__all__ = ["Archive", "Mode", "remove_archive"]
+__all__ = ["Archive", "Mode"]
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 _T = TypeVar("_T")
@@ -73,10 +73,13 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     Args:
         path: of the archive; the index has this name, the shards ``PATH-shard-00000`` and so on.
         mode: ``"r"`` reads; ``"r+"`` also writes; ``"a"`` writes and makes the archive if it is missing; ``"w"``
-            replaces it; ``"x"`` makes a new one and refuses to replace.
+            replaces it, at once and in one step, by an empty one; ``"x"`` makes a new one and refuses to replace.
         shard_size: limit of a shard in bytes; by default that of the archive, or none.
         checksums: check every file that is read as a whole against its CRC-32C.
         preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
+        cold: how many files at once are read. True: past the page cache, for data that are read once and do not fit
+            into memory. False: always from the mapped shards. None: looks at a few files of each call; those in the
+            cache are copied from it, others are read by a queue of asynchronous reads.
         sync: wait for the disk at every commit. Without, a crash of the machine (not of the process) may cost more.
         wal: use SQLite's write-ahead log; stays with the archive.
         allow_links: also write to shards that are symbolic links into another archive.
@@ -100,24 +103,28 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         shard_size: int | None = None,
         checksums: bool = True,
         preload: bool = False,
+        cold: bool | None = None,
         sync: bool = True,
         wal: bool = False,
         allow_links: bool = False,
         append_only: bool = False,
     ) -> None:
         self.path = archive_path(path)
+        self.full_path = os.path.abspath(self.path)
         self._is_checked = checksums
+        self._cold = cold
         self._editor: Editor | None = None
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
         if shard_size is not None and shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {shard_size}")
+        finish_handover(self.full_path)
         _prepare(self.path, mode)
         if mode == "r":
             self._open_for_reading(preload)
             return
-        if preload:
-            raise ValueError("preload is for reading; open with mode 'r'")
+        if preload or cold is not None:
+            raise ValueError("preload and cold are for reading; open with mode 'r'")
         self._editor = Editor(
             self.path,
             shard_size=shard_size,
@@ -137,7 +144,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             except ArchiveBusyError:
                 follow = True  # the writer is alive and will tidy up itself
         self._connections = ReadConnections(index_path(self.path), follow=follow)
-        self._shards = MappedShards(self.path)
+        self._shards = MappedShards(self.path, cold=self._cold)
         table = None if self._connections.follows else open_table(index_path(self.path), self._connections.cursor)
         self.index = Index(
             self.path,
@@ -182,7 +189,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (os.path.abspath(self.path), self._is_checked, self._is_preloaded)
+        return _reopen, (self.full_path, self._is_checked, self._is_preloaded, self._cold)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -266,9 +273,11 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
         if self._editor is not None:
             return False
+        finish_handover(self.full_path)
         is_news = self._connections.refresh() or self._paths is not None  # the index may have refreshed already
         if not is_news or not self._connections.follows:
             return False
+        self._shards.forget()  # another archive may have taken the name
         self._paths = self.index.table = None
         self._place = self.index.place
         return True
@@ -321,7 +330,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         return self._bytes(cleaned, shard, start + first, count)
 
     def read_many(self, names: Sequence[str]) -> list[bytes]:
-        """Many files in one call, in the order of the names: one native call for each shard, everything checked.
+        """Many files in one call, in the order of the names: read in the order of the shards, everything checked.
 
         Example:
             >>> import os, tempfile
@@ -352,7 +361,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         for position in np.flatnonzero(table[:, 0] < 0).tolist():
             place = self._find(names[position])[1]
             table[position] = [-1 if value is None else value for value in place]
-        return Places.of_table(table)
+        return Places(table)
 
     def readinto(self, name: PathLike, buffer: Any, offset: int = 0) -> int:
         """Fill a buffer from a file; gives the number of bytes."""
@@ -470,19 +479,13 @@ def _prepare(path: str, mode: str) -> None:
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"{directory} does not exist; make it with: mkdir -p {directory}")
-    if mode == "w":
-        remove_archive(path)
+    if mode == "w" and archive_files(path):
+        with made_beside(path) as beside:  # an empty archive takes the place of the old one, which goes only then
+            Archive(beside, "x").close()
 
 
-def remove_archive(path: PathLike) -> None:
-    """Delete all files of an archive; does nothing when there is none."""
-    for file in archive_files(os.fspath(path)):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file)
-
-
-def _reopen(path: str, checksums: bool, preload: bool) -> Archive:
-    return Archive(path, checksums=checksums, preload=preload)
+def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None) -> Archive:
+    return Archive(path, checksums=checksums, preload=preload, cold=cold)
 
 
 def _blocks(archive: Archive) -> Iterator[tuple[list[str], list[bytes]]]:

@@ -1,116 +1,87 @@
-"""Many files at once: sorted by shard and offset, copied and checked by one native call for each shard."""
+"""Many files at once: sorted by shard and offset, copied and checked by one native call.
+
+What is in the page cache is copied from the mapped shards; what is not is read by a queue of asynchronous reads.
+"""
 
 from __future__ import annotations
 
 import functools
-import itertools
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _native
-from penstock.errors import CorruptFileError
+from penstock._native import NativeError, crc32c_spans
+from penstock.errors import CorruptFileError, FormatError
 from penstock.storage import check_mapping
 from penstock.types import Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
+    from penstock._native import RangeReader
     from penstock.formats.barecat.shards import MappedShard, MappedShards
 
-__all__ = ["Places", "check_spans", "gather_places", "gather_ragged"]
+__all__ = ["RESTORE", "Places", "check_spans", "gather_places", "gather_ragged", "is_cold"]
 
+_T = TypeVar("_T")
 _KEPT_BYTES = 24 << 20
+_FEW = 4  # so many are asked for, and fewer are not worth a queue of reads
 RESTORE = "Restore the shards from a copy, or remove the file."
 
 
 class Places:
-    """Where many files are, as columns; a CRC-32C of -1 is not known."""
+    """Where many files are: rows of shard, offset, size and CRC-32C, which is -1 where it is not known."""
 
-    __slots__ = ("crc32c", "offset", "shard", "size")
+    __slots__ = ("table",)
 
-    def __init__(
-        self,
-        shard: npt.NDArray[np.int64],
-        offset: npt.NDArray[np.int64],
-        size: npt.NDArray[np.int64],
-        crc32c: npt.NDArray[np.int64],
-    ) -> None:
-        self.shard = shard
-        self.offset = offset
-        self.size = size
-        self.crc32c = crc32c
+    def __init__(self, table: npt.NDArray[np.int64]) -> None:
+        self.table = table
 
     @classmethod
     def of(cls, rows: list[tuple[int, int, int, int | None]]) -> Places:
         """From rows of the index."""
-        flat = np.fromiter(
-            # An empty file may stand behind the end of its shard: nobody looks there.
-            itertools.chain.from_iterable((s, o if n else 0, n, -1 if c is None else c) for s, o, n, c in rows),
-            np.int64,
-            4 * len(rows),
-        ).reshape(-1, 4)
-        return cls(*(np.ascontiguousarray(flat[:, i]) for i in range(4)))
+        flat = [-1 if value is None else value for row in rows for value in row]
+        return cls(np.array(flat, np.int64).reshape(-1, 4))
 
-    @classmethod
-    def of_table(cls, table: npt.NDArray[np.int64]) -> Places:
-        """From an array with four columns, a CRC-32C of -1 not known."""
-        shard, offset, size, checksum = np.ascontiguousarray(table.T)
-        return cls(shard, np.where(size == 0, 0, offset), size, checksum)
+    @property
+    def shard(self) -> npt.NDArray[np.int64]:
+        """Numbers of the shards."""
+        return self.table[:, 0]
+
+    @property
+    def offset(self) -> npt.NDArray[np.int64]:
+        """First bytes in the shards."""
+        return self.table[:, 1]
+
+    @property
+    def size(self) -> npt.NDArray[np.int64]:
+        """Numbers of bytes."""
+        return self.table[:, 2]
+
+    @property
+    def crc32c(self) -> npt.NDArray[np.int64]:
+        """Checksums, -1 where there is none."""
+        return self.table[:, 3]
 
     def take(self, indices: npt.NDArray[np.int64]) -> Places:
         """Those at some positions."""
-        return Places(self.shard[indices], self.offset[indices], self.size[indices], self.crc32c[indices])
+        return Places(self.table[indices])
 
     def __len__(self) -> int:
-        return len(self.shard)
+        return len(self.table)
 
 
-def _by_shard(
-    shards: MappedShards, places: Places
-) -> Iterator[tuple[MappedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:
-    """For each shard: positions in the batch, in the order of the file, offsets and sizes; empty files left out."""
-    order = np.lexsort((places.offset, places.shard))
-    order = order[places.size[order] != 0]
-    numbers = places.shard[order]
-    for positions in np.split(order, np.flatnonzero(np.diff(numbers)) + 1):
-        if len(positions):
-            offsets, sizes = places.offset[positions], places.size[positions]
-            end = int((offsets + sizes).max())
-            shard = shards.shard(int(places.shard[positions[0]]), end)
-            yield shard, positions, offsets.astype(np.uint64), sizes.astype(np.uint64)
-
-
-def check_spans(
-    path: str, shard: MappedShard, places: Places, name_of: Callable[[int], str], positions: npt.NDArray[np.int64]
-) -> None:
-    """Raise CorruptFileError if a span is not inside its shard."""
-    offsets, sizes = places.offset[positions], places.size[positions]
+def check_spans(path: str, shard: MappedShard, places: Places, name_of: Callable[[int], str]) -> None:
+    """Raise CorruptFileError if a file is not inside this shard; empty ones are nowhere."""
+    offsets, sizes = places.offset, places.size
     bad = (offsets < 0) | (sizes < 0) | (offsets > shard.size) | (sizes > shard.size - offsets)
+    bad &= sizes != 0
     if bad.any():
-        position = int(positions[np.argmax(bad)])
-        problem = shard.problem_of(int(places.offset[position]), int(places.size[position]))
+        position = int(np.argmax(bad))
+        problem = shard.problem_of(int(offsets[position]), int(sizes[position]))
         raise CorruptFileError(path, name=name_of(position), problem=f"it should be {problem}", fix=RESTORE)
-
-
-def _check_sums(
-    path: str,
-    places: Places,
-    positions: npt.NDArray[np.int64],
-    found: npt.NDArray[np.uint32],
-    name_of: Callable[[int], str],
-) -> None:
-    expected = places.crc32c[positions]
-    bad = (expected >= 0) & (expected != found)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise CorruptFileError(
-            path,
-            name=name_of(int(positions[at])),
-            problem=f"checksum {int(expected[at]):#010x} expected, found {int(found[at]):#010x}",
-            fix=RESTORE,
-        )
 
 
 @functools.cache
@@ -128,37 +99,130 @@ def gather_places(
 ) -> list[bytes]:
     """The bytes of many files, in the order of the places."""
     _keep_memory()
-    out: list[bytes] = [b""] * len(places)
-    for shard, positions, offsets, sizes in _by_shard(shards, places):
-        check_spans(path, shard, places, name_of, positions)
-        found = np.empty(len(positions), np.uint32) if is_checked else None
-        values = _native.gather(shard.array, offsets, sizes, found)
-        if found is not None:
-            _check_sums(path, places, positions, found, name_of)
-        for position, value in zip(positions.tolist(), values, strict=True):
-            out[position] = value
-        _check_cut(shard)
-    return out
+    batch = _Batch(path, shards, places, name_of, is_checked)
+    if is_cold(shards, places):
+        values, bounds = batch.ragged(from_disk=True)
+        return [values[begin:end].tobytes() for begin, end in pairwise(bounds.tolist())]
+    return batch.from_mapping(lambda: shards.reader.read(batch.table, is_checked))
 
 
 def gather_ragged(
-    path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], *, is_checked: bool
+    path: str,
+    shards: MappedShards,
+    places: Places,
+    name_of: Callable[[int], str],
+    *,
+    is_checked: bool,
+    from_disk: bool | None = None,
 ) -> Ragged:
-    """The bytes of many files one after the other, in the order of the places."""
-    bounds = np.zeros(len(places) + 1, np.int64)
-    np.cumsum(places.size, out=bounds[1:])
-    for shard, positions, _, _ in _by_shard(shards, places):
-        check_spans(path, shard, places, name_of, positions)
-    out = np.empty(int(bounds[-1]), np.uint8)
-    for shard, positions, offsets, sizes in _by_shard(shards, places):
-        found = np.empty(len(positions), np.uint32) if is_checked else None
-        targets = bounds[positions].astype(np.uint64)
-        _native.gather_into(shard.array, offsets, sizes, out, targets, found)
-        if found is not None:
-            _check_sums(path, places, positions, found, name_of)
-        _check_cut(shard)
-    return Ragged(out, bounds)
+    """The bytes of many files one after the other, in the order of the places.
+
+    ``from_disk`` is what ``is_cold`` said; without it, it is asked.
+    """
+    batch = _Batch(path, shards, places, name_of, is_checked)
+    return batch.ragged(from_disk=is_cold(shards, places) if from_disk is None else from_disk)
 
 
-def _check_cut(shard: MappedShard) -> None:
-    check_mapping(shard.array, shard.path)
+def is_cold(shards: MappedShards, places: Places) -> bool:
+    """Of a few of these files, not all are in memory, or the archive was opened so that it is read from the disk.
+
+    To be asked once for a batch: the question may bring what is missing into memory.
+    """
+    some = places.table[:: -(-len(places) // _FEW) or 1]
+    some = some[some[:, 2] > 0]
+    return len(places) >= _FEW and shards.is_cold(*_spans_of(some))
+
+
+class _Batch:
+    """One request: what is read, from where, and how its errors are told."""
+
+    def __init__(
+        self, path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], is_checked: bool
+    ) -> None:
+        self._path = path
+        self._shards = shards
+        self._places = places
+        self._name_of = name_of
+        self._is_checked = is_checked
+        self.table = np.ascontiguousarray(places.table)
+
+    def ragged(self, *, from_disk: bool) -> Ragged:
+        """The files one after the other."""
+        self._check_places()
+        bounds = np.zeros(len(self.table) + 1, np.int64)
+        np.cumsum(self._places.size, out=bounds[1:])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        starts = bounds[:-1].astype(np.uint64)
+        queue = self._shards.queue(self._places.shard) if from_disk else None
+        if queue is not None:
+            self._read_cold(*queue, out, starts)
+        else:
+            self.from_mapping(lambda: (None, self._shards.reader.read_into(self.table, out, starts, self._is_checked)))
+        return Ragged(out, bounds)
+
+    def from_mapping(self, read: Callable[[], tuple[_T, list[int]]], *, is_mapped: bool = False) -> _T:
+        """Call what copies from the mapped shards; once more when a shard had to be mapped first."""
+        try:
+            values, used = read()
+        except NativeError as error:
+            if error.code != "out_of_bounds" or is_mapped:
+                raise self._explained(error.offset, error.detail) from None
+            self._check_places()
+            return self.from_mapping(read, is_mapped=True)
+        self._check_cut(used)
+        return values
+
+    def _read_cold(
+        self,
+        reader: RangeReader,
+        files: npt.NDArray[np.uint32],
+        out: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.uint64],
+    ) -> None:
+        known = self._places.crc32c >= 0
+        all_known = bool(known.all())
+        sums = self._places.crc32c.astype(np.uint32) if self._is_checked and all_known else None
+        _, offsets, sizes = _spans_of(self.table)
+        for position, code, detail in reader.read(offsets, sizes, out, starts, sums, "crc32c", files)[:1]:
+            raise self._explained(position, detail if code == "corrupt" else f"it cannot be read ({detail})")
+        if not self._is_checked or all_known:
+            return
+        found = crc32c_spans(out, starts, sizes)
+        for position in np.flatnonzero(known & (found != self._places.crc32c))[:1].tolist():
+            expected = int(self._places.crc32c[position])
+            raise self._explained(position, f"checksum {expected:#010x} expected, found {int(found[position]):#010x}")
+
+    def _check_places(self) -> None:
+        """Map the shards that are needed, also those that have grown; CorruptFileError for a file outside of its."""
+        places = self._places
+        filled = np.flatnonzero(places.size != 0)
+        for number in np.unique(places.shard[filled]).tolist():
+            of_shard = filled[places.shard[filled] == number]
+            # Whatever these numbers are, together they cannot be more than an end.
+            end = int(places.offset[of_shard].max()) + int(places.size[of_shard].max())
+            shard = self._shards.shard(number, end)
+
+            def name_of(position: int, of_shard: npt.NDArray[np.int64] = of_shard) -> str:
+                return self._name_of(int(of_shard[position]))
+
+            check_spans(self._path, shard, places.take(of_shard), name_of)
+        self._shards.refresh()
+
+    def _explained(self, position: int, problem: str) -> Exception:
+        try:
+            self._check_cut([int(self.table[position, 0])])
+        except FormatError as cut:
+            return cut
+        return CorruptFileError(self._path, name=self._name_of(position), problem=problem, fix=RESTORE)
+
+    def _check_cut(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            shard = self._shards.mapped.get(number)
+            if shard is not None:
+                check_mapping(shard.array, shard.path)
+
+
+def _spans_of(
+    table: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    return table[:, 0], table[:, 1].astype(np.uint64), table[:, 2].astype(np.uint64)

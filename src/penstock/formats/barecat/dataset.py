@@ -16,7 +16,7 @@ from penstock.codecs import jpeg, npy
 from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from penstock.fields import Bytes, Image, Int, Json, NDArray, Text
 from penstock.formats.barecat.archive import Archive
-from penstock.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged
+from penstock.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from penstock.formats.barecat.pictures import Pictures
 from penstock.formats.base import BaseDataset, join_images, normalize_indices
 from penstock.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
@@ -47,16 +47,23 @@ class BarecatDataset(BaseDataset):
         group: files whose paths differ only in what follows the first dot of the name are one sample, with a field for
             each ending (``a/1.jpg`` and ``a/1.json`` have the fields ``jpg`` and ``json``).
         checksums: check everything that is read.
+        cold: how the files of a batch are read, see ``Archive``.
         decode: ``"bytes"`` makes every file a sample of its bytes, whatever its name, without a label.
     """
 
     def __init__(
-        self, path: PathLike, *, group: bool = False, checksums: bool = True, decode: Literal["bytes"] | None = None
+        self,
+        path: PathLike,
+        *,
+        group: bool = False,
+        checksums: bool = True,
+        cold: bool | None = None,
+        decode: Literal["bytes"] | None = None,
     ) -> None:
         if decode not in (None, "bytes") or (decode and group):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
-        self.archive = Archive(path, checksums=checksums)
-        self._options: dict[str, Any] = {"group": group, "checksums": checksums, "decode": decode}
+        self.archive = Archive(path, checksums=checksums, cold=cold)
+        self._options: dict[str, Any] = {"group": group, "checksums": checksums, "cold": cold, "decode": decode}
         rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
@@ -217,20 +224,29 @@ class BarecatDataset(BaseDataset):
         return [Sample(names, row) for row in zip(*(self._values(indices, name) for name in names), strict=True)]
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
-        """The undecoded bytes of pictures: where they are if they lie in one shard, else copied together."""
+        """The undecoded bytes of pictures: where they are if they lie in memory and in one shard, else together."""
         places = self._stored(field).take(indices)
         name_of = self._name_of(indices, field)
         numbers = np.unique(places.shard)
         checksums = None
         with _Naming(self, indices, field):
-            if len(numbers) == 1 and (not self._is_checked or bool((places.crc32c >= 0).all())):
+            from_disk = is_cold(self.archive.shards, places)
+            is_known = not self._is_checked or bool((places.crc32c >= 0).all())
+            if len(numbers) == 1 and is_known and not from_disk:
                 end = int((places.offset + places.size).max())
                 shard = self.archive.shards.shard(int(numbers[0]), end)
-                check_spans(self.path, shard, places, name_of, np.arange(len(places)))
+                check_spans(self.path, shard, places, name_of)
                 base, offsets = shard.array, places.offset.astype(np.uint64)
                 checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
             else:
-                ragged = gather_ragged(self.path, self.archive.shards, places, name_of, is_checked=self._is_checked)
+                ragged = gather_ragged(
+                    self.path,
+                    self.archive.shards,
+                    places,
+                    name_of,
+                    is_checked=self._is_checked,
+                    from_disk=from_disk,
+                )
                 base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
         sizes = places.size.astype(np.uint64)
         sides = self._find_sides(field, indices, base, offsets, sizes)

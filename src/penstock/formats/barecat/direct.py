@@ -16,7 +16,7 @@ from penstock.storage import map_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["open_table"]
+__all__ = ["indexes_agree", "open_table"]
 
 _VIRTUAL = 2  # a generated column that is not stored
 
@@ -33,6 +33,22 @@ def open_table(path: str, cursor: Callable[[], sqlite3.Cursor]) -> FileTable | N
         return None
 
 
+_KEYS = {("path",): "path", ("parent",): "parent", ("shard", "offset"): "address"}
+
+
+def indexes_agree(table: FileTable, cursor: Callable[[], sqlite3.Cursor]) -> bool:
+    """The indexes of the files say what the table says; False also where only SQLite can tell."""
+    found = []
+    for name, _, is_partial, keys in _indexes(cursor()):
+        key = _KEYS.get(tuple(column for column, _, _ in keys))
+        root = _root_of(cursor(), name)
+        is_plain = all(not is_descending and collation == "BINARY" for _, is_descending, collation in keys)
+        if key is None or root is None or is_partial or not is_plain:
+            return False
+        found.append((root, key))
+    return table.agrees_with(found)
+
+
 def _column_places(cursor: sqlite3.Cursor) -> list[int] | None:
     """Where the columns stand in a stored row."""
     stored = [name for _, name, _, _, _, _, hidden in cursor.execute("PRAGMA table_xinfo(files)") if hidden != _VIRTUAL]
@@ -47,9 +63,16 @@ def _root_of(cursor: sqlite3.Cursor, name: str) -> int | None:
 
 def _path_index_root(cursor: sqlite3.Cursor) -> int | None:
     """The first page of an index on the path alone, compared byte by byte."""
-    for _, name, is_unique, _, is_partial in cursor.execute("PRAGMA index_list(files)").fetchall():
-        question = "SELECT name, desc, coll FROM pragma_index_xinfo(?) WHERE key"
-        keys = cursor.execute(question, (name,)).fetchall()
+    for name, is_unique, is_partial, keys in _indexes(cursor):
         if is_unique and not is_partial and keys == [("path", 0, "BINARY")]:
             return _root_of(cursor, name)
     return None
+
+
+def _indexes(cursor: sqlite3.Cursor) -> list[tuple[str, int, int, list[tuple[str, int, str]]]]:
+    """The indexes of the files: name, whether it is unique, whether it is partial, and its columns."""
+    question = "SELECT name, desc, coll FROM pragma_index_xinfo(?) WHERE key"
+    return [
+        (name, is_unique, is_partial, cursor.execute(question, (name,)).fetchall())
+        for _, name, is_unique, _, is_partial in cursor.execute("PRAGMA index_list(files)").fetchall()
+    ]

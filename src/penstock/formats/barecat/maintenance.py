@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.errors import FileTooLargeError
-from penstock.formats.barecat.appending import lock_archive, sync_directory
+from penstock.formats.barecat.locking import lock_archive, sync_directory
 from penstock.formats.barecat.names import MAX_SHARDS, shard_numbers, shard_path
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def defragment(
     if method not in ("full", "smart", "quick"):
         raise ValueError(f"method must be 'full', 'smart' or 'quick', got {method!r}")
     archive.commit()
-    before = physical_size(archive.path)
+    before = physical_size(archive.full_path)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     if method == "quick":
         _fill_gaps(archive, deadline, progress)
     else:
         _slide_down(archive, deadline, progress)
     cut_tails(archive)
-    return before - physical_size(archive.path)
+    return before - physical_size(archive.full_path)
 
 
 def cut_tails(archive: Archive) -> None:
@@ -80,7 +80,7 @@ def cut_tails(archive: Archive) -> None:
     editor = archive.editor
     with editor.lock:
         editor.commit()
-        ends = {shard: 0 for shard in shard_numbers(archive.path)} | archive.index.shard_ends()
+        ends = {shard: 0 for shard in shard_numbers(archive.full_path)} | archive.index.shard_ends()
         used = max((shard for shard, end in ends.items() if end), default=0)
         for shard, end in ends.items():
             if shard <= used and end < editor.shards.end(shard):
@@ -183,6 +183,21 @@ def _fill_gaps(archive: Archive, deadline: float | None, progress: Progress | No
         if progress is not None:
             progress(done, total, moved_bytes)
     _move(archive, batch)
+    _move(archive, _empty_files_behind(archive))
+
+
+def _empty_files_behind(archive: Archive) -> list[_Target]:
+    """Empty files behind the last byte of their shard, which would keep it from being cut, and where they can go."""
+    ends: dict[int, int] = dict(
+        archive.index.rows("SELECT shard, max(offset + size) FROM files WHERE size > 0 GROUP BY shard")
+    )
+    last = max(ends, default=0)
+    targets: list[_Target] = []
+    for info in archive.files("address"):
+        shard = min(info.shard, last)
+        if not info.size and (info.shard, info.offset) > (shard, ends.get(shard, 0)):
+            targets.append((info, shard, ends.get(shard, 0)))
+    return targets
 
 
 def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = None) -> None:
@@ -199,7 +214,7 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         editor.commit()
         plan = list(_plan(archive, shard_size))
         count = plan[-1][1] + 1 if plan else 1
-        base = max(count, max(shard_numbers(archive.path)) + 1)
+        base = max(count, max(shard_numbers(archive.full_path)) + 1)
         if base + count > MAX_SHARDS:
             raise ValueError(f"shard_size {shard_size} would need {count} shards, {MAX_SHARDS - base} are possible")
         _copy_to(archive, plan, base, progress)
@@ -223,7 +238,7 @@ def _copy_to(archive: Archive, plan: list[_Target], base: int, progress: Progres
 
 def _renumber(archive: Archive, base: int, count: int) -> None:
     """Let shards ``base`` and following begin at 0; every step leaves an archive that is whole."""
-    editor, path = archive.editor, archive.path
+    editor, path = archive.editor, archive.full_path
     lock = lock_archive(path, base)  # this file will be shard 0, whose lock counts
     editor.shards.let_go()
     for number in range(count):

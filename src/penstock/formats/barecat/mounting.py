@@ -1,8 +1,10 @@
 """An archive as a read-only file system, through FUSE.
 
 Contract: libfuse calls the operations from several threads at once; the archive allows that. A file that is opened is
-checked against its checksum if it is not very large; one that is damaged cannot be opened (EIO). ``mount_archive``
-returns when the file system was unmounted: by Ctrl-C, SIGTERM, or ``fusermount3 -u``.
+checked against its checksum, and one that is damaged cannot be opened (EIO). Up to 64 MiB, what was checked is kept in
+memory until the file is closed. A larger file is read through once, when it is first opened; after that its bytes come
+from the shard. ``mount_archive`` returns when the file system was unmounted: by Ctrl-C, SIGTERM, or
+``fusermount3 -u``.
 """
 
 from __future__ import annotations
@@ -17,16 +19,19 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import CorruptFileError, EntryIsFileError, EntryNotFoundError, FormatError
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.decoded import require
+from penstock.formats.barecat.extracting import CheckedFile
+from penstock.formats.barecat.rows import FileInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.errors import PathLike
-    from penstock.formats.barecat.rows import DirInfo, FileInfo
+    from penstock.formats.barecat.rows import DirInfo
 
 __all__ = ["ArchiveOperations", "mount_archive"]
 
-_CHECKED_BYTES = 64 << 20
+_IN_MEMORY_BYTES = 64 << 20
+_PIECE_BYTES = 4 << 20
 _WRITING = os.O_WRONLY | os.O_RDWR
 _PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
 _BLOCK = 512
@@ -47,6 +52,7 @@ class ArchiveOperations:
         self._archive = archive
         self._on_ready = on_ready
         self._contents: dict[int, bytes] = {}
+        self._sound: set[tuple[int, int, int, int | None]] = set()  # places of large files that were checked
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -95,17 +101,29 @@ class ArchiveOperations:
         if flags & _WRITING:
             raise OSError(errno.EROFS, path)
         info = self._stat(path)
-        if info.is_dir():
+        if not isinstance(info, FileInfo):
             raise OSError(errno.EISDIR, path)
         number = next(self._numbers)
-        if getattr(info, "size", 0) <= _CHECKED_BYTES:
-            try:
-                content = self._archive[info.path]
-            except (CorruptFileError, FormatError, OSError) as error:
-                raise OSError(errno.EIO, str(error)) from error
+        try:
+            content = self._checked(info)
+        except (CorruptFileError, FormatError, OSError) as error:
+            raise OSError(errno.EIO, str(error)) from error
+        if content is not None:
             with self._lock:
                 self._contents[number] = content
         return number
+
+    def _checked(self, info: FileInfo) -> bytes | None:
+        """Check a file; gives its content if that may stay in memory."""
+        if info.size <= _IN_MEMORY_BYTES:
+            return self._archive[info.path]
+        place = (info.shard, info.offset, info.size, info.crc32c)
+        if place not in self._sound:
+            with CheckedFile(self._archive, info) as file:
+                while file.read(_PIECE_BYTES):
+                    pass
+            self._sound.add(place)
+        return None
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
         """A part of a file."""
@@ -113,9 +131,12 @@ class ArchiveOperations:
         if content is not None:
             return content[offset : offset + size]
         try:
-            return self._archive.read(path, offset, size)
+            data = self._archive.read(path, offset, size)
         except (CorruptFileError, FormatError, OSError) as error:
             raise OSError(errno.EIO, str(error)) from error
+        if any(shard.is_cut for shard in list(self._archive.shards.mapped.values())):
+            raise OSError(errno.EIO, f"{self._archive.path}: a shard became shorter while it was read")
+        return data
 
     def release(self, path: str, fh: int) -> int:
         """The file was closed."""

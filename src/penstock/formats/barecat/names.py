@@ -15,12 +15,16 @@ __all__ = [
     "archive_exists",
     "archive_files",
     "archive_path",
+    "beside_path",
     "check_new_name",
     "clean_name",
+    "incomplete_files",
     "index_path",
     "is_part_of",
     "looks_like_barecat",
+    "making_path",
     "parent_of",
+    "replace_path",
     "shard_numbers",
     "shard_path",
     "undo_path",
@@ -29,7 +33,8 @@ __all__ = [
 MAX_SHARDS = 100_000
 _OLD_INDEX = "-sqlite-index"
 _SHARD = re.compile(r"-shard-(\d{5})")
-_SQLITE_SIDE_FILES = ("-journal", "-wal", "-shm")
+_SIDE_FILES = (_OLD_INDEX, "-journal", "-wal", "-shm", "-undo", "-replace")
+_HIDDEN = re.compile(rf"(\.[0-9a-f]{{8}})?\.incomplete({_SHARD.pattern}|{'|'.join(_SIDE_FILES)})?")
 
 
 def clean_name(name: PathLike) -> str:
@@ -85,6 +90,35 @@ def undo_path(path: str) -> str:
     return f"{path}-undo"
 
 
+def replace_path(path: str) -> str:
+    """The file that says which archive is taking the name; see ``handover``."""
+    return f"{path}-replace"
+
+
+def beside_path(path: str) -> str:
+    """A hidden name in the same folder that nobody uses, for what is not complete yet."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.urandom(4).hex()}.incomplete")
+
+
+def making_path(path: str) -> str:
+    """The hidden file whose lock somebody holds who is making a new archive of this name."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.incomplete")
+
+
+def incomplete_files(path: str) -> list[str]:
+    """All files under names that ``beside_path`` gave, of archives that were begun and have no name yet."""
+    folder, own = os.path.split(os.path.abspath(path))
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if _is_hidden_part(entry.name, own)]
+    return [os.path.join(folder, name) for name in names if name != f".{own}.incomplete"]
+
+
+def _is_hidden_part(name: str, own: str) -> bool:
+    return name.startswith(f".{own}.") and _HIDDEN.fullmatch(name, len(own) + 1) is not None
+
+
 def shard_numbers(path: str) -> list[int]:
     """Numbers of the shard files there are, ascending; there may be gaps."""
     directory, name = os.path.split(os.path.abspath(path))
@@ -99,27 +133,27 @@ def shard_numbers(path: str) -> list[int]:
 
 def archive_files(path: str) -> list[str]:
     """All files of an archive that exist."""
-    side = [path + ending for ending in ("", _OLD_INDEX, *_SQLITE_SIDE_FILES)] + [undo_path(path)]
+    side = [path + ending for ending in ("", *_SIDE_FILES)]
     shards = [shard_path(path, number) for number in shard_numbers(path)]
     return [file for file in side if os.path.lexists(file)] + shards
 
 
 def is_part_of(file: str, path: str) -> bool:
-    """A file on the disk is the index, a shard or a side file of an archive, which may not be there yet.
+    """A file on the disk is the index, a shard or a side file of an archive, which may be still in the making.
 
     Example:
         >>> is_part_of("./x.barecat-shard-00007", "x.barecat"), is_part_of("x.barecat.txt", "x.barecat")
         (True, False)
     """
     name, own = os.path.basename(file), os.path.basename(path)
-    if not name.startswith(own) or (name != own and name[len(own)] != "-"):
+    if name != own and not name.startswith(f"{own}-") and not _is_hidden_part(name, own):
         return False  # nearly always; the rest is slow
     return os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.dirname(path))
 
 
 def archive_exists(path: PathLike) -> bool:
-    """There is an index under this path."""
-    return os.path.exists(index_path(path))
+    """There is an index under this path, or one that is about to be."""
+    return os.path.exists(index_path(path)) or os.path.exists(replace_path(os.fspath(path)))
 
 
 def looks_like_barecat(path: str, head: bytes) -> bool:

@@ -49,7 +49,7 @@ class FileQueue:
     """
 
     def __init__(self, path: str, connection: WriteConnection) -> None:
-        self._path = path
+        self.path = path
         self._connection = connection
         self._waiting: dict[str, tuple[int | str | None, ...]] = {}
         self._known_dirs: set[str] = {""}
@@ -66,12 +66,12 @@ class FileQueue:
     def check(self, name: str) -> None:
         """Raise if there can be no new file of this name."""
         if name in self._waiting:
-            raise EntryExistsError(self._path, name)
+            raise EntryExistsError(self.path, name)
         if name in self._known_dirs or name in self._new_dirs:
-            raise EntryIsDirectoryError(self._path, name)
+            raise EntryIsDirectoryError(self.path, name)
         state = self._state(name)
         if state:
-            raise (EntryExistsError if state == 1 else EntryIsDirectoryError)(self._path, name)
+            raise (EntryExistsError if state == 1 else EntryIsDirectoryError)(self.path, name)
         parent = parent_of(name)
         if parent not in self._known_dirs and parent not in self._new_dirs:
             self._check_dir(name, parent)
@@ -86,7 +86,7 @@ class FileQueue:
         while directory not in self._known_dirs and directory not in self._new_dirs:
             state = self._state(directory)
             if state == 1 or directory in self._waiting:
-                raise EntryIsFileError(self._path, name)
+                raise EntryIsFileError(self.path, name)
             if state == 2:
                 self._known_dirs.add(directory)
                 break
@@ -111,7 +111,7 @@ class FileQueue:
                 self._connection.executemany(_INSERT, self._waiting.values())
         except Exception as error:
             is_doubtful = isinstance(error, sqlite3.IntegrityError)  # names were checked: the index contradicts itself
-            self._connection.loss = translated(self._path, error) if is_doubtful else error
+            self._connection.loss = translated(self.path, error) if is_doubtful else error
             raise self._connection.loss from error  # a part of the rows is there: the transaction must not be committed
         self._known_dirs.update(made)
         self._new_dirs.clear()

@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING, TextIO
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.archive import Archive, remove_archive
+from penstock.formats.barecat.archive import Archive
+from penstock.formats.barecat.handover import remove_archive
 from penstock.formats.barecat.names import archive_exists
 from penstock.formats.barecat.rows import Metadata
 

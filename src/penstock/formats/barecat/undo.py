@@ -19,8 +19,9 @@ import struct
 from typing import TYPE_CHECKING
 
 from penstock._native import crc32c
-from penstock.formats.barecat.appending import lock_archive, sync_directory, write_all
+from penstock.formats.barecat.appending import write_all
 from penstock.formats.barecat.connections import connect_writer
+from penstock.formats.barecat.locking import lock_archive, sync_directory
 from penstock.formats.barecat.names import index_path, shard_path, undo_path
 
 if TYPE_CHECKING:

@@ -20,13 +20,11 @@ from penstock.errors import WriteError
 from penstock.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
 from penstock.formats.barecat.entries import safe_name
 from penstock.formats.barecat.replacing import new_archive
-from penstock.formats.base import values_in_order
+from penstock.formats.base import BaseWriter, values_in_order
 from penstock.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from penstock.errors import PathLike
 
@@ -144,7 +142,7 @@ def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
     }
 
 
-class BarecatWriter:
+class BarecatWriter(BaseWriter):
     """Writes samples into a .barecat archive, which gets its name when ``close`` succeeded.
 
     Args:
@@ -243,19 +241,8 @@ class BarecatWriter:
 
     def abort(self) -> None:
         """Throw away what was written; nothing is left behind."""
-        error = _Aborted()
-        self._stack.__exit__(_Aborted, error, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._stack.__exit__(kind, error, trace)  # it may have to say the final name
+        with contextlib.suppress(_Aborted), self._stack:
+            raise _Aborted
 
 
 class _Aborted(Exception):

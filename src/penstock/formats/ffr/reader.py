@@ -8,10 +8,8 @@ needed first. If somebody cuts a file short meanwhile, every read that follows s
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +19,7 @@ from penstock import _native
 from penstock.errors import ClosedError, CorruptSampleError, FormatError
 from penstock.formats.base import normalize_indices
 from penstock.formats.ffr.layout import Layout, read_layout
-from penstock.storage import available_bytes, check_mapping, map_file
+from penstock.storage import ColdReads, check_mapping, file_identity, map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,11 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FfrReader", "FfrSpans"]
 
-_log = logging.getLogger("penstock")
 _BAD_SIZE = np.uint64(2**64 - 1)
-_PROBES = 4
-_QUEUE_DEPTH = 128  # small samples of a batch: measurably more than 64, and 256 brings nothing
-_SHARE_OF_MEMORY = 0.7  # files above this share of the free memory are read past the system's cache
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
 _FIELD = "data"
@@ -91,7 +85,7 @@ class FfrReader:
         self._paths = tuple(os.fspath(path) for path in several)
         self._absolute = [os.path.abspath(path) for path in self._paths]
         self._options: dict[str, Any] = {"checksums": checksums, "cold": cold}
-        self._identities = [_identity(path) for path in self._paths]
+        identities = [file_identity(path) for path in self._paths]
         self._mapped: list[npt.NDArray[np.uint8]] = [map_file(path) for path in self._paths]
         self._layouts = [
             read_layout(path, mapped, is_checked=checksums)
@@ -100,6 +94,7 @@ class FfrReader:
         counts = [layout.num_samples for layout in self._layouts]
         self._starts = np.cumsum([0, *counts])
         self._table: _native.FfrTable | None = _native.FfrTable(self._mapped, counts)
+        self._cold = ColdReads(self._absolute, identities, size_bytes=self.size_bytes, cold=cold)
         self._pool = _native.BufferPool(_KEPT_BYTES)
         self.check_files(range(len(self._paths)))
 
@@ -138,7 +133,7 @@ class FfrReader:
         """Let go of the files. Views that were handed out stay valid."""
         self._table = None
         self._mapped = []
-        self.__dict__.pop("_queue", None)
+        self._cold.close()
 
     def __enter__(self) -> Self:
         return self
@@ -317,42 +312,9 @@ class FfrReader:
             if file < len(mapped):
                 check_mapping(mapped[file], self._paths[file])
 
-    @cached_property
-    def _is_large(self) -> bool:
-        return self.size_bytes > _SHARE_OF_MEMORY * available_bytes()
-
-    @cached_property
-    def _queue(self) -> _native.RangeReader | None:
-        is_direct = bool(self._options["cold"]) or self._is_large
-        try:
-            queue = _native.RangeReader(self._absolute, direct=is_direct, queue_depth=_QUEUE_DEPTH)
-        except (OSError, _native.NativeError) as error:
-            _log.warning("%s: read through the mapped file only (%s)", self._paths[0], error)
-            return None
-        if [_identity(path) for path in self._absolute] != self._identities:
-            problem = "another file has taken its place since it was opened"
-            raise FormatError(self._paths[0], problem=problem, fix="Open it again.")
-        return queue
-
     def _queue_for(self, spans: FfrSpans) -> _native.RangeReader | None:
         """What reads these samples; None when the mapped files do."""
-        cold = self._options["cold"]
-        if cold is False or len(spans) == 0 or self._queue is None:
-            return None
-        return self._queue if cold or not self._is_cached(self._queue, spans) else None
-
-    def _is_cached(self, queue: _native.RangeReader, spans: FfrSpans) -> bool:
-        some = np.linspace(0, len(spans) - 1, min(_PROBES, len(spans))).astype(np.int64)
-        middles = spans.offsets[some] + spans.sizes[some] // np.uint64(2)
-        try:
-            return queue.count_cached(middles, spans.files[some]) == len(some)
-        except _native.NativeError:  # this file system does not say
-            return not self._is_large
-
-
-def _identity(path: str) -> tuple[int, int]:
-    facts = os.stat(path)
-    return facts.st_dev, facts.st_ino
+        return self._cold.reader_for(spans.files, spans.offsets, spans.sizes)
 
 
 def _reopen(paths: list[str], options: dict[str, Any]) -> FfrReader:
