@@ -126,7 +126,10 @@ class MappedRows {
     while (places.size() < count && value_or_throw(rows_.next(row))) {
       const auto place = place_of(row);
       if (!place) throw_if_error(Status(Code::corrupt, "a place is not made of numbers"));
-      names.append(nb::str(row.path.data(), row.path.size()));
+      // nb::str would throw away what Python says about a path that is not UTF-8.
+      PyObject* name = PyUnicode_FromStringAndSize(row.path.data(), std::ssize(row.path));
+      if (name == nullptr) throw nb::python_error();
+      names.append(nb::steal<nb::str>(name));
       places.push_back(*place);
     }
     return {nb::typed<nb::list, nb::str>(std::move(names)), columns_of(places)};

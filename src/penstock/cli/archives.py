@@ -13,7 +13,7 @@ from penstock.annex import side_path
 from penstock.cli.common import print_json, printable, progress_bar
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.extracting import extract_files
-from penstock.formats.barecat.names import archive_exists, shard_numbers
+from penstock.formats.barecat.names import MAX_SHARDS, archive_exists, shard_numbers
 from penstock.formats.barecat.packing import pack_files
 from penstock.formats.barecat.pictures import Pictures
 from penstock.formats.barecat.replacing import new_archive
@@ -109,7 +109,7 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
     """Say what was carried, and on standard error what was left out."""
     for line in result.skipped:
-        print(f"penstock: left out: {line}", file=sys.stderr)
+        print(f"penstock: left out: {printable(line)}", file=sys.stderr)
     facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
@@ -197,7 +197,7 @@ def shown_path(path: str, base: str = "") -> str:
 def _long_facts(row: FileInfo | DirInfo) -> str:
     size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
     kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
-    mode = stat.filemode(kind | stat.S_IMODE(row.mode or 0))
+    mode = stat.filemode(kind | ((row.mode or 0) & 0o7777))
     if row.mode is None:
         mode = mode[0] + "?" * 9
     owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
@@ -209,7 +209,9 @@ def describe_archive(path: str) -> dict[str, Any]:
     """The summary of an archive for ``penstock info``."""
     with Archive(path) as archive:
         numbers = shard_numbers(archive.path)
-        physical = sum(os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers)
+        sizes = {number: os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers}
+        physical = sum(sizes.values())
+        missing = _missing_bytes(archive, sizes)
         return {
             "path": archive.path,
             "format": "barecat",
@@ -219,11 +221,19 @@ def describe_archive(path: str) -> dict[str, Any]:
             "shards": len(numbers),
             "shard_size_limit": archive.shard_size,
             "shard_bytes": physical,
-            "gap_bytes": physical - archive.total_size,
+            "gap_bytes": max(0, physical + missing - archive.total_size),
+            "missing_bytes": missing,
             "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
             "schema": ".".join(map(str, archive.version)),
             "jpeg_index": _describe_jpeg_index(archive.path),
         }
+
+
+def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:
+    """How much of the files lies behind the ends of the shards, or in shards that are not there."""
+    last = archive.index.last_file()
+    count = 0 if last is None else min(last.shard + 1, MAX_SHARDS)
+    return sum(max(0, archive.index.shard_end(number) - sizes.get(number, 0)) for number in range(count))
 
 
 def _describe_jpeg_index(path: str) -> dict[str, int] | None:

@@ -110,7 +110,9 @@ def printable(text: str) -> str:
         >>> printable("a\nb")
         'a\\nb'
     """
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:

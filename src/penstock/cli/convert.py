@@ -107,7 +107,7 @@ def _carry_files(args: argparse.Namespace) -> int:
             raise ValueError(f"--{option.replace('_', '-')} is for samples (.beton, .ffr), and these are files")
     if args.shard_size is not None and kind_of(args.out) != "barecat":
         raise ValueError("--shard-size is for what is written to a .barecat")
-    if not os.path.exists(args.source):
+    if not (os.path.exists(args.source) or is_archive(args.source)):
         raise FileNotFoundError(f"{args.source} does not exist")
     start_s = time.perf_counter()
     with progress_bar("converting", args, unit="files") as bar:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from penstock.formats.barecat import DirInfo, FileInfo
+
 NAME = "du"
 HELP = "how much the directories of an archive hold"
 DESCRIPTION = "Print bytes and paths of the directories of a .barecat, each with everything below it."
@@ -46,13 +48,23 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     return 0
 
 
-def _rows(archive: Archive, directory: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
-    info = archive.stat(directory)
-    if levels is None or levels > 0:
-        for entry in sorted(archive.scandir(directory), key=lambda entry: entry.path):
-            if entry.is_dir():
-                yield from _rows(archive, entry.path, None if levels is None else levels - 1, with_files)
-            elif with_files:
-                yield entry.path, getattr(entry, "size", 0)
-    size: int = getattr(info, "size_tree" if info.is_dir() else "size")
-    yield info.path, size
+def _rows(archive: Archive, top: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
+    """A directory after all that is in it. No recursion: names can be nested as deeply as they like."""
+    waiting: list[tuple[FileInfo | DirInfo, Iterator[FileInfo | DirInfo]]] = []
+
+    def enter(entry: FileInfo | DirInfo) -> None:
+        is_listed = entry.is_dir() and (levels is None or len(waiting) < levels)
+        below = sorted(archive.scandir(entry.path), key=lambda info: info.path) if is_listed else []
+        waiting.append((entry, iter(below)))
+
+    enter(archive.stat(top))
+    while waiting:
+        directory, below = waiting[-1]
+        entry = next(below, None)
+        if entry is None:
+            waiting.pop()
+            yield directory.path, getattr(directory, "size_tree" if directory.is_dir() else "size")
+        elif entry.is_dir():
+            enter(entry)
+        elif with_files:
+            yield entry.path, getattr(entry, "size", 0)

@@ -63,6 +63,8 @@ def _run_archive(args: argparse.Namespace) -> int:
     limit = summary["shard_size_limit"]
     print(f"  {'shards':<16} {summary['shards']:,}, limit {format_bytes(limit) if limit else 'none'}")
     print(f"  {'gaps':<16} {format_bytes(summary['gap_bytes'])}")
+    if summary["missing_bytes"]:
+        print(f"  {'MISSING':<16} {format_bytes(summary['missing_bytes'])}; penstock verify names the files")
     if summary["without_checksum"]:
         print(f"  {'no checksum':<16} {summary['without_checksum']:,} files")
     print(f"  {'schema':<16} {summary['schema']}")

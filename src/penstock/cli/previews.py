@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 
 from penstock.cli.common import printable
 from penstock.codecs import image as image_codec
+from penstock.codecs import npy
 from penstock.errors import PenstockError
 from penstock.progress import format_bytes
 
@@ -55,7 +55,7 @@ def _content(archive: Archive, info: FileInfo, max_lines: int) -> Preview:
             text = json.dumps(json.loads(archive[info.path]), indent=2, ensure_ascii=False)
             return Preview(_cut(text.splitlines(), max_lines))
         if ending == ".npy":
-            array = np.lib.format.read_array(io.BytesIO(archive[info.path]), allow_pickle=False)
+            array = npy.decode(archive[info.path])
             shape = " x ".join(map(str, array.shape)) or "one value"
             return Preview([f"{array.dtype}, {shape}", *_cut(str(array).splitlines(), max_lines)])
     head = archive.read(info.path, 0, _HEAD_BYTES)

@@ -118,7 +118,7 @@ class ArchiveShell(cmd.Cmd):
     def _fail(self, message: str) -> None:
         self.has_failed = True
         sys.stdout.flush()
-        print(f"penstock: error: {message}", file=sys.stderr)
+        print(f"penstock: error: {printable(message)}", file=sys.stderr)
 
     def emptyline(self) -> bool:
         """Nothing was typed: do nothing."""

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar("syncing", args, unit="files") as bar:
         report = sync(args.sources, args.target, options, on_action=tell, progress=None if args.verbose else bar)
     for line in report.skipped:
-        print(f"penstock: left out: {line}", file=sys.stderr)
+        print(f"penstock: left out: {printable(line)}", file=sys.stderr)
     facts = {"copied": report.copied, "removed": report.removed, "unchanged": report.unchanged}
     if args.json:
         print_json({"path": args.target, **facts, "size_bytes": report.size_bytes, "dry_run": args.dry_run})

@@ -9,6 +9,9 @@ from penstock.formats.barecat import Archive
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+
+    from penstock.formats.barecat import DirInfo, FileInfo
 
 NAME = "tree"
 HELP = "show the directories of an archive as a tree"
@@ -29,25 +32,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree."""
+    num_dirs = num_files = 0
     with Archive(args.path) as archive:
         print(printable(args.directory) or ".")
-        counts = [0, 0]
-        _print_below(archive, args.directory.strip("/"), "", args.levels, args.dirs_only, counts)
-    print(f"\n{counts[0]:,} directories" + ("" if args.dirs_only else f", {counts[1]:,} files"))
+        for branches, entry in _lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
+            print(f"{branches}{printable(entry.name)}{'/' if entry.is_dir() else ''}")
+            num_dirs += entry.is_dir()
+            num_files += entry.is_file()
+    print(f"\n{num_dirs:,} directories" + ("" if args.dirs_only else f", {num_files:,} files"))
     return 0
 
 
-def _print_below(
-    archive: Archive, directory: str, indent: str, levels: int | None, dirs_only: bool, counts: list[int]
-) -> None:
-    if levels is not None and levels <= 0:
-        return
-    entries = [entry for entry in archive.scandir(directory) if entry.is_dir() or not dirs_only]
-    entries.sort(key=lambda entry: entry.name)
-    for position, entry in enumerate(entries):
-        is_last = position == len(entries) - 1
-        print(f"{indent}{'└── ' if is_last else '├── '}{printable(entry.name)}{'/' if entry.is_dir() else ''}")
-        counts[0 if entry.is_dir() else 1] += 1
-        if entry.is_dir():
-            below = None if levels is None else levels - 1
-            _print_below(archive, entry.path, indent + ("    " if is_last else "│   "), below, dirs_only, counts)
+def _lines(archive: Archive, top: str, levels: int | None, dirs_only: bool) -> Iterator[tuple[str, FileInfo | DirInfo]]:
+    """Each entry with the branches before its name. No recursion: names can be nested as deeply as they like."""
+
+    def entries_in(directory: str) -> list[FileInfo | DirInfo]:
+        found = [entry for entry in archive.scandir(directory) if entry.is_dir() or not dirs_only]
+        return sorted(found, key=lambda entry: entry.name, reverse=True)
+
+    waiting = [entries_in(top)] if levels is None or levels > 0 else []
+    while waiting:
+        if not waiting[-1]:
+            waiting.pop()
+            continue
+        entry = waiting[-1].pop()
+        before = "".join("│   " if left else "    " for left in waiting[:-1])
+        yield before + ("├── " if waiting[-1] else "└── "), entry
+        if entry.is_dir() and (levels is None or len(waiting) < levels):
+            waiting.append(entries_in(entry.path))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock.cli.archives import is_archive
-from penstock.cli.common import add_json, add_progress, add_workers, print_json, progress_bar
+from penstock.cli.common import add_json, add_progress, add_workers, print_json, printable, progress_bar
 from penstock.errors import FormatError
 from penstock.formats.barecat import Archive
 from penstock.progress import format_bytes
@@ -73,19 +73,28 @@ def _unreadable(path: str, error: FormatError) -> Report:
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:
     for problem in report.problems:
-        where = "file" if problem.sample is None else f"sample {problem.sample}"
-        print(f"{report.path}: {where}{f', field {problem.field!r}' if problem.field else ''}: {problem.message}")
+        where = "file: " if problem.sample is None else f"sample {problem.sample}: "
+        if problem.field:
+            where = f"{where[:-2]}, field {problem.field!r}: "
+        if problem.sample is None and is_archive(report.path):
+            where = ""  # the message says which of its files, or that it is the index
+        print(f"{report.path}: {where}{printable(problem.message)}")
     if report.problems_left_out:
         print(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:
         return
-    checked = f"{report.samples_checked:,} samples, {format_bytes(report.size_bytes)}"
+    unit = "files" if is_archive(report.path) else "samples"
+    checked = f"{report.samples_checked:,} {unit}, {format_bytes(report.size_bytes)}"
     how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
     if args.decode:
         how.append(f"{report.images_decoded:,} pictures decoded")
-    affected = f", {len(report.bad_samples):,} samples affected" if report.bad_samples else ""
-    verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems{affected}"
+    affected = f", {_counted(len(report.bad_samples), 'sample')} affected" if report.bad_samples else ""
+    verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     can_index = not os.path.isdir(report.path) and not is_archive(report.path)
     if report.ok and not report.checksums_checked and can_index:
         print(f"Values cannot be checked without checksums; make them with: penstock index {report.path}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -37,6 +38,7 @@ class Format:
         create: makes a Writer for a path and fields, or None for formats that are only read.
         pack: packs all files of a folder as they are, for formats that hold any files; None for those that hold
             samples, into which a folder of pictures goes through ``create``.
+        exists: tells whether there is a dataset under a path, for formats whose files have other names.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Format:
     open: Callable[..., Dataset]
     create: Callable[..., Writer] | None
     pack: Callable[..., None] | None = None
+    exists: Callable[[str], bool] = os.path.exists
 
 
 def normalize_indices(indices: Indices, length: int) -> IndexArray:

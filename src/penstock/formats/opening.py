@@ -50,14 +50,14 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
 def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
     """The format of a path: by its ending, or else by its first bytes."""
     name = os.fspath(path)
-    if must_exist and not os.path.exists(name):
-        raise FileNotFoundError(f"{name} does not exist")
     formats = [FORMATS.load(known) for known in FORMATS.names()]
     if not (must_exist and os.path.isdir(name)):
         for candidate in formats:
-            if name.lower().endswith(candidate.suffixes):
+            if name.lower().endswith(candidate.suffixes) and (candidate.exists(name) or not must_exist):
                 return candidate
     if must_exist:
+        if not os.path.exists(name):
+            raise FileNotFoundError(f"{name} does not exist")
         head = _first_bytes(name)
         for candidate in formats:
             if candidate.matches(name, head):

@@ -234,7 +234,7 @@ def test_verify_finds_what_is_bad(packed: Path, capsys: pytest.CaptureFixture[st
     assert report["bad_samples"] == [2]
     text = out_of(capsys, "verify", packed, code=1)
     assert "sample 2, field 'image': checksum" in text
-    assert "1 samples affected" in text
+    assert "BAD: 1 problem, 1 sample affected" in text
 
 
 def test_verify_of_a_file_that_does_not_open(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import array
 import errno
 import io
 import os
 import pickle
 import sqlite3
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from penstock.errors import (
@@ -505,3 +507,101 @@ def test_a_full_disk_loses_nothing_that_was_committed(full: Path, monkeypatch: p
     assert Archive(full).verify().ok
     assert not os.path.exists(f"{full}-undo")
     assert sum(p.stat().st_size for p in full.parent.glob("*-shard-*")) == sum(map(len, FILES.values()))
+
+
+@pytest.mark.parametrize(
+    "value", [array.array("i", [1, 2]), memoryview(array.array("d", [1.5])), np.arange(6.0).reshape(2, 3)[:, ::2]]
+)
+def test_numbers_are_stored_as_all_their_bytes(path: Path, value: Any) -> None:
+    with Archive(path, "x") as archive:
+        archive["a"] = value
+        archive.add("b", b"")
+        archive.update_file("b", value)
+    with Archive(path) as archive:
+        assert archive["a"] == archive["b"] == memoryview(value).tobytes()
+        assert archive.verify().ok
+
+
+@pytest.mark.parametrize("value", ["text", 5, None, [1], io.StringIO("text")])
+def test_what_has_no_bytes_is_refused(path: Path, value: Any) -> None:
+    with Archive(path, "x") as archive:
+        with pytest.raises(TypeError, match="bytes are needed"):
+            archive["a"] = value
+        archive["a"] = b"1"
+        with pytest.raises(TypeError, match="bytes are needed"):
+            archive.update_file("a", value)
+        assert archive["a"] == b"1"
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, "x", np.int64(5)])
+def test_metadata_that_no_index_can_hold(path: Path, value: Any) -> None:
+    about = Metadata(mtime_ns=value)
+    with Archive(path, "x") as archive:
+        archive["there"] = b""
+        for change in (
+            lambda: archive.add("a", b"", metadata=about),
+            lambda: archive.mkdir("d", metadata=about),
+            lambda: archive.set_metadata("there", about),
+            lambda: archive.update_file("there", b"", metadata=about),
+        ):
+            with pytest.raises((TypeError, ValueError), match="mtime_ns must"):
+                change()
+    assert list(Archive(path)) == ["there"]
+
+
+def test_file_objects_that_are_written_seek_as_others(path: Path) -> None:
+    with Archive(path, "x") as archive, archive.open("a", "w+b") as file:
+        for offset, whence in ((-1, 0), (-1, 1), (-1, 2)):
+            with pytest.raises(ValueError, match="before the beginning"):
+                file.seek(offset, whence)
+        assert file.seek(5) == 5
+        assert file.write(b"") == 0
+        file.write(b"ab")
+        file.seek(0)
+        numbers = array.array("H", [9, 9, 9])
+        assert file.readinto(numbers) == 6
+        assert numbers.tobytes() == b"\0\0\0\0\0a"
+    assert Archive(path)["a"] == b"\0\0\0\0\0ab"
+
+
+def test_get_gives_the_default_for_directories(path: Path) -> None:
+    with Archive(path, "x") as archive:
+        archive["a/b"] = b"1"
+        assert [archive.get(name, b"no") for name in ("a/b", "a", "", "c")] == [b"1", b"no", b"no", b"no"]
+
+
+def test_clear_removes_every_name(path: Path) -> None:
+    with Archive(path, "x") as archive:
+        archive["\U0010ffff/x"] = archive["a"] = b"1"
+        archive.clear()
+        assert (len(archive), list(archive), archive.listdir()) == (0, [], [])
+        assert archive.verify().ok
+
+
+def test_file_objects_of_an_archive_that_only_grows(path: Path) -> None:
+    with Archive(path, "x", append_only=True) as archive:
+        with archive.open("a/b", "w") as file:
+            file.write("new")
+            assert "a/b" not in archive
+        assert archive["a/b"] == b"new"
+        with archive.open("empty", "xb"):
+            pass
+        for mode in ("r+", "w", "a"):
+            with pytest.raises(PermissionError, match="appending only"):
+                archive.open("a/b", mode)
+        with pytest.raises(EntryIsDirectoryError):
+            archive.open("a", "w")
+    assert dict(Archive(path)) == {"a/b": b"new", "empty": b""}
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_sync_decides_whether_the_disk_is_waited_for(path: Path, sync: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr(os, "fsync", waits.append)
+    with Archive(path, "x", sync=sync) as archive:
+        archive["a"] = b"123"
+        archive.commit()
+        archive.update_file("a", b"45")
+        archive["b"] = b"6"
+    assert bool(waits) is sync
+    assert dict(Archive(path)) == {"a": b"45", "b": b"6"}

@@ -277,3 +277,46 @@ def test_progress_knows_what_remains(folder: Path, tmp_path: Path, monkeypatch: 
             merge_archives(["x.barecat", "y.barecat"], archive, as_subdirs=True, rules=rules, progress=note)
         assert {total for _, total, _ in calls} == wanted
         assert calls[-1][0] == max(wanted)
+
+
+def test_a_cut_tar_zst_is_an_error(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    (folder / "noise").write_bytes(os.urandom(300_000))
+    convert(folder, tmp_path / "x.tar.zst")
+    whole = (tmp_path / "x.tar.zst").read_bytes()
+    for length in (len(whole) - 1, len(whole) // 2, 140_000, 20, 0):
+        (tmp_path / "cut.tar.zst").write_bytes(whole[:length])
+        with pytest.raises(FormatError, match="cannot be read"):
+            convert(tmp_path / "cut.tar.zst", tmp_path / "y.barecat")
+        assert not (tmp_path / "y.barecat").exists()
+
+
+def test_times_that_no_index_can_hold(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        for name, mtime in (("a", 1e300), ("b", -5), ("c", 2**40)):
+            member = tarfile.TarInfo(name)
+            member.mtime = mtime
+            tar.addfile(member)
+    convert(tmp_path / "x.tar", tmp_path / "x.barecat")
+    with Archive(tmp_path / "x.barecat") as archive:
+        assert [info.mtime_ns for info in archive.files("path")] == [None, -5_000_000_000, None]
+
+
+def test_a_list_of_names_may_have_what_cannot_be_packed(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a").write_bytes(b"1")
+    os.symlink("nowhere", tmp_path / "broken")
+    os.symlink("d", tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe")
+    names = ["d", "d/a", "broken", "link", "pipe"]
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        result = pack_files(archive, names, folder=str(tmp_path), recurse=False)
+        assert list(archive) == ["d/a"]
+        assert archive.listdir() == ["d"]
+        assert [line.partition(": ")[2][:14] for line in result.skipped] == [
+            "a link that le",
+            "a link to a di",
+            "not a regular ",
+        ]
+        with pytest.raises(FileNotFoundError):
+            pack_files(archive, ["no such file"], folder=str(tmp_path))

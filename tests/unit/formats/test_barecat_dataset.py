@@ -184,3 +184,52 @@ def test_packing_a_folder(tmp_path: Path) -> None:
     assert ps.open(tmp_path / "x.barecat").keys == ["cat/1.jpg"]
     with pytest.raises(ValueError, match="as they are"):
         ps.pack(tmp_path / "in", tmp_path / "y.barecat", shuffle_seed=1)
+
+
+def test_damaged_values_name_their_file() -> None:
+    view = DecodedView({"a.json": b"{", "a.npz": b"PK", "a.png": b"x", "a.json.gz": b"x", "deep.json": b"[" * 100_000})
+    for name in view:
+        with pytest.raises(ValueError, match=rf"^{name} cannot be decoded \("):
+            view[name]
+
+
+def test_zstd_is_complete_or_an_error() -> None:
+    pytest.importorskip("zstandard")
+    view = DecodedView({})
+    view["a.txt.zst"] = "hello " * 10_000
+    packed = view.store["a.txt.zst"]
+    view.store["b.txt.zstd"] = packed + packed
+    assert view["b.txt.zstd"] == "hello " * 20_000
+    for damaged in (packed[:-1], packed[: len(packed) // 2], packed + b"rest", b"x"):
+        view.store["c.txt.zst"] = damaged
+        with pytest.raises(ValueError, match=r"c\.txt\.zst cannot be decoded"):
+            view["c.txt.zst"]
+
+
+def test_endings_have_a_dot() -> None:
+    with pytest.raises(ValueError, match="begins with its only dot, got 'foo'"):
+        DecodedView({}).register(["foo"], Codec(str.encode, bytes.decode))
+
+
+def test_groups_do_not_lose_files(tmp_path: Path) -> None:
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x") as archive:
+        archive.update({"a/1.txt": b"1", "a/1.TXT": b"2"})
+    with pytest.raises(FormatError, match=r"a/1\.TXT and a/1\.txt would be the same field"):
+        BarecatDataset(path, group=True)
+
+
+def test_a_file_called_label_is_the_label(tmp_path: Path) -> None:
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x") as archive:
+        archive.update({"cat/1.label": b"7", "cat/1.txt": b"meow"})
+    sample = BarecatDataset(path, group=True)[0]
+    assert (sample.label, sample.txt) == (b"7", "meow")
+
+
+def test_arrays_of_other_shapes_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x") as archive:
+        DecodedView(archive).update({"1.npy": np.zeros(3), "2.npy": np.zeros(4)})
+    with pytest.raises(CorruptSampleError, match=r"float64 \(4,\), and the first is float64 \(3,\); open with decode"):
+        BarecatDataset(path)[1]

@@ -47,7 +47,7 @@ def repacked(path: Path, *pragmas: str) -> Path:
 def test_all_sizes_of_pages(path: Path, size: int) -> None:
     archive = Archive(repacked(path, f"page_size = {size}"))
     assert archive.index.table is not None
-    slow = Index(archive.index._cursor, archive.index._new_cursor)
+    slow = Index(archive.path, archive.index._cursor, archive.index._new_cursor)
     assert list(archive.files()) == list(slow.files())
     for name in NAMES:
         assert archive.index.table.find(name) == slow.place(name)
@@ -89,7 +89,7 @@ def test_a_column_added_later_has_no_value_in_old_rows(path: Path) -> None:
     table = open_table(index_path(str(path)), lambda: cursor)
     assert table is not None
     assert table.find("b/c") is None
-    index = Index(lambda: cursor, cursor.connection.cursor, table)
+    index = Index("x", lambda: cursor, cursor.connection.cursor, table=table)
     assert {info.mtime_ns for info in index.files()} == {7}
 
 

@@ -5,7 +5,7 @@ from penstock.formats.barecat.converting import convert, pack_archive
 from penstock.formats.barecat.dataset import BarecatDataset
 from penstock.formats.barecat.decoded import Codec, DecodedView
 from penstock.formats.barecat.handover import remove_archive
-from penstock.formats.barecat.names import looks_like_barecat
+from penstock.formats.barecat.names import archive_exists, looks_like_barecat
 from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
 from penstock.formats.barecat.writer import BarecatWriter
 from penstock.formats.base import Format
@@ -31,4 +31,5 @@ FORMAT = Format(
     open=BarecatDataset,
     create=BarecatWriter,
     pack=pack_archive,
+    exists=archive_exists,
 )

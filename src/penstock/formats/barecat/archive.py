@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import os
-import sqlite3
+import time
 from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from penstock.errors import (
 )
 from penstock.formats.barecat.batches import RESTORE, Places, gather_places
 from penstock.formats.barecat.changing import Changing
-from penstock.formats.barecat.connections import ReadConnections, unreadable
+from penstock.formats.barecat.connections import ReadConnections
 from penstock.formats.barecat.direct import open_table
 from penstock.formats.barecat.editing import Editor
 from penstock.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
@@ -47,7 +48,7 @@ from penstock.formats.barecat.shards import MappedShards
 from penstock.formats.barecat.undo import recover
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from penstock.errors import PathLike
@@ -56,7 +57,11 @@ if TYPE_CHECKING:
 __all__ = ["Archive", "Mode"]
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
+_T = TypeVar("_T")
 _BLOCK = 256
+_ATTEMPTS = 40
+_FREE_ATTEMPTS = 4  # files are moved for a moment only: it may be over already
+_PAUSE_S = 0.05
 _MODES = ("r", "r+", "a", "w", "x")
 
 
@@ -141,7 +146,13 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         self._connections = ReadConnections(index_path(self.path), follow=follow)
         self._shards = MappedShards(self.path, cold=self._cold)
         table = None if self._connections.follows else open_table(index_path(self.path), self._connections.cursor)
-        self.index = Index(self._connections.cursor, self._connections.new_cursor, table)
+        self.index = Index(
+            self.path,
+            self._connections.cursor,
+            self._connections.new_cursor,
+            table=table,
+            refresh=self._connections.refresh,
+        )
         self._is_preloaded = preload
         self._paths = load_paths(self.index) if preload else table
         self._place = self.index.place if self._paths is None else self._paths.find
@@ -202,50 +213,71 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
     def __getitem__(self, name: str) -> bytes:
         try:
             place = self._place(name)
-        except (sqlite3.DatabaseError, TypeError, UnicodeError):
+        except (TypeError, UnicodeError):
             place = None  # the slow way finds out what is wrong
         if place is None:
             name, place = self._find(name)
         shard, offset, size, checksum = place
         try:
             data = self._bytes(name, shard, offset, size)
-        except (CorruptFileError, FormatError):
-            if self._has_changed():
-                return self[name]
-            raise
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._read_slowly, name), error)
         if checksum is not None and self._is_checked and crc32c(data) != checksum:
-            if self._has_changed():
-                return self[name]
-            self._complain(name, data, checksum)
+            return self._read_again(partial(self._read_slowly, name), self._mismatch(name, data, checksum))
         return data
+
+    def _read_slowly(self, name: str) -> bytes:
+        cleaned, (shard, offset, size, checksum) = self._find(name)
+        data = self._bytes(cleaned, shard, offset, size)
+        if checksum is not None and self._is_checked and crc32c(data) != checksum:
+            raise self._mismatch(cleaned, data, checksum)
+        return data
+
+    def _read_again(self, read: Callable[[], _T], error: CorruptFileError | FormatError) -> _T:
+        """After a failure: read once more if somebody has changed the archive, and wait while files are moved."""
+        for attempt in range(_ATTEMPTS):
+            is_moving = attempt < _FREE_ATTEMPTS or os.path.exists(undo_path(self.path))
+            if self._editor is not None or not (self._has_changed() or (self._connections.follows and is_moving)):
+                raise error
+            self._shards.forget()  # one that became shorter is of no use any more
+            try:
+                return read()
+            except (CorruptFileError, FormatError) as again:
+                error = again
+            time.sleep(_PAUSE_S)
+        problem = "somebody is moving files of this archive just now; read again when that is done"
+        raise ArchiveBusyError(f"{self.path}: {problem}") from error
 
     def _find(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
         """The slow way: the name is not as the index has it, or the index has changed, or there is no such file."""
         cleaned = clean_name(name)
-        try:
+        place = self.index.place(cleaned)
+        if place is None and self._has_changed():
             place = self.index.place(cleaned)
-            if place is None and self._has_changed():
-                place = self.index.place(cleaned)
-        except sqlite3.DatabaseError as error:
-            if not self._has_changed():
-                raise unreadable(self.path, error) from error
-            place = self.index.place(cleaned)
-        except UnicodeError:
-            place = None  # a name that no index can have
         if place is None:
-            if cleaned.isprintable() and self.index.is_dir(cleaned):
+            if self.index.is_dir(cleaned):
                 raise EntryIsDirectoryError(self.path, cleaned)
             raise EntryNotFoundError(self.path, cleaned)
         return cleaned, place
+
+    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        """Where a file is, for reads that no checksum covers: so look first whether the index was changed."""
+        self._has_changed()
+        try:
+            place = self._place(name)  # type: ignore[arg-type]
+        except (TypeError, UnicodeError):
+            place = None
+        return self._find(name) if place is None else (str(name), place)
 
     def _has_changed(self) -> bool:
         """Somebody has written to the archive since it was opened; from now on the changes are followed."""
         if self._editor is not None:
             return False
         finish_handover(self.full_path)
-        if not self._connections.refresh():
+        is_news = self._connections.refresh() or self._paths is not None  # the index may have refreshed already
+        if not is_news or not self._connections.follows:
             return False
-        self._shards.close()  # another archive may have taken the name
+        self._shards.forget()  # another archive may have taken the name
         self._paths = self.index.table = None
         self._place = self.index.place
         return True
@@ -278,8 +310,8 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             raise CorruptFileError(self.path, name=name, problem=missing, fix=RESTORE)
         return data
 
-    def _complain(self, name: str, data: bytes, checksum: int) -> None:
-        raise CorruptFileError(
+    def _mismatch(self, name: str, data: bytes, checksum: int) -> CorruptFileError:
+        return CorruptFileError(
             self.path,
             name=name,
             problem=f"checksum {checksum:#010x} expected, found {crc32c(data):#010x}",
@@ -292,7 +324,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             return self[os.fspath(name)]
         if offset < 0:
             raise ValueError(f"offset must not be negative, got {offset}")
-        cleaned, (shard, start, length, _) = self._find(name)
+        cleaned, (shard, start, length, _) = self._locate(name)
         first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
         return self._bytes(cleaned, shard, start + first, count)
@@ -310,14 +342,15 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         """
         if self._editor is not None:
             return [self[name] for name in names]
-        names = names if isinstance(names, list) else list(names)
-        places = self._find_many(names)
+        wanted = names if isinstance(names, list) else list(names)
         try:
-            return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
-        except (CorruptFileError, FormatError):
-            if self._has_changed():
-                return self.read_many(names)
-            raise
+            return self._gather(wanted)
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._gather, wanted), error)
+
+    def _gather(self, names: list[str]) -> list[bytes]:
+        places = self._find_many(names)
+        return gather_places(self.path, self._shards, places, names.__getitem__, is_checked=self._is_checked)
 
     def _find_many(self, names: list[str]) -> Places:
         if self._paths is None:
@@ -353,7 +386,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
         letter, is_updated, is_text = parse_mode(mode)
         binary: Any
         if letter == "r" and not is_updated:
-            cleaned, (shard, offset, size, checksum) = self._find(name)
+            cleaned, (shard, offset, size, checksum) = self._locate(name)
             view = (
                 memoryview(self._bytes(cleaned, shard, offset, size))
                 if self.is_writable
@@ -362,7 +395,7 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
 
             def check(data: bytes) -> None:
                 if checksum is not None and self._is_checked and crc32c(data) != checksum:
-                    self._complain(cleaned, data, checksum)
+                    raise self._mismatch(cleaned, data, checksum)
 
             binary = io.BufferedReader(ArchiveRawFile(cleaned, view, check))
         else:
@@ -378,17 +411,34 @@ class Archive(Listing, Changing, MutableMapping[str, bytes]):
             raise EntryExistsError(self.path, name)
         if letter == "r" and not exists:
             self._find(name)
-        if not exists:
+        editor.check_writable(name, exists=exists)
+        is_kept_back = (
+            editor.is_append_only
+        )  # what is in the archive cannot be changed, so it comes when it is complete
+        if not exists and not is_kept_back:
             self.add(name, b"")  # errors show at once, not when the file is closed
         content = self[name] if exists and letter in "ra" else b""
         return EditedFile(
             name,
             content,
-            lambda data: editor.update(name, data),
+            partial(self.add if is_kept_back else editor.update, name),
             readable=is_updated,
             appends=letter == "a",
-            dirty=letter == "w" and exists,
+            dirty=is_kept_back or (letter == "w" and exists),
         )
+
+    @overload
+    def get(self, name: str, /) -> bytes | None: ...
+
+    @overload
+    def get(self, name: str, default: bytes | _T, /) -> bytes | _T: ...
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """The content of a file, or the default when there is no such file."""
+        try:
+            return self[name]
+        except (EntryNotFoundError, EntryIsDirectoryError):
+            return default
 
     def items(self) -> ItemsView[str, bytes]:
         """Paths and contents, read in the order of the shards."""

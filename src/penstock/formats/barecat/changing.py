@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from penstock.formats.barecat.names import clean_name
-from penstock.formats.barecat.rows import Metadata
+from penstock.formats.barecat.rows import Metadata, check_metadata
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -54,14 +54,15 @@ class Changing:
             replace: replace a file that exists; otherwise that is an error.
         """
         cleaned, about = clean_name(name), metadata or Metadata()
+        check_metadata(cleaned, about)
         editor = self.editor
         if hasattr(data, "read"):
             if size is None or (replace and self.index.is_file(cleaned)):
-                data = data.read()
+                data = cast("BinaryIO", data).read()
             else:
                 editor.add_stream(cleaned, cast("BinaryIO", data), size, about)
                 return
-        content = cast("Buffer", data)
+        content = _bytes_of(cleaned, data)
         if replace and self.index.is_file(cleaned):
             editor.update(cleaned, content, about)
         else:
@@ -86,8 +87,11 @@ class Changing:
 
     def update_file(self, name: PathLike, data: Buffer | BinaryIO, *, metadata: Metadata | None = None) -> None:
         """Replace the content of a file, which must exist: in place if it is not longer, else at the end."""
-        content = data.read() if hasattr(data, "read") else data
-        self.editor.update(clean_name(name), content, metadata)
+        cleaned = clean_name(name)
+        content = _bytes_of(cleaned, cast("BinaryIO", data).read() if hasattr(data, "read") else data)
+        if metadata is not None:
+            check_metadata(cleaned, metadata)
+        self.editor.update(cleaned, content, metadata)
 
     def remove(self, name: PathLike) -> None:
         """Remove a file."""
@@ -97,7 +101,9 @@ class Changing:
         self, name: PathLike, *, mode: int = 0o755, metadata: Metadata | None = None, exist_ok: bool = False
     ) -> None:
         """Make a directory, and those it lies in."""
-        self.editor.make_dir(clean_name(name), metadata or Metadata(mode=mode), exist_ok=exist_ok)
+        cleaned, about = clean_name(name), metadata or Metadata(mode=mode)
+        check_metadata(cleaned, about)
+        self.editor.make_dir(cleaned, about, exist_ok=exist_ok)
 
     def rmdir(self, name: PathLike) -> None:
         """Remove an empty directory."""
@@ -113,8 +119,21 @@ class Changing:
 
     def set_metadata(self, name: PathLike, metadata: Metadata) -> None:
         """Set those of mode, owner and time that are not None."""
-        self.editor.set_metadata(clean_name(name), metadata)
+        cleaned = clean_name(name)
+        check_metadata(cleaned, metadata)
+        self.editor.set_metadata(cleaned, metadata)
 
     def clear(self) -> None:
         """Remove everything."""
         self.rmtree("")
+
+
+def _bytes_of(name: str, data: object) -> bytes:
+    """The bytes of anything that has some: an array of numbers has more of them than entries."""
+    if isinstance(data, bytes):
+        return data
+    try:
+        return memoryview(data).tobytes()  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(data).__name__
+        raise TypeError(f"{name}: bytes are needed, or a file open for reading them; got {kind}") from None

@@ -10,20 +10,31 @@ child may not use it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from penstock.errors import ArchiveBusyError, ClosedError, FormatError
 from penstock.formats.barecat.schema import check_version
 
-__all__ = ["ReadConnections", "connect_writer"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ReadConnections", "WriteConnection", "connect_writer", "translated"]
 
 _CACHE_KIB = 65_536
 _MAPPED_BYTES = 30 << 30
 _BUSY_TIMEOUT_S = 5.0
+_C = TypeVar("_C", bound=sqlite3.Connection)
+_SYSTEM = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
 _forks = [0]  # counted in the child: tells inherited connections without asking for the process id each time
 _abandoned: list[Any] = []  # connections inherited by fork: closing them could touch the parent's locks
 
@@ -48,6 +59,43 @@ class _ReadConnection(sqlite3.Connection):
             self.close()
 
 
+class WriteConnection(sqlite3.Connection):
+    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+
+    ``loss`` is the error after which rows of the transaction are missing, so that it must not be committed: SQLite ends
+    it where there is no space, say.
+    """
+
+    path = ""
+    loss: Exception | None = None
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """As SQLite's, apart from the errors."""
+        was_open = self.in_transaction
+        try:
+            return super().execute(statement, values)
+        except sqlite3.IntegrityError:
+            raise  # the caller knows which name is taken
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise self._failure(error, was_open) from error
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+        """As SQLite's, apart from the errors."""
+        was_open = self.in_transaction
+        try:
+            return super().executemany(statement, values)
+        except sqlite3.IntegrityError:
+            raise
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise self._failure(error, was_open) from error
+
+    def _failure(self, error: Exception, was_open: bool) -> Exception:
+        failure = translated(self.path, error)
+        if was_open and not self.in_transaction and self.loss is None:
+            self.loss = failure
+        return failure
+
+
 class ReadConnections:
     """Hands every thread its own cursor on an index that is only read.
 
@@ -62,8 +110,13 @@ class ReadConnections:
         self._is_closed = False
         self._local = threading.local()
         self._seen = _signature(path)
+        if self._seen[1] == 0:
+            raise FormatError(path, problem="the index is an empty file", fix="Restore it from a copy.")
         self._is_immutable = not follow and not _is_under_way(path)
-        self.version = check_version(path, self._checked_cursor().connection, is_writer=False)
+        try:
+            self.version = check_version(path, self._checked_cursor().connection, is_writer=False)
+        except sqlite3.DatabaseError as error:
+            raise translated(path, error) from error
 
     @property
     def follows(self) -> bool:
@@ -93,9 +146,12 @@ class ReadConnections:
         return True
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections: that of this thread at once, others when their threads are done with them."""
         self._is_closed = True
+        cursor, forks = getattr(self._local, "pair", (None, -1))
         self._local = threading.local()
+        if cursor is not None and forks == _forks[0]:
+            cursor.connection.close()
 
     def _checked_cursor(self) -> sqlite3.Cursor:
         if self._is_closed:
@@ -103,8 +159,8 @@ class ReadConnections:
         try:
             connection = self._connect()
             cursor = connection.cursor()
-        except sqlite3.DatabaseError as error:
-            raise unreadable(self.path, error) from error
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
+            raise translated(self.path, error) from error
         self._local.pair = (cursor, _forks[0])
         return cursor
 
@@ -132,10 +188,14 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def connect_writer(path: str, *, wal: bool, sync: bool) -> sqlite3.Connection:
+def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
     """Open an index for changes, its constraints and triggers active; the file must exist."""
     try:
-        connection = _open(path, "mode=rw")
+        connection = _open(path, "mode=rw", WriteConnection)
+    except sqlite3.DatabaseError as error:
+        raise translated(path, error) from error
+    connection.path = path
+    try:
         connection.execute("PRAGMA foreign_keys = 1")
         connection.execute("PRAGMA recursive_triggers = 1")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -144,16 +204,13 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> sqlite3.Connection:
         if wal:
             connection.execute("PRAGMA journal_mode = wal").fetchone()
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})") from error
-        raise unreadable(path, error) from error
-    except sqlite3.DatabaseError as error:
-        raise unreadable(path, error) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def _open(path: str, how: str, kind: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+def _open(path: str, how: str, kind: type[_C]) -> _C:
     return sqlite3.connect(
         f"file:{quote(os.path.abspath(path))}?{how}",
         uri=True,
@@ -165,9 +222,16 @@ def _open(path: str, how: str, kind: type[sqlite3.Connection] = sqlite3.Connecti
     )
 
 
-def unreadable(path: str, error: sqlite3.Error) -> FormatError:
-    """The error for an index that SQLite cannot read."""
-    if "not a database" in str(error):
+def translated(path: str, error: Exception) -> Exception:
+    """What SQLite, or a value of the index, has to say, as one of our errors."""
+    if isinstance(error, sqlite3.ProgrammingError):
+        return ClosedError(f"{path}: the archive is closed; open it again")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
+    if code in _SYSTEM:
+        return OSError(_SYSTEM[code], f"SQLite says: {error}", path)
+    if code == sqlite3.SQLITE_NOTADB:
         return FormatError(
             path,
             problem="this is not an archive: its index is not an SQLite file",

@@ -18,7 +18,7 @@ import time
 import zipfile
 import zlib
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.errors import FormatError
 from penstock.formats.barecat.archive import Archive
@@ -27,7 +27,8 @@ from penstock.formats.barecat.entries import Entry, safe_name
 from penstock.formats.barecat.extracting import LARGE_BYTES, CheckedFile, FolderTarget
 from penstock.formats.barecat.packing import count_ahead, find_below
 from penstock.formats.barecat.replacing import name_beside, new_archive
-from penstock.formats.barecat.rows import Metadata
+from penstock.formats.barecat.rows import Metadata, time_ns
+from penstock.formats.barecat.zstd import open_zst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,13 +221,12 @@ def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarF
         return tarfile.open(path, "r:*")
     zstandard = require("zstandard", ".tar.zst")
     file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
-    stream: IO[bytes] = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
-    return tarfile.open(fileobj=stream, mode="r|")
+    return tarfile.open(fileobj=stack.enter_context(open_zst(zstandard, file)), mode="r|")
 
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) -> Entry | None:
     name = safe_name(member.name)
-    about = Metadata(member.mode, member.uid, member.gid, int(member.mtime * 1e9))
+    about = Metadata(member.mode, member.uid, member.gid, time_ns(member.mtime))
     if member.isdir():
         return Entry(name, True, 0, about) if name else None
     if not member.isreg():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from types import MappingProxyType
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from penstock._native import crc32c
 from penstock.codecs import image as image_codec
-from penstock.codecs import jpeg
+from penstock.codecs import jpeg, npy
 from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from penstock.fields import Bytes, Image, Int, Json, NDArray, Text
 from penstock.formats.barecat.archive import Archive
@@ -65,7 +64,7 @@ class BarecatDataset(BaseDataset):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
         self.archive = Archive(path, checksums=checksums, cold=cold)
         self._options: dict[str, Any] = {"group": group, "checksums": checksums, "cold": cold, "decode": decode}
-        rows = list(self.archive.index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY path"))
+        rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
         members = _grouped(self.archive.path, rows) if group else _ungrouped(rows, as_bytes=decode == "bytes")
@@ -76,7 +75,8 @@ class BarecatDataset(BaseDataset):
         self.pictures = Pictures(self.archive, is_checked=checksums)
         self._picture_numbers: dict[str, IndexArray] = {}
         schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
-        self._classes, self._labels = _labels(self._keys) if decode is None else ([], None)
+        has_label = decode is None and "label" not in schema  # a file that ends in .label counts more than a directory
+        self._classes, self._labels = _labels(self._keys) if has_label else ([], None)
         if self._labels is not None:
             schema["label"] = Int()
         self._schema = MappingProxyType(schema)
@@ -214,8 +214,13 @@ class BarecatDataset(BaseDataset):
             return json.loads(data)
         if isinstance(kind, NDArray):
             array = _load_array(data)
-            if array is None or (array.dtype, array.shape) != (kind.dtype, kind.shape):
-                raise ValueError(f"an array of {kind.dtype} {kind.shape} is expected")
+            if array is None:
+                raise ValueError("it is not an array that numpy has saved")
+            if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+                first = f"the first is {kind.dtype} {kind.shape}"
+                raise ValueError(
+                    f"an array of {array.dtype} {array.shape}, and {first}; open with decode='bytes' if they differ"
+                )
             return array
         return kind.decode((), memoryview(data))
 
@@ -365,9 +370,10 @@ def _kind_of(name: str) -> str:
 
 
 def _ungrouped(rows: list[Any], *, as_bytes: bool) -> _Members:
-    kinds = {_kind_of(row[0]) for row in rows} if not as_bytes else {"bytes"}
+    each = ["bytes"] * len(rows) if as_bytes else [_kind_of(row[0]) for row in rows]
+    kinds = set(each)
     if "image" in kinds:
-        rows = [row for row in rows if _kind_of(row[0]) == "image"]
+        rows = [row for row, kind in zip(rows, each, strict=True) if kind == "image"]
         kinds = {"image"}
     kind = kinds.pop() if len(kinds) == 1 else "bytes"
     field = {"npy": "array"}.get(kind, kind)
@@ -379,7 +385,14 @@ def _grouped(path: str, rows: list[Any]) -> _Members:
     for row in rows:
         directory, slash, name = row[0].rpartition("/")
         stem, _, ending = name.partition(".")
-        samples.setdefault(directory + slash + stem, {})[ending.lower() or "data"] = row
+        sample, field = samples.setdefault(directory + slash + stem, {}), ending.lower() or "data"
+        if field in sample:
+            raise FormatError(
+                path,
+                problem=f"{sample[field][0]} and {row[0]} would be the same field of a sample",
+                fix="Rename one of them, or open without group=True.",
+            )
+        sample[field] = row
     fields = list(dict.fromkeys(field for sample in samples.values() for field in sample))
     for key, sample in samples.items():
         if len(sample) != len(fields):
@@ -410,10 +423,9 @@ def _decode_picture(data: bytes) -> npt.NDArray[np.uint8]:
 
 def _load_array(data: bytes) -> npt.NDArray[Any] | None:
     try:
-        array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, TypeError, SyntaxError):
+        return npy.decode(data)
+    except ValueError:
         return None
-    return array
 
 
 def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:

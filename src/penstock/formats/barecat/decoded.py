@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.codecs import image as image_codec
-from penstock.codecs import jpeg
+from penstock.codecs import jpeg, npy
 from penstock.errors import MissingExtraError
+from penstock.formats.barecat.zstd import zst_pieces
 
 __all__ = ["Codec", "DecodedView", "require", "unpack"]
 
@@ -57,7 +58,10 @@ class DecodedView(MutableMapping[str, Any]):
             self._codecs |= dict.fromkeys((".pkl", ".pickle"), _pickle_codec())
 
     def register(self, endings: list[str], codec: Codec) -> None:
-        """Add a codec for endings, or replace one."""
+        """Add a codec for endings such as ``.foo``, or replace one."""
+        for ending in endings:
+            if not ending.startswith(".") or "." in ending[1:]:
+                raise ValueError(f"an ending begins with its only dot, got {ending!r}")
         self._codecs |= dict.fromkeys((ending.lower() for ending in endings), codec)
 
     def _chain(self, name: str) -> list[Codec]:
@@ -81,7 +85,9 @@ class DecodedView(MutableMapping[str, Any]):
         try:
             for codec in chain:
                 value = codec.decode(value)
-        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        except MissingExtraError:
+            raise
+        except (ValueError, EOFError, lzma.LZMAError, zlib.error, OSError, RecursionError, MemoryError) as error:
             raise ValueError(f"{name} cannot be decoded ({error})") from error
         return value
 
@@ -106,8 +112,8 @@ class DecodedView(MutableMapping[str, Any]):
 def _codecs() -> Iterator[tuple[str, Codec]]:
     yield ".json", Codec(lambda value: json.dumps(value).encode(), json.loads)
     yield ".txt", Codec(lambda value: str(value).encode(), lambda data: data.decode())
-    yield ".npy", Codec(_encode_npy, lambda data: np.load(io.BytesIO(data), allow_pickle=False))
-    yield ".npz", Codec(_encode_npz, _decode_npz)
+    yield ".npy", Codec(npy.encode, npy.decode)
+    yield ".npz", Codec(npy.encode_npz, npy.decode_npz)
     yield ".msgpack", Codec(_encode_msgpack, _decode_msgpack)
     for ending in (".jpg", ".jpeg"):
         yield ending, Codec(lambda value: jpeg.encode(value), _decode_picture)
@@ -118,7 +124,8 @@ def _codecs() -> Iterator[tuple[str, Codec]]:
     for ending in (".xz", ".lzma"):
         yield ending, Codec(lzma.compress, partial(unpack, kind="lzma"), is_wrapper=True)
     yield ".bz2", Codec(bz2.compress, partial(unpack, kind="bz2"), is_wrapper=True)
-    yield ".zst", Codec(_encode_zst, _decode_zst, is_wrapper=True)
+    for ending in (".zst", ".zstd"):
+        yield ending, Codec(_encode_zst, _decode_zst, is_wrapper=True)
 
 
 def unpack(data: bytes, kind: str) -> bytes:
@@ -137,23 +144,6 @@ def _checked_size(value: bytes) -> bytes:
     if len(value) > _MAX_UNPACKED:
         raise ValueError(f"it unpacks to more than {_MAX_UNPACKED} bytes")
     return value
-
-
-def _encode_npy(value: Any) -> bytes:
-    out = io.BytesIO()
-    np.save(out, value, allow_pickle=False)
-    return out.getvalue()
-
-
-def _encode_npz(value: Any) -> bytes:
-    out = io.BytesIO()
-    np.savez(out, **value)
-    return out.getvalue()
-
-
-def _decode_npz(data: bytes) -> dict[str, Any]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
 
 
 def _picture_encoder(kind: str) -> Callable[[Any], bytes]:
@@ -188,8 +178,14 @@ def _encode_zst(data: bytes) -> bytes:
 
 
 def _decode_zst(data: bytes) -> bytes:
-    with require("zstandard", ".zst").ZstdDecompressor().stream_reader(data) as stream:
-        return _checked_size(stream.read(_MAX_UNPACKED + 1))
+    parts: list[bytes] = []
+    size = 0
+    for part in zst_pieces(require("zstandard", ".zst"), io.BytesIO(data).read):
+        parts.append(part)
+        size += len(part)
+        if size > _MAX_UNPACKED:
+            raise ValueError(f"it unpacks to more than {_MAX_UNPACKED} bytes")
+    return b"".join(parts)
 
 
 def require(package: str, needed_by: str) -> Any:

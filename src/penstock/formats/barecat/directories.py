@@ -12,7 +12,7 @@ from penstock.errors import (
     EntryIsFileError,
     EntryNotFoundError,
 )
-from penstock.formats.barecat.connections import unreadable
+from penstock.formats.barecat.connections import translated
 from penstock.formats.barecat.names import check_new_name, parent_of
 from penstock.formats.barecat.queueing import triggers_off
 from penstock.formats.barecat.transactions import Transactions
@@ -70,7 +70,7 @@ class Directories(Transactions):
         with self.lock:
             self._begin()
             self._existing_dir(name)  # also puts into the index what is still waiting
-            low, high = (f"{name}/", f"{name}0") if name else ("", "\U0010ffff")
+            low, high = (f"{name}/", f"{name}0") if name else ("", b"")  # every text comes before a blob
             below = [
                 path
                 for (path,) in self._connection.execute(
@@ -141,7 +141,7 @@ class Directories(Transactions):
             return EntryIsFileError(self.path, name)
         if "UNIQUE" in text:
             return EntryExistsError(self.path, name)
-        return unreadable(self.path, error)
+        return translated(self.path, error)
 
     def set_metadata(self, name: str, about: Metadata) -> None:
         """Set those of mode, owner and time that are not None."""

@@ -11,6 +11,7 @@ from penstock._native import crc32c
 from penstock.errors import CorruptFileError
 from penstock.formats.barecat.batches import RESTORE
 from penstock.formats.barecat.entries import Transfer, safe_name
+from penstock.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,20 +56,22 @@ class FolderTarget:
         self._dirs.append((name, about))
 
     def _ensure(self, name: str) -> None:
-        if name in self._made:
-            return
-        self._ensure(name.rpartition("/")[0])
-        path = self._place(name)
-        if not os.path.isdir(path):
-            os.mkdir(path)
-        elif os.path.islink(path) and not os.path.realpath(path).startswith(self._root + os.sep):
-            raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
-        self._made.add(name)
+        missing = []
+        while name not in self._made:
+            missing.append(name)
+            name = parent_of(name)
+        for directory in reversed(missing):
+            path = self._place(directory)
+            if not os.path.isdir(path):
+                os.mkdir(path)
+            elif os.path.islink(path) and not os.path.realpath(path).startswith(self._root + os.sep):
+                raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
+            self._made.add(directory)
 
     def write(self, name: str, data: bytes | BinaryIO, about: Metadata) -> None:
         """Write a file, given as bytes or piece by piece; never through a link, and all of it or none."""
         name = safe_name(name)
-        self._ensure(name.rpartition("/")[0])
+        self._ensure(parent_of(name))
         path = self._place(name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -82,8 +85,10 @@ class FolderTarget:
                     os.fchmod(fd, about.mode & _PERMISSIONS)
                 if about.mtime_ns is not None:
                     os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
-        except BaseException:
+        except BaseException as error:
             os.unlink(path)
+            if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+                error.filename = path  # which disk is full, say
             raise
 
     def finish(self) -> None:
@@ -165,8 +170,8 @@ def extract_files(
         force: replace files that exist.
         progress: called as the work advances.
     """
-    target = FolderTarget(folder, force=force)
     dirs, files = select_infos(archive, names)
+    target = FolderTarget(folder, force=force)
     result = Transfer(dirs=len(dirs))
     for directory in dirs:
         if directory.path:

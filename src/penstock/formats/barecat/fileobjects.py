@@ -29,6 +29,14 @@ def parse_mode(mode: str) -> tuple[str, bool, bool]:
     return kinds.pop(), "+" in letters, "b" not in letters
 
 
+def _position_of(name: str, base: int | None, offset: int, whence: int) -> int:
+    if base is None:
+        raise ValueError(f"whence must be 0, 1 or 2, got {whence}")
+    if base + offset < 0:
+        raise ValueError(f"{name}: position {base + offset} lies before the beginning")
+    return base + offset
+
+
 class ArchiveRawFile(io.RawIOBase):
     """A stored file, read in place: seeking costs nothing, and only what is asked for is copied.
 
@@ -56,11 +64,7 @@ class ArchiveRawFile(io.RawIOBase):
         """Go to a position; past the end there is nothing to read."""
         self._check_open()
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}.get(whence)
-        if base is None:
-            raise ValueError(f"whence must be 0, 1 or 2, got {whence}")
-        if base + offset < 0:
-            raise ValueError(f"{self.name}: position {base + offset} lies before the beginning")
-        self._position = base + offset
+        self._position = _position_of(self.name, base, offset, whence)
         return self._position
 
     def tell(self) -> int:
@@ -136,8 +140,9 @@ class EditedFile(io.BufferedIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer as far as there are bytes."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
+        target = memoryview(buffer).cast("B")
+        data = self.read(len(target))
+        target[: len(data)] = data
         return len(data)
 
     def readline(self, size: int | None = -1, /) -> bytes:
@@ -151,13 +156,15 @@ class EditedFile(io.BufferedIOBase):
 
     def write(self, data: Any, /) -> int:
         """Write at the position, or at the end when appending."""
+        if not memoryview(data).nbytes:
+            return 0
         if self._appends:
             self._spool.seek(0, io.SEEK_END)
         elif self._spool.tell() > self._size():
             gap = self._spool.tell() - self._size()
             self._spool.seek(0, io.SEEK_END)
             self._spool.write(bytes(gap))
-        self._is_dirty |= len(memoryview(data)) > 0
+        self._is_dirty = True
         return self._spool.write(data)
 
     def _size(self) -> int:
@@ -182,7 +189,8 @@ class EditedFile(io.BufferedIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a position."""
-        return self._spool.seek(offset, whence)
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._spool.tell(), io.SEEK_END: self._size()}.get(whence)
+        return self._spool.seek(_position_of(self.name, base, offset, whence))
 
     def tell(self) -> int:
         """The position."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from penstock.errors import FormatError
 from penstock.formats.barecat.direct import indexes_agree
 from penstock.types import Problem
 
@@ -33,8 +33,8 @@ def table_problems(index: Index) -> list[Problem]:
     found: list[Problem] = []
     try:
         found += map(_problem, chain(_clashes(index), _directory_problems(index)))
-    except sqlite3.DatabaseError as error:
-        found.append(_problem(f"the index cannot be read ({error})"))
+    except (FormatError, OSError) as error:
+        found.append(_problem(getattr(error, "problem", None) or str(error)))
     return found
 
 
@@ -49,8 +49,8 @@ def file_problems(index: Index) -> list[Problem]:
         checks = ("quick_check", "integrity_check(dirs)") if is_sound else ("integrity_check",)
         found = chain.from_iterable(index.rows(f"PRAGMA {check}") for check in checks)
         return [_problem(f"index: {text}") for (text,) in found if text != "ok"]
-    except sqlite3.DatabaseError as error:
-        return [_problem(f"the index cannot be read ({error})")]
+    except (FormatError, OSError) as error:
+        return [_problem(getattr(error, "problem", None) or str(error))]
 
 
 def _clashes(index: Index) -> Iterator[str]:

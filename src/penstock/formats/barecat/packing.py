@@ -71,12 +71,33 @@ def find_files(
         if name and is_excluded(name, exclude):
             continue
         place = os.path.join(folder, path)
-        status = os.stat(place)
+        problem, status = _look_at(place, follow=recurse)
+        if problem is not None:
+            notes.append(f"{place}: {problem}")
+            continue
         if name or not stat.S_ISDIR(status.st_mode):
             check_new_name(name)
             yield Found(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
             yield from _below(place, name, exclude, notes)
+
+
+def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:
+    """Why a path that was named cannot be packed, and what it is; FileNotFoundError when there is none.
+
+    A link to a directory is followed if everything below is wanted; from a list of all names it is one of them.
+    """
+    status = os.lstat(place)
+    if stat.S_ISLNK(status.st_mode):
+        try:
+            status = os.stat(place)
+        except OSError as error:
+            return f"a link that leads nowhere ({error.strerror})", status
+        if stat.S_ISDIR(status.st_mode) and not follow:
+            return "a link to a directory", status
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        return "not a regular file", status
+    return None, status
 
 
 def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:

@@ -34,7 +34,7 @@ class Pictures:
 
     @cached_property
     def _rows(self) -> list[Any]:
-        rows = self._archive.index.rows("SELECT path, shard, offset, size, crc32c FROM files ORDER BY path")
+        rows = self._archive.index.places_by_path()
         return [row for row in rows if os.path.splitext(row[0])[1].lower() in SUFFIXES]
 
     def numbers(self, names: list[str]) -> IndexArray:

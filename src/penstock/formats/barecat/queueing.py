@@ -6,16 +6,17 @@ counted first, and each directory is changed once; the outcome is the same.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError
+from penstock.formats.barecat.connections import translated
 from penstock.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from penstock.formats.barecat.connections import WriteConnection
     from penstock.formats.barecat.rows import Metadata
 
 __all__ = ["FileQueue", "triggers_off"]
@@ -47,7 +48,7 @@ class FileQueue:
         connection: of the writer.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: WriteConnection) -> None:
         self.path = path
         self._connection = connection
         self._waiting: dict[str, tuple[int | str | None, ...]] = {}
@@ -103,10 +104,15 @@ class FileQueue:
             self._new_dirs.clear()  # they were noted for a name that was refused
             return
         made = self._needed_dirs()
-        with triggers_off(self._connection):
-            self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
-            self._connection.executemany(_COUNT, self._changes(made))
-            self._connection.executemany(_INSERT, self._waiting.values())
+        try:
+            with triggers_off(self._connection):
+                self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
+                self._connection.executemany(_COUNT, self._changes(made))
+                self._connection.executemany(_INSERT, self._waiting.values())
+        except Exception as error:
+            is_doubtful = isinstance(error, sqlite3.IntegrityError)  # names were checked: the index contradicts itself
+            self._connection.loss = translated(self.path, error) if is_doubtful else error
+            raise self._connection.loss from error  # a part of the rows is there: the transaction must not be committed
         self._known_dirs.update(made)
         self._new_dirs.clear()
         self._waiting.clear()

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
-__all__ = ["DIR_COLUMNS", "FILE_COLUMNS", "DirInfo", "FileInfo", "Metadata", "Place"]
+__all__ = [
+    "DIR_COLUMNS",
+    "FILE_COLUMNS",
+    "DirInfo",
+    "FileInfo",
+    "Metadata",
+    "Place",
+    "check_metadata",
+    "check_place",
+    "make_dir_info",
+    "make_file_info",
+    "time_ns",
+]
 
 FILE_COLUMNS = "path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns"
 DIR_COLUMNS = "path, num_subdirs, num_files, num_files_tree, size_tree, mode, uid, gid, mtime_ns"
+
+
+_INT64 = 1 << 63
 
 
 class Metadata(NamedTuple):
@@ -134,3 +150,54 @@ def _time(mtime_ns: int | None) -> datetime.datetime | None:
         return None
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return epoch + datetime.timedelta(microseconds=mtime_ns // 1000)
+
+
+def time_ns(seconds: float) -> int | None:
+    """A time in nanoseconds as the index holds it; None for one that it cannot hold (tars may say anything).
+
+    Example:
+        >>> time_ns(1.5), time_ns(1e300), time_ns(float("nan"))
+        (1500000000, None, None)
+    """
+    scaled = seconds * 1e9
+    return int(scaled) if -_INT64 <= scaled < _INT64 else None
+
+
+def check_metadata(name: str, about: Metadata) -> None:
+    """TypeError or ValueError for what the index cannot hold; SQLite would store any value, but not give it back."""
+    for what, value in zip(Metadata._fields, about, strict=True):
+        if value is not None and not isinstance(value, int):
+            raise TypeError(f"{name}: {what} must be an int, got {value!r}")
+        if value is not None and not -_INT64 <= value < _INT64:
+            raise ValueError(f"{name}: {what} must fit into 64 bits, got {value}")
+
+
+def check_place(name: object, place: Sequence[object]) -> None:
+    """TypeError unless shard, offset and size are numbers, and the CRC-32C is one or None; SQLite allows anything."""
+    shard, offset, size, checksum = place
+    is_known = checksum is None or type(checksum) is int
+    if type(shard) is not int or type(offset) is not int or type(size) is not int or not is_known:
+        raise TypeError(f"the place of {name!r} is not made of numbers: {tuple(place)}")
+
+
+def make_file_info(row: Any) -> FileInfo:
+    """A row of the table of files; TypeError if its values cannot be."""
+    check_place(row[0], row[1:5])
+    _check_about(row)
+    return tuple.__new__(FileInfo, row)
+
+
+def make_dir_info(row: Any) -> DirInfo:
+    """A row of the table of directories; TypeError if its values cannot be."""
+    if not all(type(value) is int for value in row[1:5]):
+        raise TypeError(f"the statistics of {row[0]!r} are not numbers: {row[1:5]}")
+    _check_about(row)
+    return tuple.__new__(DirInfo, row)
+
+
+def _check_about(row: Any) -> None:
+    if type(row[0]) is not str:
+        raise TypeError(f"the path {row[0]!r} is not text")
+    for value in row[5:]:
+        if value is not None and type(value) is not int:
+            raise TypeError(f"mode, owner and time of {row[0]!r} are not numbers: {row[5:]}")

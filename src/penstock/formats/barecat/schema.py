@@ -204,7 +204,8 @@ def check_version(path: str, connection: sqlite3.Connection, *, is_writer: bool)
         raise FormatError(
             path,
             problem=f"the index has no schema version; {current} is expected",
-            fix="Is it an archive of barecat before 0.2? Then bring it up to date with: barecat upgrade",
+            fix="Is it an archive of barecat before 0.2? Then bring it up to date with: "
+            "python -m penstock.compat barecat upgrade",
         )
     found = ".".join(map(str, version))
     if version[0] != VERSION[0]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._native import PlaceReader
-from penstock.errors import FormatError
+from penstock.errors import ClosedError, FormatError
 from penstock.formats.barecat.names import MAX_SHARDS, shard_path
 from penstock.storage import ColdReads, file_identity, map_file, mapping_faults
 
@@ -88,6 +88,7 @@ class MappedShards:
         self._path = path
         self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
         self._cold = cold
+        self._is_closed = False
         self.mapped: dict[int, MappedShard] = {}
         self._snapshot = _Snapshot({}, False)
 
@@ -96,6 +97,8 @@ class MappedShards:
         found = self.mapped.get(number)
         if found is not None and end <= found.size:
             return found
+        if self._is_closed:
+            raise ClosedError(f"{self._path}: the archive is closed; open it again")
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
         if found is None or os.path.getsize(found.path) > found.size:
@@ -145,7 +148,13 @@ class MappedShards:
             files = self._snapshot.files_of(numbers)
         return files
 
+    def forget(self) -> None:
+        """Map everything anew when it is needed next; views that were handed out stay valid."""
+        self.mapped = {}
+        self._snapshot = _Snapshot({}, self._cold)
+
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""
-        self.mapped = {}
-        self._snapshot = _Snapshot({}, False)
+        self._is_closed = True
+        self._cold = False
+        self.forget()

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArchiveBusyError, ClosedError, FormatError
 from penstock.formats.barecat.appending import ShardWriter
-from penstock.formats.barecat.connections import connect_writer, unreadable
+from penstock.formats.barecat.connections import connect_writer, translated
 from penstock.formats.barecat.index import Index
-from penstock.formats.barecat.names import index_path, shard_numbers, shard_path
+from penstock.formats.barecat.names import check_new_name, index_path, shard_numbers, shard_path
 from penstock.formats.barecat.queueing import FileQueue
 from penstock.formats.barecat.schema import UNLIMITED, check_version, create_schema
 from penstock.formats.barecat.undo import UndoLog, recover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from penstock.formats.barecat.connections import WriteConnection
 
 __all__ = ["Transactions"]
 
@@ -52,7 +54,7 @@ class Transactions:
         self.full_path = os.path.abspath(path)  # shards are begun later, perhaps in another current directory
         recover(self.full_path)
         self.lock = threading.RLock()
-        self._is_append_only = is_append_only
+        self.is_append_only = is_append_only
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
         self._is_closed = False
@@ -62,9 +64,9 @@ class Transactions:
         except BaseException:
             self.shards.close()
             raise
-        self._undo = UndoLog(self.full_path, self._connection)
+        self._undo = UndoLog(self.full_path, self._connection, is_synced=is_synced)
         self._queue = FileQueue(path, self._connection)
-        self.index = Index(self._cursor, self._cursor)
+        self.index = Index(path, self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
         try:
             if shard_size is not None and shard_size != self.limit:
@@ -75,9 +77,9 @@ class Transactions:
 
     def show_as(self, path: str) -> None:
         """Let errors say another path: that of an archive which has not got its name yet."""
-        self.path = self._queue.path = path
+        self.path = self._queue.path = self._connection.path = self.index.path = path
 
-    def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> sqlite3.Connection:
+    def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> WriteConnection:
         file = index_path(self.full_path)
         is_new = not os.path.exists(file) or os.path.getsize(file) == 0
         if is_new:
@@ -91,7 +93,7 @@ class Transactions:
             self._refuse_missing_shards(connection)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise unreadable(file, error) from error
+            raise translated(file, error) from error
         except BaseException:
             connection.close()
             raise
@@ -130,40 +132,60 @@ class Transactions:
             self.limit = limit
 
     def _begin(self, *, is_addition: bool = False) -> None:
-        if self._is_closed:
-            raise ClosedError(f"{self.path}: the archive is closed; open it again")
+        self._check_open()
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"{self.path} was opened for writing by another process (this one was forked from it); "
                 "open it again here, after the other has closed it"
             )
-        if self.shards.failure is not None:
-            raise self.shards.failure
-        if self._is_append_only and not is_addition:
+        self._check_whole()
+        if self.is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self._connection.in_transaction:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                raise ArchiveBusyError(f"{self.path}: the index is in use by somebody else ({error})") from error
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def check_writable(self, name: str, *, exists: bool) -> None:
+        """Raise if a file that exists may not be written, or if there can be no new one of this name."""
+        with self.lock:
+            self._begin(is_addition=not exists)
+            if not exists:
+                self._queue.check(check_new_name(name))
 
     def _cursor(self) -> sqlite3.Cursor:
         with self.lock:
+            self._check_open()
             if len(self._queue):
                 self._queue.flush()
         return self._connection.cursor()
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError(f"{self.path}: the archive is closed; open it again")
+
+    @property
+    def _failure(self) -> Exception | None:
+        """Why rows or bytes of the transaction are missing, if so: nothing more can be committed."""
+        return self.shards.failure or self._connection.loss
+
+    def _check_whole(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
     def commit(self) -> None:
         """Put everything so far on the disk."""
         with self.lock:
-            if self.shards.failure is not None:
-                raise self.shards.failure
+            self._check_open()
+            self._commit()
+
+    def _commit(self) -> None:
+        with self.lock:
+            self._check_whole()
             self._queue.flush()
             self.shards.sync()
             if self._connection.in_transaction:
                 try:
                     self._connection.execute("COMMIT")
-                except sqlite3.OperationalError as error:
+                except ArchiveBusyError as error:
                     raise ArchiveBusyError(
                         f"{self.path}: the changes cannot be committed ({error}); they are kept, try again"
                     ) from error
@@ -180,12 +202,12 @@ class Transactions:
             if os.getpid() != self._process:
                 return
             try:
-                if self.shards.failure is None:
-                    self.commit()
+                if self._failure is None:
+                    self._commit()
                     self._connection.execute("PRAGMA optimize")
             finally:
                 self._connection.close()  # rolls back what was not committed
-                if self.shards.failure is not None:
+                if self._failure is not None:
                     self.shards.give_up()
                 self.shards.close()
             recover(self.full_path)  # after a failure, bytes may have to be put back

@@ -42,11 +42,13 @@ class UndoLog:
     Args:
         path: of the archive.
         connection: of the writer, inside the transaction when ``save`` is called.
+        is_synced: wait for the disk; without, only a crash of the process is survived.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, *, is_synced: bool) -> None:
         self._path = path
         self._connection = connection
+        self._is_synced = is_synced
         self._fd = -1
         self._end = 0
 
@@ -55,12 +57,17 @@ class UndoLog:
         if self._fd < 0:
             self._begin()
         head = _RECORD.pack(shard, crc32c(data), offset, len(data))
-        write_all(self._fd, [head, data], self._end)
+        try:
+            write_all(self._fd, [head, data], self._end)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"{error.strerror}; nothing was overwritten", undo_path(self._path)
+            ) from None
         self._end += len(head) + len(data)
 
     def sync(self) -> None:
         """Put what was saved on the disk; only now it may be overwritten."""
-        if self._fd >= 0:
+        if self._fd >= 0 and self._is_synced:
             os.fsync(self._fd)
 
     def _begin(self) -> None:
@@ -69,7 +76,8 @@ class UndoLog:
         self._fd = os.open(undo_path(self._path), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         write_all(self._fd, [_HEAD.pack(_MAGIC, version & 0xFFFFFFFF, crc32c(number))], 0)
         self._end = _HEAD.size
-        sync_directory(self._path)
+        if self._is_synced:
+            sync_directory(self._path)
         self._connection.execute(f"PRAGMA user_version = {(version + 1) & 0x7FFFFFFF}")
 
     def clear(self) -> None:

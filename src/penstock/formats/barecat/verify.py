@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -70,7 +69,8 @@ def verify_archive(
             total.add(found)
             if progress is not None:
                 progress(total.samples, count, total.size_bytes)
-        total.problems = about_file.result() + about_tables.result() + total.problems
+        about_index = list(dict.fromkeys(about_file.result() + about_tables.result()))
+        total.problems = about_index + total.problems
     return total.report(archive.path)
 
 
@@ -96,8 +96,9 @@ def _in_order(
             waiting.append(pool.submit(check.files, chunk))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
-    except sqlite3.DatabaseError as error:
-        problem = f"the list of files cannot be read to its end ({error})"
+    except (FormatError, OSError) as error:
+        reason = getattr(error, "problem", None) or error
+        problem = f"the list of files cannot be read to its end ({reason})"
         yield Found(problems=[Problem(sample=None, field=None, message=problem)])
     while waiting:
         yield waiting.popleft().result()

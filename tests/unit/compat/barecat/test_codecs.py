@@ -33,7 +33,7 @@ def test_arrays() -> None:
     view["x.npz"] = {"a": PIXELS, "b": np.arange(3)}
     np.testing.assert_array_equal(view["x.npy"], PIXELS)
     assert sorted(view["x.npz"]) == ["a", "b"]
-    with pytest.raises(ValueError, match=r"[Oo]bject arrays"):
+    with pytest.raises(ValueError, match="Python objects"):
         view["o.npy"] = np.array([{}], dtype=object)
 
 

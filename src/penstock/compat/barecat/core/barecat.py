@@ -204,9 +204,11 @@ class Barecat(Queries, MutableMapping[str, Any]):
         """A part of a file; the whole file is checked, a part cannot be."""
         if offset == 0 and size == -1 and isinstance(item, str):
             return self._read_whole(item)
+        if offset < 0 or size < -1:
+            raise ValueError(f"offset must not be negative, size at least -1; got {offset} and {size}")
         info = self.index._as_fileinfo(item)
         length = info.size or 0
-        first = min(max(offset, 0), length)
+        first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
         expected = info.crc32c if first == 0 and count == length else None
         return self.sharder.read_from_address(info.shard or 0, (info.offset or 0) + first, count, expected)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.codecs import jpeg
+from penstock.codecs import jpeg, npy
 from penstock.compat.barecat.io._msgpack import decode_msgpack, encode_msgpack
 from penstock.compat.barecat.io._pickles import load_plain
 from penstock.formats.barecat.decoded import require, unpack
@@ -84,27 +84,22 @@ def decode_bz2(data: bytes) -> bytes:
 
 def encode_npy(data: Any) -> bytes:
     """An array as numpy saves it."""
-    out = io.BytesIO()
-    np.save(out, data, allow_pickle=False)
-    return out.getvalue()
+    return npy.encode(data)
 
 
 def decode_npy(data: bytes) -> Any:
     """An array that numpy has saved."""
-    return np.load(io.BytesIO(data), allow_pickle=False)
+    return npy.decode(data)
 
 
 def encode_npz(data: Any) -> bytes:
     """A dict of arrays as numpy saves it."""
-    out = io.BytesIO()
-    np.savez(out, **data)
-    return out.getvalue()
+    return npy.encode_npz(data)
 
 
 def decode_npz(data: bytes) -> dict[str, Any]:
     """A dict of arrays that numpy has saved."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    return npy.decode_npz(data)
 
 
 def encode_image(data: Any, fmt: str, **options: Any) -> bytes:
