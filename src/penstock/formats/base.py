@@ -39,6 +39,7 @@ class Format:
         pack: packs all files of a folder as they are, for formats that hold any files; None for those that hold
             samples, into which a folder of pictures goes through ``create``.
         exists: tells whether there is a dataset under a path, for formats whose files have other names.
+        verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Format:
     create: Callable[..., Writer] | None
     pack: Callable[..., None] | None = None
     exists: Callable[[str], bool] = os.path.exists
+    verify: Callable[..., Report] | None = None
 
 
 def normalize_indices(indices: Indices, length: int) -> IndexArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.formats.opening import open_dataset
+from penstock.formats.opening import find_format
 
 if TYPE_CHECKING:
     from penstock.errors import PathLike
@@ -27,4 +27,7 @@ def verify(
     Returns:
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
-    return open_dataset(path).verify(decode=decode, workers=workers, progress=progress)
+    found = find_format(path)
+    if found.verify is not None:
+        return found.verify(path, decode=decode, workers=workers, progress=progress)
+    return found.open(path).verify(decode=decode, workers=workers, progress=progress)

@@ -7,6 +7,7 @@ import errno
 import os
 import random
 import sqlite3
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.cli.main import main
 from penstock.errors import ClosedError, CorruptFileError, FormatError, PenstockError
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.maintenance import defragment
+from penstock.formats.barecat.packing import pack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -293,3 +295,32 @@ def test_an_empty_index(path: Path) -> None:
 def test_nothing_is_made_for_names_that_do_not_exist(path: Path, tmp_path: Path) -> None:
     assert main(["extract", str(path), "nope", "-C", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_verify_of_what_is_no_dataset(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.barecat"
+    Archive(empty, "x").close()
+    assert penstock.verify(empty).ok
+    damaged = tmp_path / "damaged.barecat"
+    with Archive(damaged, "x") as archive:
+        archive["a"] = b"1"
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("UPDATE files SET size = 'many'")
+    assert not penstock.verify(damaged).ok
+
+
+def test_folders_deeper_than_calls_can_be(tmp_path: Path) -> None:
+    root = tmp_path / "deep"
+    root.mkdir()
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("f", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        pack_files(archive, ["deep"], folder=str(tmp_path))
+        assert list(archive) == ["deep/" + "d/" * 1200 + "f"]
+    subprocess.run(["rm", "-rf", root], check=True)  # too deep for shutil

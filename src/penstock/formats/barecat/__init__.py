@@ -2,7 +2,7 @@
 
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.converting import convert, pack_archive
-from penstock.formats.barecat.dataset import BarecatDataset
+from penstock.formats.barecat.dataset import BarecatDataset, verify_path
 from penstock.formats.barecat.decoded import Codec, DecodedView
 from penstock.formats.barecat.handover import remove_archive
 from penstock.formats.barecat.names import archive_exists, looks_like_barecat
@@ -31,5 +31,6 @@ FORMAT = Format(
     open=BarecatDataset,
     create=BarecatWriter,
     pack=pack_archive,
+    verify=verify_path,
     exists=archive_exists,
 )

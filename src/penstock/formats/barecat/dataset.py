@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from types import MappingProxyType
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.errors import PathLike
     from penstock.types import Field, IndexArray, Indices, Progress, Report, Source
 
-__all__ = ["BarecatDataset"]
+__all__ = ["BarecatDataset", "verify_path"]
 
 _KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
 _JPG_COLORS = ("grayscale", "ycbcr", "rgb")
@@ -430,3 +431,14 @@ def _load_array(data: bytes) -> npt.NDArray[Any] | None:
 
 def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
     return BarecatDataset(path, **options)
+
+
+def verify_path(path: PathLike, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
+    """Check an archive, as a dataset if it is one: an empty or damaged one is none, and is checked all the same."""
+    try:
+        dataset = BarecatDataset(path)
+    except FormatError:
+        with Archive(path) as archive:
+            return archive.verify(workers=workers, progress=progress)
+    with contextlib.closing(dataset):
+        return dataset.verify(decode=decode, workers=workers, progress=progress)

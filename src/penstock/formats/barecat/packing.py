@@ -108,9 +108,13 @@ def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Fou
 
 
 def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
-    with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name))
-    for entry in found:
+    levels = [(prefix, _entries(folder))]  # from the top to where we are: folders may be deeper than calls can be
+    while levels:
+        prefix, entries = levels[-1]
+        entry = next(entries, None)
+        if entry is None:
+            levels.pop()
+            continue
         name = f"{prefix}/{entry.name}" if prefix else entry.name
         if is_excluded(name, exclude):
             continue
@@ -126,7 +130,13 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
         check_new_name(name)
         yield Found(entry.path, name, status)
         if is_dir:
-            yield from _below(entry.path, name, exclude, skipped)
+            levels.append((name, _entries(entry.path)))
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder: files, then folders, by name."""
+    with os.scandir(folder) as entries:
+        return iter(sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name)))
 
 
 @contextlib.contextmanager
