@@ -10,8 +10,9 @@ import zipfile
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from penstock.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
-from penstock.formats.barecat.containers import open_sink, read_entries
+from penstock.formats.barecat.containers import read_entries
 from penstock.formats.barecat.entries import Entry, safe_name
+from penstock.formats.barecat.sinks import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
