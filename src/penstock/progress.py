@@ -81,8 +81,10 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
         """Advance, and draw at most ten times a second."""
-        self._last = (done, total, size_bytes)
         now_s = time.monotonic()
+        if done < self._last[0]:  # the next of several steps
+            self._start_s = now_s
+        self._last = (done, total, size_bytes)
         if self._enabled and now_s - self._drawn_s >= 0.1:
             self._drawn_s = now_s
             self._draw(now_s)

@@ -35,6 +35,7 @@ __all__ = [
     "list_archive",
     "names_from",
     "names_in_archive",
+    "print_left_out",
     "print_transfer",
     "refuse_itself",
     "shown_path",
@@ -47,16 +48,13 @@ class _AppendRule(argparse.Action):
     """Collects includes and excludes in one list, in their order."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        rules = [*(getattr(namespace, "rules", None) or []), (option_string in ("-i", "--include"), values)]
-        namespace.rules = rules
+        namespace.rules = [*namespace.rules, (option_string in ("-i", "--include"), values)]
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """``-i`` and ``-x``, whose order counts."""
-    parser.add_argument(
-        "-i", "--include", dest="rules", action=_AppendRule, metavar="PATTERN", help="copy what matches"
-    )
-    parser.add_argument("-x", "--exclude", dest="rules", action=_AppendRule, metavar="PATTERN", help="leave it out")
+    for short, long, about in (("-i", "--include", "copy what matches"), ("-x", "--exclude", "leave it out")):
+        parser.add_argument(short, long, dest="rules", action=_AppendRule, default=(), metavar="PATTERN", help=about)
 
 
 def is_archive(path: str) -> bool:
@@ -106,16 +104,22 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
         raise ValueError(f"{out} cannot be written from itself; name another archive")
 
 
+def print_left_out(skipped: Iterable[str]) -> None:
+    """Say on standard error what was left out."""
+    for line in skipped:
+        print(f"penstock: left out: {printable(line)}", file=sys.stderr)
+
+
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
-    """Say what was carried, and on standard error what was left out."""
-    for line in result.skipped:
-        print(f"penstock: left out: {line}", file=sys.stderr)
+    """Say what was carried, and on standard error what was left out; all of it there if the path is -."""
+    print_left_out(result.skipped)
     facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
     elif not args.quiet:
         rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
-        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}")
+        stream = sys.stderr if path == "-" else sys.stdout
+        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "VerbParser",
     "add_json",
+    "add_max_size",
     "add_progress",
     "add_workers",
     "message_of",
@@ -56,6 +57,16 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """``-j``."""
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="threads to use (default: all cores)")
+
+
+def add_max_size(parser: argparse.ArgumentParser) -> None:
+    """``--max-size``."""
+    parser.add_argument(
+        "--max-size",
+        type=parse_size,
+        metavar="SIZE",
+        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times the file)",
+    )
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:

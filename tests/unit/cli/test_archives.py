@@ -97,6 +97,36 @@ def test_merge_and_subset(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "from itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
 
 
+def test_merge_of_tar_zip_and_folders(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "convert", "src", "a.tar.gz")
+    out_of(capsys, "convert", "src", "b.zip")
+    assert "16 files" in out_of(
+        capsys, "merge", "a.tar.gz", "b.zip", "src/", "x.barecat", "-o", "m.barecat", "--as-subdirs"
+    )
+    archive = Archive("m.barecat")
+    assert {name.partition("/")[0] for name in archive} == {"a", "b", "src", "x"}
+    assert archive["a/note\n.txt"] == archive["b/note\n.txt"] == archive["src/note\n.txt"] == b"hello"
+    assert archive.stat("a/void").is_dir()
+    assert archive.verify().ok
+    out_of(capsys, "merge", "a.tar.gz", "-o", "part.barecat", "-i", "cat/1.*", "-x", "**")
+    assert list(Archive("part.barecat")) == ["cat/1.bin"]
+    assert "--ignore-duplicates" in out_of(capsys, "merge", "a.tar.gz", "b.zip", "-o", "n.barecat", code=2)
+    out_of(capsys, "merge", "a.tar.gz", "b.zip", "-o", "n.barecat", "--ignore-duplicates")
+    assert len(Archive("n.barecat")) == 4
+
+
+def test_what_cannot_be_merged_says_what_to_do(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "convert", "src", "a.tar")
+    out_of(capsys, "convert", "src", "a.ffr")
+    assert "penstock convert a.ffr a.barecat" in out_of(capsys, "merge", "a.ffr", "-o", "m.barecat", code=2)
+    assert "a.tar has none" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--symlink", code=2)
+    assert "none.tar does not exist" in out_of(capsys, "merge", "a.tar", "none.tar", "-o", "m.barecat", code=2)
+    assert "--max-size" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--max-size", "1K", code=2)
+    (place / "broken.tar.gz").write_bytes(b"nothing of the kind")
+    assert "broken.tar.gz: it cannot be read" in out_of(capsys, "merge", "broken.tar.gz", "-o", "m.barecat", code=2)
+    assert not list(place.glob("*m.barecat*"))
+
+
 def test_verify(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "x.barecat-shard-00001").unlink()
     printed = out_of(capsys, "verify", "x.barecat", code=1)

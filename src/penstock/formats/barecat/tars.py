@@ -41,8 +41,8 @@ def too_large(path: str, limit: int) -> FormatError:
     """The error for something that unpacks to far more than it is."""
     return FormatError(
         path,
-        problem=f"the contents take more than {limit} bytes, far more than the file itself",
-        fix="If that is right, raise the limit (max_bytes, --max-size).",
+        problem=f"the contents take more than {limit} bytes, the limit for it",
+        fix="If you trust it, raise the limit (max_bytes, --max-size).",
     )
 
 
@@ -128,6 +128,9 @@ def read_tar_stream(
                     yield entry
         while bounded.read(_PIECE):  # the end of what is compressed tells whether all of it was right
             pass
+        if any(bounded.tail):
+            problem = "it ends without the mark that a tar ends with"
+            raise FormatError(name, problem=problem, fix="It was probably cut short on its way; send it again.")
 
 
 class _Counted(io.RawIOBase):
@@ -147,12 +150,13 @@ class _Counted(io.RawIOBase):
 
 
 class _Bounded:
-    """Stops when far more comes out than went in."""
+    """Stops when far more comes out than went in, and remembers how it ended."""
 
     def __init__(self, unpacked: IO[bytes], counted: _Counted, name: str, max_bytes: int | None) -> None:
         self._unpacked, self._counted, self._name = unpacked, counted, name
         self._free_bytes = max(FREE_BYTES, max_bytes or 0)
         self._count = 0
+        self.tail = b""
 
     @property
     def limit(self) -> int:
@@ -164,6 +168,7 @@ class _Bounded:
         self._count += len(data)
         if self._count > self.limit:
             raise too_large(self._name, self.limit)
+        self.tail = (self.tail + data[-tarfile.BLOCKSIZE :])[-tarfile.BLOCKSIZE :]
         return data
 
 
