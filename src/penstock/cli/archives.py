@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _ENDINGS = (".barecat", ".barecat-sqlite-index")
+_SHOWN = 20  # of what is damaged
 
 
 class _AppendRule(argparse.Action):
@@ -126,9 +127,21 @@ def extract_archive(args: argparse.Namespace) -> int:
     """Write files below a folder."""
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
+    damage: list[str] = []
     with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
-        result = extract_files(archive, args.to, args.samples, force=args.force, progress=bar)
+        result = extract_files(
+            archive,
+            args.to,
+            args.samples,
+            force=args.force,
+            on_damage=lambda error: damage.append(str(error)),
+            progress=bar,
+        )
+    print_left_out(damage[:_SHOWN])
     print_transfer(args, args.to, result)
+    if damage:
+        files = "1 file is" if len(damage) == 1 else f"{len(damage):,} files are"
+        raise ValueError(f"{files} damaged and not written; penstock verify {args.path} names all damage")
     return 0
 
 

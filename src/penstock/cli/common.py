@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
+
+
 class VerbParser(argparse.ArgumentParser):
     """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
 
@@ -42,11 +45,23 @@ class VerbParser(argparse.ArgumentParser):
         """Parse, with positional arguments before, between and after options."""
         if self._is_intermixing or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        cut = words.index("--") if "--" in words else len(words)
+        words = [*words[:cut], *(_MASK + word for word in words[cut + 1 :])]
         self._is_intermixing = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(words, namespace)
         finally:
             self._is_intermixing = False
+        for name, value in vars(found).items():
+            setattr(found, name, _unmasked(value))
+        return found, _unmasked(unknown)
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmasked(one) for one in value]
+    return value.removeprefix(_MASK) if isinstance(value, str) else value
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

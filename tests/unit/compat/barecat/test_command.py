@@ -107,7 +107,8 @@ def test_names_from_elsewhere(run: Command, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(files("x.barecat")) == 4
     assert run("create", "y.barecat") == 1
     assert "No input" in run.err
-    assert run("create", "y.barecat", "nothing") == 1
+    assert run("create", "y.barecat", "nothing") == 0
+    assert "nothing: does not exist" in run.err
     target = os.path.abspath("z.barecat")
     assert run("create", target, "-C", "src", ".") == 0
     assert files(target) == sorted(CONTENT)
@@ -179,7 +180,9 @@ def test_sizes_and_trees(run: Command, filled: str) -> None:
     assert "11\tdir/b.txt" in run.lines
     assert run("du", "-sH", filled) == 0
     assert run.lines == ["10.0K\t."]
-    assert run("du", filled, "no") == 1
+    assert run("du", filled, "no") == 0
+    assert "No such file" in run.err
+    assert run("du", "-s", filled, "no") == 1
     assert run("tree", filled) == 0
     assert run.lines[:5] == [".", "├── dir", "│   ├── sub", "│   │   └── c.bin", "│   ├── .hidden"]
     assert run.lines[-1] == "4 directories, 5 files"

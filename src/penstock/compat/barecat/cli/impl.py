@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import tarfile
 import time
@@ -30,6 +31,7 @@ from penstock.errors import EntryExistsError
 from penstock.formats.barecat.entries import Transfer
 from penstock.formats.barecat.extracting import FolderTarget, extract_files
 from penstock.formats.barecat.merging import link_archives
+from penstock.formats.barecat.names import is_part_of
 from penstock.formats.barecat.packing import Found, pack_found
 
 if TYPE_CHECKING:
@@ -65,24 +67,43 @@ def create(
     exist_ok: bool = True,
     workers: int | None = None,
 ) -> None:
-    """Pack files and directories of the disk; a link that leads nowhere is left out, and said on standard error."""
+    """Pack files and directories of the disk.
+
+    Links that lead nowhere, pipes, devices and the archive itself are left out, and said on standard error. A path that
+    is missing is an error, after everything before it was packed.
+    """
     result = Transfer()
+    failures: list[OSError] = []
     with (
         Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite, exist_ok=exist_ok) as writer,
         translated(),
     ):
-        found = _stat_all(filesys_and_store_path_pairs, result.skipped)
+        found = _stat_all(filesys_and_store_path_pairs, os.fspath(target_path), result.skipped, failures)
         pack_found(writer._archive, found, result, workers=workers or 1)
     for line in result.skipped:
         print(f"left out: {line}", file=sys.stderr)
+    if failures:
+        raise failures[0]
 
 
-def _stat_all(pairs: Iterable[tuple[str, str]], skipped: list[str]) -> Iterator[Found]:
+def _stat_all(
+    pairs: Iterable[tuple[str, str]], archive: str, skipped: list[str], failures: list[OSError]
+) -> Iterator[Found]:
     for path, name in pairs:
         if os.path.islink(path) and not os.path.exists(path):
             skipped.append(f"{path}: a link that leads nowhere")
             continue
-        yield Found(path, BarecatFileInfo(name).path, os.stat(path))
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            failures.append(error)
+            return
+        if is_part_of(path, archive):
+            skipped.append(f"{path}: a part of the archive itself")
+        elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            yield Found(path, BarecatFileInfo(name).path, status)
+        else:
+            skipped.append(f"{path}: neither a file nor a directory")
 
 
 def prefix_of(source_path: str, prefix: str | None, as_subdirs: bool) -> str:
@@ -179,11 +200,11 @@ def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
 
 def extract_some(bc: Barecat, folder: PathLike, infos: Iterable[BarecatEntryInfo]) -> None:
     """Write some files, with modes and times, below a folder; never outside of it."""
-    target = FolderTarget(folder, force=True)
+    target: FolderTarget | None = None
     for info in infos:
         if isinstance(info, BarecatFileInfo):
+            target = target or FolderTarget(folder, force=True)
             target.write(info.path, bc.read(info), info.metadata)
-    target.finish()
 
 
 def archive2barecat(
@@ -264,12 +285,8 @@ def stdin_tar2barecat(
     tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
 ) -> None:
     """A tar from standard input as an archive."""
-    mode: Any = f"r|{tar_format.partition('.')[2]}"
-    with (
-        Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer,
-        tarfile.open(fileobj=sys.stdin.buffer, mode=mode) as tar,
-    ):
-        _add_all(writer, iter_tar_stream(tar))
+    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
+        _add_all(writer, iter_tar_stream(sys.stdin.buffer, tar_format))
 
 
 def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
