@@ -40,6 +40,8 @@ class VerbParser(argparse.ArgumentParser):
     """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
 
     _is_intermixing = False
+    signed_options: tuple[str, ...] = ()
+    """Options whose values may begin with a minus sign."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with positional arguments before, between and after options."""
@@ -47,7 +49,7 @@ class VerbParser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         words = list(sys.argv[1:] if args is None else args)
         cut = words.index("--") if "--" in words else len(words)
-        words = [*words[:cut], *(_MASK + word for word in words[cut + 1 :])]
+        words = [*self._join_signed(words[:cut]), *(_MASK + word for word in words[cut + 1 :])]
         self._is_intermixing = True
         try:
             found, unknown = self.parse_known_intermixed_args(words, namespace)
@@ -56,6 +58,15 @@ class VerbParser(argparse.ArgumentParser):
         for name, value in vars(found).items():
             setattr(found, name, _unmasked(value))
         return found, _unmasked(unknown)
+
+    def _join_signed(self, words: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in words:
+            if joined and joined[-1] in self.signed_options:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
 
 
 def _unmasked(value: Any) -> Any:

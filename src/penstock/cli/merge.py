@@ -116,6 +116,9 @@ def _link(args: argparse.Namespace, start_s: float) -> int:
     try:
         result = link_archives(args.paths, beside)
         move_archive(beside, args.out)
+    except EntryExistsError as error:
+        remove_archive(beside)
+        raise ValueError(f"{args.out}: {error.name} is in more than one source; merge without --symlink") from error
     except BaseException:
         remove_archive(beside)
         raise

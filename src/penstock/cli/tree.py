@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tree."""
     with Archive(args.path) as archive:
+        next(iter(archive.scandir(args.directory.strip("/"))), None)  # an error before anything is printed
         print(printable(args.directory) or ".")
         counts = [0, 0]
         _print_below(archive, args.directory.strip("/"), "", args.levels, args.dirs_only, counts)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
     try:
-        with progress_bar("verifying", args, unit="files" if is_archive(args.path) else "samples") as bar:
+        with progress_bar("verifying", args, unit=_unit(args)) as bar:
             report = _verify(args, bar)
     except FormatError as error:  # so damaged that it does not open: that is an answer, too
         report = _unreadable(args.path, error)
@@ -65,6 +65,10 @@ def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     return penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
 
 
+def _unit(args: argparse.Namespace) -> str:
+    return "files" if is_archive(args.path) and not args.decode else "samples"
+
+
 def _unreadable(path: str, error: FormatError) -> Report:
     problem = Problem(sample=None, field=None, message=str(error).removeprefix(f"{path}: "))
     nothing = {"samples_checked": 0, "checksums_checked": 0, "images_decoded": 0, "size_bytes": 0}
@@ -79,11 +83,13 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         print(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:
         return
-    checked = f"{report.samples_checked:,} samples, {format_bytes(report.size_bytes)}"
+    checked = f"{report.samples_checked:,} {_unit(args)}" + (
+        "" if args.quick else f", {format_bytes(report.size_bytes)}"
+    )
     how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
     if args.decode:
         how.append(f"{report.images_decoded:,} pictures decoded")
-    affected = f", {len(report.bad_samples):,} samples affected" if report.bad_samples else ""
+    affected = f", {len(report.bad_samples):,} {_unit(args)} affected" if report.bad_samples else ""
     verdict = "ok" if report.ok else f"BAD: {len(report.problems):,} problems{affected}"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     can_index = not os.path.isdir(report.path) and not is_archive(report.path)

@@ -185,3 +185,47 @@ def test_create_in_the_folder_that_is_packed(
         out_of(capsys, "sync", "./", "here.barecat")
         assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
     assert "lies in" in out_of(capsys, "convert", ".", "there.barecat", code=2)
+
+
+def test_words_after_two_dashes_are_names(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "-odd").write_text("dash")
+    out_of(capsys, "create", "-q", "--", "-x.barecat", "-odd")
+    assert out_of(capsys, "ls", "--", "-x.barecat") == "-odd\n"
+    assert out_of(capsys, "cat", "--", "-x.barecat", "-odd") == "dash"
+    out_of(capsys, "mv", "--", "-x.barecat", "-odd", "--")
+    assert list(Archive("-x.barecat")) == ["--"]
+
+
+def test_conditions_as_of_find(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert out_of(capsys, "find", "x.barecat", "-name", "1.*") == "src/cat/1.bin\n"
+    for dashes in ("-", "--"):
+        small = out_of(capsys, "find", "x.barecat", f"{dashes}type", "f", f"{dashes}size", "-6")
+        assert small == "src/note\\n.txt\n"
+    assert out_of(capsys, "find", "x.barecat", "-path", "src/cat/*", "-maxdepth", "3", "-print0").count("\0") == 3
+
+
+def test_what_is_damaged_is_left_out_and_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open("x.barecat-shard-00000", "r+b") as shard:
+        shard.write(b"!")
+    code = main(["extract", "x.barecat", "-C", "out"])
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.err.count("left out:") == 1
+    assert "1 file is damaged and not written; penstock verify x.barecat" in captured.err
+    assert len([p for p in (place / "out").rglob("*") if p.is_file()]) == 3
+    (place / "x.barecat-shard-00001").unlink()
+    assert "files are damaged" in out_of(capsys, "extract", "x.barecat", "-C", "out", "-f", code=2)
+
+
+def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert out_of(capsys, "verify", "x.barecat").startswith("x.barecat: ok (4 files, ")
+    assert "(4 files; structure only" in out_of(capsys, "verify", "x.barecat", "--quick")
+    assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.2 kB\n"
+    assert "--replace" in out_of(capsys, "add", "x.barecat", "src", code=2)
+    assert main(["tree", "x.barecat", "nope"]) == 2
+    assert capsys.readouterr().out == ""
+    out_of(capsys, "subset", "x.barecat", "-o", "s.barecat")
+    problem = out_of(capsys, "merge", "x.barecat", "s.barecat", "-o", "m.barecat", "--symlink", code=2)
+    assert "m.barecat: src/" in problem
+    assert "incomplete" not in problem
+    assert not list(place.glob("*m.barecat*"))
