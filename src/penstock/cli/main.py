@@ -36,7 +36,7 @@ from penstock.cli import (
     tree,
     verify,
 )
-from penstock.cli.common import VerbParser, message_of
+from penstock.cli.common import VerbParser, message_of, printable
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (PenstockError, OSError, ValueError, TypeError, KeyError) as error:
         if args.traceback:
             raise
-        print(f"penstock: error: {message_of(error)}", file=sys.stderr)
+        print(f"penstock: error: {printable(message_of(error))}", file=sys.stderr)
         return 2
     return code
 

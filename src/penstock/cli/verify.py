@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock.cli.archives import is_archive
-from penstock.cli.common import add_json, add_progress, add_workers, print_json, progress_bar
+from penstock.cli.common import add_json, add_progress, add_workers, print_json, printable, progress_bar
 from penstock.errors import FormatError
 from penstock.formats.barecat import Archive
 from penstock.progress import format_bytes
@@ -78,7 +78,8 @@ def _unreadable(path: str, error: FormatError) -> Report:
 def _print_report(report: Report, args: argparse.Namespace) -> None:
     for problem in report.problems:
         where = "file" if problem.sample is None else f"sample {problem.sample}"
-        print(f"{report.path}: {where}{f', field {problem.field!r}' if problem.field else ''}: {problem.message}")
+        field = f", field {problem.field!r}" if problem.field else ""
+        print(f"{report.path}: {where}{field}: {printable(problem.message)}")
     if report.problems_left_out:
         print(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:

@@ -222,6 +222,7 @@ def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "(4 files; structure only" in out_of(capsys, "verify", "x.barecat", "--quick")
     assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.2 kB\n"
     assert "--replace" in out_of(capsys, "add", "x.barecat", "src", code=2)
+    assert "penstock convert src x.tar.gz" in out_of(capsys, "create", "x.tar.gz", "src", code=2)
     assert main(["tree", "x.barecat", "nope"]) == 2
     assert capsys.readouterr().out == ""
     out_of(capsys, "subset", "x.barecat", "-o", "s.barecat")
@@ -229,3 +230,16 @@ def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "m.barecat: src/" in problem
     assert "incomplete" not in problem
     assert not list(place.glob("*m.barecat*"))
+
+
+def test_names_do_not_reach_the_terminal_raw(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "evil").mkdir()
+    (place / "evil" / "\x1b[31mred").write_bytes(b"1")
+    out_of(capsys, "create", "evil.ffr", "evil")
+    assert out_of(capsys, "ls", "evil.ffr") == "0  \\x1b[31mred\n"
+    out_of(capsys, "create", "evil.barecat", "evil")
+    assert "\x1b" not in out_of(capsys, "ls", "-lR", "evil.barecat")
+    with open("evil.barecat-shard-00000", "r+b") as shard:
+        shard.write(b"2")
+    assert "evil/\\x1b[31mred: checksum" in out_of(capsys, "verify", "evil.barecat", code=1)
+    assert "\x1b" not in out_of(capsys, "cat", "evil.barecat", "evil/\x1b[31mred", code=2)
