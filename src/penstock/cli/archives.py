@@ -37,6 +37,7 @@ __all__ = [
     "names_in_archive",
     "print_left_out",
     "print_transfer",
+    "refuse_damage",
     "refuse_itself",
     "shown_path",
 ]
@@ -137,12 +138,17 @@ def extract_archive(args: argparse.Namespace) -> int:
             on_damage=lambda error: damage.append(str(error)),
             progress=bar,
         )
-    print_left_out(damage[:_SHOWN])
     print_transfer(args, args.to, result)
-    if damage:
-        files = "1 file is" if len(damage) == 1 else f"{len(damage):,} files are"
-        raise ValueError(f"{files} damaged and not written; penstock verify {args.path} names all damage")
+    refuse_damage(args.path, damage, "file")
     return 0
+
+
+def refuse_damage(path: str, damage: list[str], unit: str) -> None:
+    """Say what was left out because it is damaged, and that this is an error."""
+    print_left_out(damage[:_SHOWN])
+    if damage:
+        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
+        raise ValueError(f"{count} damaged and not written; penstock verify {path} names all damage")
 
 
 def cat_file(args: argparse.Namespace) -> int:

@@ -153,3 +153,21 @@ def test_links_of_a_tar_that_lead_elsewhere_are_named(
 
     assert main(["convert", "x.tar", "x.beton", "-q"]) == 0
     assert "left out: photos/away" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["a.beton", "a.ffr"])
+def test_damaged_samples_are_left_out_and_named(
+    photos: Path, said: Said, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    said("create", path, "photos")
+    dataset = ps.open(path)
+    (stored,) = dataset.read_bytes([0], next(iter(dataset.schema)))
+    data = bytearray((photos / path).read_bytes())
+    data[data.index(stored) + 200] ^= 1
+    del dataset
+    (photos / path).write_bytes(data)
+    problem = said("extract", path, "-C", "out", code=2)
+    assert "left out: a" in problem
+    assert "1 sample is damaged and not written" in problem
+    assert sorted(p.name for p in (photos / "out").rglob("*.jpg")) == ["2.jpg", "3 b.jpg"]
+    assert len((photos / "out" / "index.jsonl").read_text().splitlines()) == (2 if path == "a.beton" else 3)

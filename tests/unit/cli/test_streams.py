@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,6 @@ from penstock.formats.barecat import Archive, convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Said = Callable[..., str]
 
@@ -98,6 +98,31 @@ def test_no_binary_on_a_terminal(photos: Path) -> None:
     finally:
         os.close(leader)
         os.close(follower)
+
+
+def test_what_is_not_a_file_is_not_replaced(photos: Path, said: Said) -> None:
+    os.mkfifo("pipe")
+    assert "is not a file" in said("convert", "photos.barecat", "pipe", "--to", "tar", "--force", code=2)
+    assert (photos / "pipe").is_fifo()
+    (photos / "y.tar").symlink_to("nowhere/y.tar")
+    said("convert", "photos.barecat", "y.tar", "--force")
+    assert (photos / "y.tar").is_file()
+
+
+def test_a_full_disk(photos: Path) -> None:
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("no /dev/full here")
+    for kind in ("tar", "tar.gz", "zip"):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "penstock", "convert", "photos.barecat", "-", "--to", kind],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        assert done.returncode == 2
+        assert b"No space left on device" in done.stderr
+        assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("kind", [*TARS, "zip"])

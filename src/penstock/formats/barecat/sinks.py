@@ -58,8 +58,11 @@ def open_sink(
             raise ValueError("a stream has no ending that says what it is; give a kind (--to), for example tar.gz")
         kind = kind_of(target)
     if isinstance(target, str):
-        if kind != "folder" and os.path.exists(target) and not force:
-            raise FileExistsError(f"{target} exists; give --force to replace it")
+        if kind != "folder" and os.path.exists(target):
+            if not os.path.isfile(target):
+                raise ValueError(f"{target} is not a file and is not replaced; for standard output write - (with --to)")
+            if not force:
+                raise FileExistsError(f"{target} exists; give --force to replace it")
         if kind == "barecat":
             return _NewArchiveSink(target, shard_size)
         if kind == "folder":
