@@ -144,6 +144,9 @@ def test_intact_files_of_a_damaged_archive_are_extracted(run: Command, filled: s
     assert run("extract", filled, "-C", "out") == 1
     assert "1 files are damaged" in run.err
     assert len([p for p in Path("out").rglob("*") if p.is_file()]) == len(CONTENT) - 1
+    assert run("convert", filled, "x.tar") == 1
+    assert not Path("x.tar").exists()
+    assert run("convert", "--stdout", filled, "tar") == 1
 
 
 def test_broken_tars_and_zips_are_one_line(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,12 +106,14 @@ class ArchiveWriter:
     """Writes a tar or zip; it appears under its name when everything is in it.
 
     Args:
-        target_path: of the new file; its ending says what it will be.
+        target_path: of the new file, whose ending says what it will be; or a stream.
+        kind: of a stream: ``"tar"``, ``"tar.gz"`` and so on.
     """
 
-    def __init__(self, target_path: str) -> None:
-        _check_ending(target_path)
-        self._sink = open_sink(target_path, force=True)
+    def __init__(self, target_path: str | BinaryIO, kind: str | None = None) -> None:
+        if isinstance(target_path, str):
+            _check_ending(target_path)
+        self._sink = open_sink(target_path, kind=kind, force=True)
         self._is_done = False
 
     def add(self, info: BarecatEntryInfo, fileobj: Any = None) -> None:
