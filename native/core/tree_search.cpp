@@ -8,7 +8,7 @@ namespace penstock::sqlite {
 namespace {
 
 constexpr std::size_t kLineSize = 64;
-constexpr std::size_t kUsualEntry = 96;
+constexpr std::size_t kUsualEntry = 32;
 
 void fetch(ByteSpan bytes, std::size_t size) noexcept {
   size = std::min(bytes.size(), size);

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
 
+_CELLS = 24
+_MIN_CELLS = 5
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -81,8 +83,10 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
         """Advance, and draw at most ten times a second."""
-        self._last = (done, total, size_bytes)
         now_s = time.monotonic()
+        if done < self._last[0]:  # the next of several steps
+            self._start_s = now_s
+        self._last = (done, total, size_bytes)
         if self._enabled and now_s - self._drawn_s >= 0.1:
             self._drawn_s = now_s
             self._draw(now_s)
@@ -93,32 +97,34 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._enabled:
+        if self._enabled and (self._drawn_s or kind is None):  # what failed before it began needs no bar
             self._draw(time.monotonic())
             self._stream.write("\n")
             self._stream.flush()
 
-    def line(self, now_s: float) -> str:
-        """The text of the bar at a point in time."""
+    def line(self, now_s: float, width: int | None = None) -> str:
+        """The text of the bar at a point in time; the bar itself gives way where the line is to be shorter."""
         done, total, size_bytes = self._last
         elapsed_s = max(now_s - self._start_s, 1e-9)
         rate = done / elapsed_s
         parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s"]
-        if total:
-            share = min(done / total, 1.0)
-            filled = int(share * 24)
-            head = f"{self._label} {share:4.0%} [{'#' * filled}{'.' * (24 - filled)}] {done:,}/{total:,}"
-            left_s = (total - done) / rate if rate > 0 else 0.0
-            parts.append(f"{format_duration(left_s)} left" if done < total else f"in {format_duration(elapsed_s)}")
-        else:
+        if not total:
             head = f"{self._label} {done:,} {self._unit}"
-            parts.append(format_duration(elapsed_s))
-        return " ".join([head, *(f"| {part}" for part in parts)])
+            return " | ".join([head, *parts, format_duration(elapsed_s)])
+        share = min(done / total, 1.0)
+        left_s = (total - done) / rate if rate > 0 else 0.0
+        parts.append(f"{format_duration(left_s)} left" if done < total else f"in {format_duration(elapsed_s)}")
+        head, tail = f"{self._label} {share:4.0%}", " | ".join([f"{done:,}/{total:,}", *parts])
+        cells = _CELLS if width is None else min(_CELLS, width - len(head) - len(tail) - 4)
+        if cells < _MIN_CELLS:
+            return f"{head} {tail}"
+        filled = int(share * cells)
+        return f"{head} [{'#' * filled}{'.' * (cells - filled)}] {tail}"
 
     def _draw(self, now_s: float) -> None:
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):
             width = 120
-        self._stream.write("\r" + self.line(now_s)[: width - 1].ljust(width - 1))
+        self._stream.write("\r" + self.line(now_s, width - 1)[: width - 1].ljust(width - 1))
         self._stream.flush()

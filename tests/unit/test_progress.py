@@ -44,6 +44,32 @@ def test_the_line_has_share_rate_bytes_and_remaining_time() -> None:
     assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 5.0 MB, 500 kB/s | 0:30 left"
 
 
+def test_the_bar_gives_way_and_not_the_remaining_time() -> None:
+    bar = ProgressBar("writing", stream=io.StringIO(), enabled=False)
+    bar(250, 1000, 5_000_000)
+    for width in range(60, 100):
+        line = bar.line(bar._start_s + 10, width)
+        assert len(line) <= max(width, 71)
+        assert line.endswith("0:30 left")
+    assert "[##.......]" in bar.line(bar._start_s + 10, 80)
+
+
+def test_the_next_of_several_steps_has_its_own_rate() -> None:
+    bar = ProgressBar("writing", stream=io.StringIO(), enabled=False)
+    bar._start_s -= 1000
+    bar(10, 10, 0)
+    bar(1, 10, 0)
+    assert "in " not in bar.line(bar._start_s + 1)
+    assert "| 1 samples/s |" in bar.line(bar._start_s + 1)
+
+
+def test_what_fails_before_it_began_draws_nothing() -> None:
+    stream = io.StringIO()
+    with pytest.raises(OSError, match="no"), ProgressBar("x", stream=stream, enabled=True):
+        raise OSError("no")
+    assert stream.getvalue() == ""
+
+
 def test_the_line_without_a_total() -> None:
     assert bar_at(10, 250, None, 500) == "writing 250 samples | 25 samples/s | 500 B, 50 B/s | 0:10"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.archives import names_from, print_transfer
 from penstock.cli.common import add_json, add_progress, add_workers, progress_bar
+from penstock.errors import EntryExistsError
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.packing import pack_files
 
@@ -45,16 +46,19 @@ def run(args: argparse.Namespace) -> int:
     paths = names_from(args, args.paths)
     if not paths:
         raise ValueError("nothing to add: name files or folders, or give a list with -T")
-    with Archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
-        result = pack_files(
-            archive,
-            paths,
-            folder=args.directory,
-            exclude=args.exclude or (),
-            recurse=args.files_from is None,
-            replace=args.replace,
-            workers=args.workers,
-            progress=bar,
-        )
+    try:
+        with Archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
+            result = pack_files(
+                archive,
+                paths,
+                folder=args.directory,
+                exclude=args.exclude or (),
+                recurse=args.files_from is None,
+                replace=args.replace,
+                workers=args.workers,
+                progress=bar,
+            )
+    except EntryExistsError as error:
+        raise ValueError(f"{error}; give --replace to replace such files") from error
     print_transfer(args, args.path, result, time.perf_counter() - start_s)
     return 0

@@ -35,28 +35,28 @@ __all__ = [
     "list_archive",
     "names_from",
     "names_in_archive",
+    "print_left_out",
     "print_transfer",
+    "refuse_damage",
     "refuse_itself",
     "shown_path",
 ]
 
 _ENDINGS = (".barecat", ".barecat-sqlite-index")
+_SHOWN = 20  # of what is damaged
 
 
 class _AppendRule(argparse.Action):
     """Collects includes and excludes in one list, in their order."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        rules = [*(getattr(namespace, "rules", None) or []), (option_string in ("-i", "--include"), values)]
-        namespace.rules = rules
+        namespace.rules = [*namespace.rules, (option_string in ("-i", "--include"), values)]
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """``-i`` and ``-x``, whose order counts."""
-    parser.add_argument(
-        "-i", "--include", dest="rules", action=_AppendRule, metavar="PATTERN", help="copy what matches"
-    )
-    parser.add_argument("-x", "--exclude", dest="rules", action=_AppendRule, metavar="PATTERN", help="leave it out")
+    for short, long, about in (("-i", "--include", "copy what matches"), ("-x", "--exclude", "leave it out")):
+        parser.add_argument(short, long, dest="rules", action=_AppendRule, default=(), metavar="PATTERN", help=about)
 
 
 def is_archive(path: str) -> bool:
@@ -106,26 +106,49 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
         raise ValueError(f"{out} cannot be written from itself; name another archive")
 
 
-def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
-    """Say what was carried, and on standard error what was left out."""
-    for line in result.skipped:
+def print_left_out(skipped: Iterable[str]) -> None:
+    """Say on standard error what was left out."""
+    for line in skipped:
         print(f"penstock: left out: {printable(line)}", file=sys.stderr)
+
+
+def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
+    """Say what was carried, and on standard error what was left out; all of it there if the path is -."""
+    print_left_out(result.skipped)
     facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
     elif not args.quiet:
         rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
-        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}")
+        stream = sys.stderr if path == "-" else sys.stdout
+        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
     """Write files below a folder."""
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
+    damage: list[str] = []
     with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
-        result = extract_files(archive, args.to, args.samples, force=args.force, progress=bar)
+        result = extract_files(
+            archive,
+            args.to,
+            args.samples,
+            force=args.force,
+            on_damage=lambda error: damage.append(str(error)),
+            progress=bar,
+        )
     print_transfer(args, args.to, result)
+    refuse_damage(args.path, damage, "file")
     return 0
+
+
+def refuse_damage(path: str, damage: list[str], unit: str) -> None:
+    """Say what was left out because it is damaged, and that this is an error."""
+    print_left_out(damage[:_SHOWN])
+    if damage:
+        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
+        raise ValueError(f"{count} damaged and not written; penstock verify {path} names all damage")
 
 
 def cat_file(args: argparse.Namespace) -> int:

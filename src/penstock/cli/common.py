@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "VerbParser",
     "add_json",
+    "add_max_size",
     "add_progress",
     "add_workers",
     "message_of",
@@ -32,20 +33,46 @@ __all__ = [
 ]
 
 
+_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
+
+
 class VerbParser(argparse.ArgumentParser):
     """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
 
     _is_intermixing = False
+    signed_options: tuple[str, ...] = ()
+    """Options whose values may begin with a minus sign."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with positional arguments before, between and after options."""
         if self._is_intermixing or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        cut = words.index("--") if "--" in words else len(words)
+        words = [*self._join_signed(words[:cut]), *(_MASK + word for word in words[cut + 1 :])]
         self._is_intermixing = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(words, namespace)
         finally:
             self._is_intermixing = False
+        for name, value in vars(found).items():
+            setattr(found, name, _unmasked(value))
+        return found, _unmasked(unknown)
+
+    def _join_signed(self, words: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in words:
+            if joined and joined[-1] in self.signed_options:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmasked(one) for one in value]
+    return value.removeprefix(_MASK) if isinstance(value, str) else value
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +83,16 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """``-j``."""
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="threads to use (default: all cores)")
+
+
+def add_max_size(parser: argparse.ArgumentParser) -> None:
+    """``--max-size``."""
+    parser.add_argument(
+        "--max-size",
+        type=parse_size,
+        metavar="SIZE",
+        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times the file)",
+    )
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from penstock.cli.common import (
     progress_bar,
 )
 from penstock.fields import Image
+from penstock.formats.barecat.containers import KINDS
 from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ def run(args: argparse.Namespace) -> int:
     if is_archive(args.out):
         _refuse_picture_options(args)
         return create_archive(args)
+    if args.out.lower().endswith(tuple(KINDS)):
+        source = args.folders[0] if len(args.folders) == 1 else "DIR"
+        raise ValueError(
+            f"create makes .beton, .ffr and .barecat; for a tar or zip: penstock convert {source} {args.out}"
+        )
     _refuse_archive_options(args)
     (folder,) = args.folders
     if os.path.exists(args.out) and not args.force:

@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cli.archives import extract_archive, is_archive
+from penstock.cli.archives import extract_archive, is_archive, refuse_damage
 from penstock.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
 from penstock.cli.files import value_as_file
 from penstock.codecs.image import SUFFIXES
+from penstock.errors import CorruptSampleError
 from penstock.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
@@ -64,20 +65,26 @@ def run(args: argparse.Namespace) -> int:
         for folder in dataset.folders:
             os.makedirs(os.path.join(args.to, folder), exist_ok=True)
     size_bytes = 0
+    damage: list[str] = []
     with (
         progress_bar("extracting", args) as bar,
         open(_open_new(os.path.join(args.to, _INDEX), args.force), "w", encoding="utf-8") as lines,
     ):
         for done, i in enumerate(indices, 1):
-            row, size = _extract_sample(dataset, i, fields, args.to, args.force)
+            try:
+                row, size = _extract_sample(dataset, i, fields, args.to, args.force)
+            except CorruptSampleError as error:
+                damage.append(str(error))
+                continue
             lines.write(json.dumps(row, ensure_ascii=True) + "\n")
             size_bytes += size
             if bar is not None:
                 bar(done, len(indices), size_bytes)
     if args.json:
-        print_json({"samples": len(indices), "size_bytes": size_bytes, "to": args.to})
+        print_json({"samples": len(indices) - len(damage), "size_bytes": size_bytes, "to": args.to})
     elif not args.quiet:
-        print(f"{args.to}: {len(indices):,} samples")
+        print(f"{args.to}: {len(indices) - len(damage):,} samples")
+    refuse_damage(args.path, damage, "sample")
     return 0
 
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.cli.archives import shown_path
+from penstock.cli.common import VerbParser
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.globbing import translate
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "find"
 HELP = "search an archive by name, type and size"
-DESCRIPTION = "Print the paths of a .barecat that fulfil all conditions."
+DESCRIPTION = "Print the paths of a .barecat that fulfil all conditions. One dash will do, as in find: -name."
 EXAMPLES = """\
 examples:
   penstock find photos.barecat --name '*.jpg' --size +1M
@@ -30,12 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("directory", metavar="DIR", nargs="?", default="", help="where to begin; default the root")
-    parser.add_argument("--name", metavar="PATTERN", help="pattern of the last part of the path")
-    parser.add_argument("--path", dest="whole", metavar="PATTERN", help="pattern of the whole path; ** crosses slashes")
-    parser.add_argument("--type", choices=["f", "d"], help="files or directories only")
-    parser.add_argument("--size", type=parse_condition, metavar="[+-]N[kMGT]", help="bytes: more, less or exactly")
-    parser.add_argument("--maxdepth", type=int, metavar="N", help="at most N levels down")
-    parser.add_argument("-0", "--print0", action="store_true", help="end paths with NUL instead of a newline")
+    parser.add_argument("--name", "-name", metavar="PATTERN", help="pattern of the last part of the path")
+    parser.add_argument(
+        "--path", "-path", dest="whole", metavar="PATTERN", help="pattern of the whole path; ** crosses slashes"
+    )
+    parser.add_argument("--type", "-type", choices=["f", "d"], help="files or directories only")
+    parser.add_argument(
+        "--size", "-size", type=parse_condition, metavar="[+-]N[kMGT]", help="bytes: more, less or exactly"
+    )
+    parser.add_argument("--maxdepth", "-maxdepth", type=int, metavar="N", help="at most N levels down")
+    parser.add_argument("-0", "--print0", "-print0", action="store_true", help="end paths with NUL, not a newline")
+    if isinstance(parser, VerbParser):
+        parser.signed_options = ("--size", "-size")
 
 
 def parse_condition(text: str) -> Callable[[int], bool]:

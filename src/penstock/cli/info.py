@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock.cli.archives import describe_archive, is_archive
-from penstock.cli.common import add_json, print_json
+from penstock.cli.common import add_json, print_json, printable
 from penstock.fields import to_spec
 from penstock.formats.beton import BetonDataset
 from penstock.formats.beton.summary import summarize
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{summary['path']}: {summary['samples']:,} samples, {format_bytes(summary['size_bytes'])}")
     print("\nfields")
     for name, about in summary["fields"].items():
-        print(f"  {name:<16} {_field_line(about)}")
+        print(f"  {printable(name):<16} {_field_line(about)}")
     if summary["format"] == "beton":
         _print_storage(summary)
     elif summary["format"] == "ffr":

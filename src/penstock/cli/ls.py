@@ -8,7 +8,7 @@ import numpy as np
 
 import penstock
 from penstock.cli.archives import is_archive, list_archive
-from penstock.cli.common import add_json, print_json, select_samples
+from penstock.cli.common import add_json, print_json, printable, select_samples
 from penstock.formats.beton import BetonDataset
 from penstock.formats.ffr import FfrDataset
 
@@ -53,7 +53,11 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     width = len(str(len(dataset)))
     for row in _rows(dataset, indices, args.long):
         facts = "  ".join(f"{name}={value}" for name, value in row["fields"].items())
-        print("  ".join(part for part in (f"{row['index']:>{width}}", row["name"] or "", facts) if part))
+        print(
+            "  ".join(
+                part for part in (f"{row['index']:>{width}}", printable(row["name"] or ""), printable(facts)) if part
+            )
+        )
     return 0
 
 

@@ -111,16 +111,20 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
-    args = build_parser().parse_args(argv)
+    try:
+        return _run(build_parser().parse_args(argv))
+    except KeyboardInterrupt:
+        print("penstock: interrupted; nothing unfinished was left behind", file=sys.stderr)
+        return 130
+
+
+def _run(args: argparse.Namespace) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: not our business
         return 0
-    except KeyboardInterrupt:
-        print("penstock: interrupted; nothing unfinished was left behind", file=sys.stderr)
-        return 130
     except (PenstockError, OSError, ValueError, TypeError, KeyError) as error:
         if args.traceback:
             raise

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.cli.common import add_progress, parse_size, progress_bar
 from penstock.formats.barecat import Archive
 from penstock.formats.barecat.maintenance import reshard
+from penstock.formats.barecat.names import shard_numbers
+from penstock.progress import format_bytes
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reshard."""
+    """Reshard, and say what came out."""
     with Archive(args.path, "r+") as archive, progress_bar("resharding", args, unit="files") as bar:
         reshard(archive, args.shard_size, progress=bar)
+    if not args.quiet:
+        print(f"{args.path}: {len(shard_numbers(args.path)):,} shards of at most {format_bytes(args.shard_size)}")
     return 0

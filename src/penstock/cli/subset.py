@@ -46,6 +46,6 @@ def run(args: argparse.Namespace) -> int:
         new_archive(args.out, shard_size=args.shard_size) as target,
         progress_bar("copying", args, unit="files") as bar,
     ):
-        result = merge_archives([args.path], target, rules=args.rules or (), progress=bar)
+        result = merge_archives([args.path], target, rules=args.rules, progress=bar)
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from penstock.cli.archives import add_rules
+from penstock.cli.archives import add_rules, print_left_out
 from penstock.cli.common import add_json, add_progress, parse_size, print_json, printable, progress_bar
 from penstock.formats.barecat.syncing import SyncOptions, sync
 from penstock.progress import format_bytes
@@ -48,18 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Copy, and say how much."""
-    options = SyncOptions(
-        delete=args.delete,
-        dry_run=args.dry_run,
-        checksum=args.checksum,
-        size_only=args.size_only,
-        update=args.update,
-        ignore_existing=args.ignore_existing,
-        existing=args.existing,
-        min_size=args.min_size,
-        max_size=args.max_size,
-        rules=args.rules or (),
-    )
+    options = SyncOptions(**{one.name: getattr(args, one.name) for one in fields(SyncOptions)})
 
     def tell(action: str, name: str) -> None:
         if args.verbose and not args.json:
@@ -67,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     with progress_bar("syncing", args, unit="files") as bar:
         report = sync(args.sources, args.target, options, on_action=tell, progress=None if args.verbose else bar)
-    for line in report.skipped:
-        print(f"penstock: left out: {printable(line)}", file=sys.stderr)
+    print_left_out(report.skipped)
     facts = {"copied": report.copied, "removed": report.removed, "unchanged": report.unchanged}
     if args.json:
         print_json({"path": args.target, **facts, "size_bytes": report.size_bytes, "dry_run": args.dry_run})

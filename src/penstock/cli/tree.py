@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tree."""
     num_dirs = num_files = 0
     with Archive(args.path) as archive:
+        next(iter(archive.scandir(args.directory.strip("/"))), None)  # an error before anything is printed
         print(printable(args.directory) or ".")
         for branches, entry in _lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
             print(f"{branches}{printable(entry.name)}{'/' if entry.is_dir() else ''}")

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
     try:
-        with progress_bar("verifying", args, unit="files" if is_archive(args.path) else "samples") as bar:
+        with progress_bar("verifying", args, unit=_unit(args)) as bar:
             report = _verify(args, bar)
     except FormatError as error:  # so damaged that it does not open: that is an answer, too
         report = _unreadable(args.path, error)
@@ -63,6 +63,10 @@ def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
     return penstock.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+
+
+def _unit(args: argparse.Namespace) -> str:
+    return "files" if is_archive(args.path) and not args.decode else "samples"
 
 
 def _unreadable(path: str, error: FormatError) -> Report:
@@ -83,12 +87,13 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         print(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:
         return
-    unit = "files" if is_archive(report.path) else "samples"
-    checked = f"{report.samples_checked:,} {unit}, {format_bytes(report.size_bytes)}"
+    checked = f"{report.samples_checked:,} {_unit(args)}" + (
+        "" if args.quick else f", {format_bytes(report.size_bytes)}"
+    )
     how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
     if args.decode:
         how.append(f"{report.images_decoded:,} pictures decoded")
-    affected = f", {_counted(len(report.bad_samples), 'sample')} affected" if report.bad_samples else ""
+    affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
     verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     can_index = not os.path.isdir(report.path) and not is_archive(report.path)

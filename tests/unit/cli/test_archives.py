@@ -97,6 +97,36 @@ def test_merge_and_subset(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "from itself" in out_of(capsys, "merge", "m.barecat", "-o", "m.barecat", "--append", code=2)
 
 
+def test_merge_of_tar_zip_and_folders(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "convert", "src", "a.tar.gz")
+    out_of(capsys, "convert", "src", "b.zip")
+    assert "16 files" in out_of(
+        capsys, "merge", "a.tar.gz", "b.zip", "src/", "x.barecat", "-o", "m.barecat", "--as-subdirs"
+    )
+    archive = Archive("m.barecat")
+    assert {name.partition("/")[0] for name in archive} == {"a", "b", "src", "x"}
+    assert archive["a/note\n.txt"] == archive["b/note\n.txt"] == archive["src/note\n.txt"] == b"hello"
+    assert archive.stat("a/void").is_dir()
+    assert archive.verify().ok
+    out_of(capsys, "merge", "a.tar.gz", "-o", "part.barecat", "-i", "cat/1.*", "-x", "**")
+    assert list(Archive("part.barecat")) == ["cat/1.bin"]
+    assert "--ignore-duplicates" in out_of(capsys, "merge", "a.tar.gz", "b.zip", "-o", "n.barecat", code=2)
+    out_of(capsys, "merge", "a.tar.gz", "b.zip", "-o", "n.barecat", "--ignore-duplicates")
+    assert len(Archive("n.barecat")) == 4
+
+
+def test_what_cannot_be_merged_says_what_to_do(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "convert", "src", "a.tar")
+    out_of(capsys, "convert", "src", "a.ffr")
+    assert "penstock convert a.ffr a.barecat" in out_of(capsys, "merge", "a.ffr", "-o", "m.barecat", code=2)
+    assert "a.tar has none" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--symlink", code=2)
+    assert "none.tar does not exist" in out_of(capsys, "merge", "a.tar", "none.tar", "-o", "m.barecat", code=2)
+    assert "--max-size" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--max-size", "1K", code=2)
+    (place / "broken.tar.gz").write_bytes(b"nothing of the kind")
+    assert "broken.tar.gz: it cannot be read" in out_of(capsys, "merge", "broken.tar.gz", "-o", "m.barecat", code=2)
+    assert not list(place.glob("*m.barecat*"))
+
+
 def test_verify(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "x.barecat-shard-00001").unlink()
     printed = out_of(capsys, "verify", "x.barecat", code=1)
@@ -155,3 +185,61 @@ def test_create_in_the_folder_that_is_packed(
         out_of(capsys, "sync", "./", "here.barecat")
         assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
     assert "lies in" in out_of(capsys, "convert", ".", "there.barecat", code=2)
+
+
+def test_words_after_two_dashes_are_names(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "-odd").write_text("dash")
+    out_of(capsys, "create", "-q", "--", "-x.barecat", "-odd")
+    assert out_of(capsys, "ls", "--", "-x.barecat") == "-odd\n"
+    assert out_of(capsys, "cat", "--", "-x.barecat", "-odd") == "dash"
+    out_of(capsys, "mv", "--", "-x.barecat", "-odd", "--")
+    assert list(Archive("-x.barecat")) == ["--"]
+
+
+def test_conditions_as_of_find(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert out_of(capsys, "find", "x.barecat", "-name", "1.*") == "src/cat/1.bin\n"
+    for dashes in ("-", "--"):
+        small = out_of(capsys, "find", "x.barecat", f"{dashes}type", "f", f"{dashes}size", "-6")
+        assert small == "src/note\\n.txt\n"
+    assert out_of(capsys, "find", "x.barecat", "-path", "src/cat/*", "-maxdepth", "3", "-print0").count("\0") == 3
+
+
+def test_what_is_damaged_is_left_out_and_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open("x.barecat-shard-00000", "r+b") as shard:
+        shard.write(b"!")
+    code = main(["extract", "x.barecat", "-C", "out"])
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.err.count("left out:") == 1
+    assert "1 file is damaged and not written; penstock verify x.barecat" in captured.err
+    assert len([p for p in (place / "out").rglob("*") if p.is_file()]) == 3
+    (place / "x.barecat-shard-00001").unlink()
+    assert "files are damaged" in out_of(capsys, "extract", "x.barecat", "-C", "out", "-f", code=2)
+
+
+def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert out_of(capsys, "verify", "x.barecat").startswith("x.barecat: ok (4 files, ")
+    assert "(4 files; structure only" in out_of(capsys, "verify", "x.barecat", "--quick")
+    assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.2 kB\n"
+    assert "--replace" in out_of(capsys, "add", "x.barecat", "src", code=2)
+    assert "penstock convert src x.tar.gz" in out_of(capsys, "create", "x.tar.gz", "src", code=2)
+    assert main(["tree", "x.barecat", "nope"]) == 2
+    assert capsys.readouterr().out == ""
+    out_of(capsys, "subset", "x.barecat", "-o", "s.barecat")
+    problem = out_of(capsys, "merge", "x.barecat", "s.barecat", "-o", "m.barecat", "--symlink", code=2)
+    assert "m.barecat: src/" in problem
+    assert "incomplete" not in problem
+    assert not list(place.glob("*m.barecat*"))
+
+
+def test_names_do_not_reach_the_terminal_raw(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "evil").mkdir()
+    (place / "evil" / "\x1b[31mred").write_bytes(b"1")
+    out_of(capsys, "create", "evil.ffr", "evil")
+    assert out_of(capsys, "ls", "evil.ffr") == "0  \\x1b[31mred\n"
+    out_of(capsys, "create", "evil.barecat", "evil")
+    assert "\x1b" not in out_of(capsys, "ls", "-lR", "evil.barecat")
+    with open("evil.barecat-shard-00000", "r+b") as shard:
+        shard.write(b"2")
+    assert "evil/\\x1b[31mred: checksum" in out_of(capsys, "verify", "evil.barecat", code=1)
+    assert "\x1b" not in out_of(capsys, "cat", "evil.barecat", "evil/\x1b[31mred", code=2)

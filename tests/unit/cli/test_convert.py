@@ -65,11 +65,11 @@ def test_samples_between_the_formats(photos: Path, said: Said) -> None:
 def test_what_does_not_go_says_what_does(photos: Path, said: Said) -> None:
     said("convert", "photos.barecat", "x.tar")
     said("create", "a.beton", "photos")
-    assert "penstock convert x.tar x.barecat" in said("convert", "x.tar", "y.beton", code=2)
-    assert "penstock extract a.beton" in said("convert", "a.beton", "y.zip", code=2)
     assert "--field is for samples" in said("convert", "x.tar", "y.zip", "--field", "image", code=2)
     assert "--shard-size is for" in said("convert", "x.tar", "y.zip", "-s", "1K", code=2)
     assert "--shard-size is for" in said("convert", "a.beton", "y.ffr", "-s", "1K", code=2)
+    assert "--shard-size is for" in said("convert", "a.beton", "y.zip", "-s", "1K", code=2)
+    assert "--shard-size is for" in said("convert", "x.tar", "y.beton", "-s", "1K", code=2)
     assert "--max-size is for" in said("convert", "a.beton", "y.ffr", "--max-size", "1K", code=2)
     assert "does not exist" in said("convert", "nope.zip", "y.barecat", code=2)
     assert "does not exist" in said("convert", "nope", "y.barecat", code=2)
@@ -88,3 +88,86 @@ def test_bombs_and_names_that_lead_out(photos: Path, said: Said) -> None:
     assert "leads out" in said("convert", "evil.tar", "y", code=2)
     assert not [p for p in photos.iterdir() if p.name.startswith("y.")]
     assert not (photos.parent / "evil").exists()
+
+
+@pytest.mark.parametrize("ending", [".tar", ".tar.gz", ".zip", "-folder"])
+def test_samples_from_and_to_files(photos: Path, said: Said, ending: str) -> None:
+    (photos / "photos" / "notes.txt").unlink()
+    said("convert", "photos", f"x{ending}")
+    assert "3 samples" in said("convert", f"x{ending}", "x.beton")
+    assert "3 samples" in said("convert", f"x{ending}", "x.ffr")
+    said("create", "whole.beton", "photos")
+    assert list(ps.open("x.beton").keys or ()) == list(ps.open("whole.beton").keys or ())
+    assert ps.open("x.beton")[2].label == 1
+    for path in ("x.beton", "x.ffr"):
+        assert "3 files" in said("convert", path, f"back-{path[2:]}{ending}")
+        said("convert", f"back-{path[2:]}{ending}", f"out-{path[2:]}")
+        assert files(photos / f"out-{path[2:]}") == files(photos / "photos")
+    assert not [p for p in photos.iterdir() if p.name.startswith(".")]
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {name: data for name, data in tree(root).items() if data is not None}
+
+
+def test_all_files_of_a_folder_go_into_an_ffr(photos: Path, said: Said) -> None:
+    assert "4 samples" in said("convert", "photos", "x.ffr")
+    assert sorted(ps.open("x.ffr").keys or ()) == ["cat/1.jpg", "cat/2.jpg", "dog/3 b.jpg", "notes.txt"]
+
+
+def test_what_stands_between_is_gone_when_it_fails(photos: Path, said: Said) -> None:
+    with tarfile.open("texts.tar", "w") as tar:
+        tar.add("photos/notes.txt")
+        tar.addfile(tarfile.TarInfo("../evil"))
+    before = sorted(photos.iterdir())
+    assert "leads out" in said("convert", "texts.tar", "y.beton", code=2)
+    assert "--max-size" in said("convert", "texts.tar", "y.beton", "--max-size", "1", code=2)
+    ps.write("numbers.beton", range(3), fields={"n": ps.Int()})
+    assert "number" in said("convert", "numbers.beton", "y.tar", code=2)
+    (photos / "numbers.beton").unlink()
+    with tarfile.open("none.tar", "w"):
+        pass
+    problem = said("convert", "none.tar", "y.beton", code=2)
+    assert "none.tar" in problem
+    assert "incomplete" not in problem
+    (photos / "none.tar").unlink()
+    assert sorted(photos.iterdir()) == before
+
+
+def test_samples_do_not_go_over_files_of_a_folder(photos: Path, said: Said) -> None:
+    said("convert", "photos.barecat", "x.ffr")
+    assert "exists" in said("convert", "x.ffr", "photos", code=2)
+    said("convert", "x.ffr", "photos", "--force")
+    assert "left out" not in said("convert", "x.ffr", "new/")
+
+
+def test_links_of_a_tar_that_lead_elsewhere_are_named(
+    photos: Path, said: Said, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tarfile.open("x.tar", "w") as tar:
+        tar.add("photos/cat")
+        link = tarfile.TarInfo("photos/away")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    from penstock.cli.main import main
+
+    assert main(["convert", "x.tar", "x.beton", "-q"]) == 0
+    assert "left out: photos/away" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["a.beton", "a.ffr"])
+def test_damaged_samples_are_left_out_and_named(
+    photos: Path, said: Said, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    said("create", path, "photos")
+    dataset = ps.open(path)
+    (stored,) = dataset.read_bytes([0], next(iter(dataset.schema)))
+    data = bytearray((photos / path).read_bytes())
+    data[data.index(stored) + 200] ^= 1
+    del dataset
+    (photos / path).write_bytes(data)
+    problem = said("extract", path, "-C", "out", code=2)
+    assert "left out: a" in problem
+    assert "1 sample is damaged and not written" in problem
+    assert sorted(p.name for p in (photos / "out").rglob("*.jpg")) == ["2.jpg", "3 b.jpg"]
+    assert len((photos / "out" / "index.jsonl").read_text().splitlines()) == (2 if path == "a.beton" else 3)

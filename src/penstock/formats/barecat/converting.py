@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from penstock.errors import FormatError
-from penstock.formats.barecat.containers import READ_ERRORS, count_entries, open_sink, read_entries
+from penstock.formats.barecat.containers import count_entries, read_entries, translate_errors
 from penstock.formats.barecat.entries import Transfer
+from penstock.formats.barecat.sinks import open_sink
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from penstock.errors import PathLike
     from penstock.types import Progress
 
@@ -24,9 +26,11 @@ def pack_archive(
 
 
 def convert(
-    source: PathLike,
-    target: PathLike,
+    source: PathLike | BinaryIO,
+    target: PathLike | BinaryIO,
     *,
+    source_kind: str | None = None,
+    target_kind: str | None = None,
     shard_size: int | None = None,
     max_bytes: int | None = None,
     force: bool = False,
@@ -38,8 +42,12 @@ def convert(
     inside a tar become files; what cannot be carried is in the result. Names that lead out of the target are refused.
 
     Args:
-        source: what is read.
-        target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has).
+        source: what is read. A tar may also come from a stream that is open for reading bytes; its links are left out,
+            because a stream is read once.
+        target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has). A tar or
+            zip may also go to a stream, which stays open.
+        source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
+        target_kind: what the target will be where no ending says so.
         shard_size: limit of the shards of a .barecat.
         max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 1100 times its size.
         force: replace the target.
@@ -54,13 +62,15 @@ def convert(
         >>> convert(f"{folder}/x.barecat", f"{folder}/x.tar").files
         1
     """
-    if os.path.isdir(source) and _lies_in(target, source):
-        raise ValueError(f"{os.fspath(target)} lies in {os.fspath(source)}, which is read; write it elsewhere")
+    origin = os.fspath(source) if isinstance(source, str | os.PathLike) else source
+    goal = os.fspath(target) if isinstance(target, str | os.PathLike) else target
+    if isinstance(origin, str) and isinstance(goal, str) and os.path.isdir(origin) and _lies_in(goal, origin):
+        raise ValueError(f"{goal} lies in {origin}, which is read; write it elsewhere")
     result = Transfer()
-    entries = read_entries(os.fspath(source), result.skipped, max_bytes=max_bytes)
-    sink = open_sink(os.fspath(target), shard_size=shard_size, force=force)
+    entries = read_entries(origin, result.skipped, kind=source_kind, max_bytes=max_bytes)
+    sink = open_sink(goal, kind=target_kind, shard_size=shard_size, force=force)
     try:
-        with count_entries(os.fspath(source), progress) as report:
+        with translate_errors(origin), count_entries(origin, progress, kind=source_kind) as report:
             for entry in entries:
                 sink.put(entry)
                 result.dirs += entry.is_dir
@@ -71,12 +81,9 @@ def convert(
         sink.finish()
     except BaseException as error:
         sink.abort(error)
-        is_gzip_error = isinstance(error, OSError) and error.errno is None
-        if isinstance(error, READ_ERRORS) or is_gzip_error:
-            raise FormatError(source, problem=f"it cannot be read ({error})") from error
         raise
     return result
 
 
-def _lies_in(path: PathLike, folder: PathLike) -> bool:
+def _lies_in(path: str, folder: str) -> bool:
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))

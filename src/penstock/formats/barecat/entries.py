@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.formats.barecat.names import check_new_name, clean_name
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.formats.barecat.rows import Metadata
 
-__all__ = ["Entry", "Transfer", "safe_name"]
+__all__ = ["Entry", "Exactly", "Transfer", "content_of", "safe_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +50,34 @@ def safe_name(name: str) -> str:
     if ".." in name.split("/"):
         raise ValueError(f"{name!r} leads out of the archive; it is refused")
     return check_new_name(clean_name(name))
+
+
+def content_of(entry: Entry) -> bytes:
+    """The whole content, which must have the size that was announced."""
+    with entry.open() as file:
+        data = file.read(entry.size + 1)
+    if len(data) != entry.size:
+        raise ValueError(f"{entry.name} should have {entry.size} bytes and has {'more' if data else 'none'}")
+    return data
+
+
+class Exactly(io.RawIOBase):
+    """A stream that must have the size that was announced, neither more nor less."""
+
+    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+        self._entry, self._file, self._left = entry, file, entry.size
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next piece."""
+        piece = self._file.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0 or (not piece and self._left):
+            raise ValueError(
+                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)

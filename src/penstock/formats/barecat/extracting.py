@@ -8,16 +8,16 @@ import shutil
 from typing import TYPE_CHECKING, Self, cast
 
 from penstock._native import crc32c
-from penstock.errors import CorruptFileError
+from penstock.errors import CorruptFileError, FormatError
 from penstock.formats.barecat.batches import RESTORE
 from penstock.formats.barecat.entries import Transfer, safe_name
 from penstock.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
-    from penstock.errors import PathLike
+    from penstock.errors import PathLike, PenstockError
     from penstock.formats.barecat.archive import Archive
     from penstock.formats.barecat.rows import DirInfo, FileInfo, Metadata
     from penstock.types import Progress
@@ -159,6 +159,7 @@ def extract_files(
     names: Iterable[str] = (),
     *,
     force: bool = False,
+    on_damage: Callable[[PenstockError], None] | None = None,
     progress: Progress | None = None,
 ) -> Transfer:
     """Write files, with their modes and times, and directories, also empty ones, below a folder.
@@ -168,6 +169,8 @@ def extract_files(
         folder: made if it is missing.
         names: files, directories (with all below) or patterns; by default everything.
         force: replace files that exist.
+        on_damage: called with the error for each file that cannot be read, which is then left out; by default the first
+            such error is raised.
         progress: called as the work advances.
     """
     dirs, files = select_infos(archive, names)
@@ -177,18 +180,42 @@ def extract_files(
         if directory.path:
             target.make_dir(directory.path, directory.metadata)
     for block in _blocks(files):
-        if block[0].size > LARGE_BYTES:
-            with CheckedFile(archive, block[0]) as file:
-                target.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
-        else:
-            for info, data in zip(block, archive.read_many([info.path for info in block]), strict=True):
-                target.write(info.path, data, info.metadata)
-        result.files += len(block)
-        result.size_bytes += sum(info.size for info in block)
+        try:
+            written = _write_block(archive, block, target)
+        except (CorruptFileError, FormatError):
+            if on_damage is None:
+                raise
+            written = _write_intact(archive, block, target, on_damage)
+        result.files += len(written)
+        result.size_bytes += sum(info.size for info in written)
         if progress is not None:
             progress(result.files, len(files), result.size_bytes)
     target.finish()
     return result
+
+
+def _write_block(archive: Archive, block: list[FileInfo], target: FolderTarget) -> list[FileInfo]:
+    if block[0].size > LARGE_BYTES:
+        with CheckedFile(archive, block[0]) as file:
+            target.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
+    else:
+        contents = archive.read_many([info.path for info in block])
+        for info, data in zip(block, contents, strict=True):
+            target.write(info.path, data, info.metadata)
+    return block
+
+
+def _write_intact(
+    archive: Archive, block: list[FileInfo], target: FolderTarget, on_damage: Callable[[PenstockError], None]
+) -> list[FileInfo]:
+    """One after the other, without those that cannot be read."""
+    written = []
+    for info in block:
+        try:
+            written += _write_block(archive, [info], target)
+        except (CorruptFileError, FormatError) as error:
+            on_damage(error)
+    return written
 
 
 def _blocks(files: list[FileInfo]) -> Iterator[list[FileInfo]]:

@@ -1,4 +1,4 @@
-"""Archives joined, and parts of archives."""
+"""Archives, tars, zips and folders joined, and parts of archives."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import EntryExistsError
 from penstock.formats.barecat.archive import Archive
+from penstock.formats.barecat.containers import KINDS, archive_entries, kind_of, read_entries, translate_errors
 from penstock.formats.barecat.entries import Transfer
 from penstock.formats.barecat.globbing import translate
 from penstock.formats.barecat.names import shard_numbers, shard_path
+from penstock.formats.barecat.sinks import ArchiveSink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.errors import PathLike
-    from penstock.formats.barecat.rows import FileInfo
+    from penstock.formats.barecat.entries import Entry
     from penstock.types import Progress
 
-__all__ = ["Rule", "copy_files", "link_archives", "merge_archives", "rule_filter"]
+__all__ = ["Rule", "link_archives", "merge_archives", "rule_filter"]
 
 Rule = tuple[bool, str]
 """True to include or False to exclude what a pattern matches."""
-_BLOCK_BYTES = 32 << 20
-_BLOCK_FILES = 512
 
 
 def rule_filter(rules: Sequence[Rule]) -> Callable[[str], bool]:
@@ -45,64 +45,6 @@ def rule_filter(rules: Sequence[Rule]) -> Callable[[str], bool]:
     return keep
 
 
-def copy_files(
-    source: Archive,
-    target: Archive,
-    *,
-    prefix: str = "",
-    keep: Callable[[str], bool] = lambda path: True,
-    ignore_duplicates: bool = False,
-    progress: Progress | None = None,
-) -> Transfer:
-    """Copy files with their directories and metadata into another archive, in the order in which they lie.
-
-    Args:
-        source: what is read; every file is checked on the way.
-        target: open for writing.
-        prefix: a directory of the target that everything goes into.
-        keep: says for each path whether it is copied.
-        ignore_duplicates: leave out files that the target has already; otherwise that is an error.
-        progress: called as the work advances.
-    """
-    before = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-    result = Transfer()
-    times = []
-    for directory in source.dirs("path"):
-        if directory.path and keep(directory.path):
-            target.mkdir(before + directory.path, metadata=directory.metadata, exist_ok=True)
-            times.append((before + directory.path, directory.metadata))
-            result.dirs += 1
-    total = None if progress is None else sum(map(keep, source.index.file_names()))
-    wanted = (info for info in source.files("address") if keep(info.path))
-    block: list[FileInfo] = []
-    for info in wanted:
-        block.append(info)
-        if len(block) >= _BLOCK_FILES or sum(i.size for i in block) >= _BLOCK_BYTES:
-            _copy_block(source, target, before, block, ignore_duplicates, result)
-            block = []
-            if progress is not None:
-                progress(result.files, total, result.size_bytes)
-    _copy_block(source, target, before, block, ignore_duplicates, result)
-    for path, about in times:  # adding files has touched them
-        target.set_metadata(path, about)
-    return result
-
-
-def _copy_block(
-    source: Archive, target: Archive, before: str, block: list[FileInfo], ignore_duplicates: bool, result: Transfer
-) -> None:
-    for info, data in zip(block, source.read_many([info.path for info in block]), strict=True):
-        try:
-            target.add(before + info.path, data, metadata=info.metadata)
-        except EntryExistsError:
-            if not ignore_duplicates:
-                raise
-            result.skipped.append(f"{before}{info.path}: exists already")
-            continue
-        result.files += 1
-        result.size_bytes += info.size
-
-
 def merge_archives(
     sources: Sequence[PathLike],
     target: Archive,
@@ -111,37 +53,59 @@ def merge_archives(
     prefix: str = "",
     rules: Sequence[Rule] = (),
     ignore_duplicates: bool = False,
+    max_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Transfer:
-    """Copy archives into one, one after the other.
+    """Copy archives, tars, zips and folders into one archive, one after the other.
 
     Args:
-        sources: the archives.
+        sources: what is read.
         target: open for writing.
         as_subdirs: each goes into a directory with its name.
         prefix: a directory that everything goes into.
         rules: which paths are copied; see ``rule_filter``.
         ignore_duplicates: leave out files that are there already; otherwise that is an error.
+        max_bytes: refuse a tar or zip with more content than this; see ``convert``.
         progress: called as the work advances.
     """
-    total = Transfer()
-    count = None if progress is None or rules else sum(_count_files(path) for path in sources)
-    for path in sources:
-        stem = os.path.basename(os.fspath(path)).removesuffix(".barecat")
-        below = "/".join(part for part in (prefix.strip("/"), stem if as_subdirs else "") if part)
-        with Archive(path) as source:
-            result = copy_files(
-                source,
-                target,
-                prefix=below,
-                keep=rule_filter(rules),
-                ignore_duplicates=ignore_duplicates,
-                progress=None if progress is None else _after(total, count, progress),
-            )
-        total.files += result.files
-        total.dirs += result.dirs
-        total.size_bytes += result.size_bytes
-        total.skipped += result.skipped
+    result = Transfer()
+    keep = rule_filter(rules)
+    paths = [os.fspath(source) for source in sources]
+    total = None if progress is None else _count_all(paths, keep if rules else None)
+    for path in paths:
+        below = "/".join(part for part in (prefix.strip("/"), _stem(path) if as_subdirs else "") if part)
+        sink = ArchiveSink(target, prefix=below, ignore_duplicates=ignore_duplicates)
+        with translate_errors(path):
+            for entry in _entries(path, keep, result.skipped, max_bytes):
+                sink.put_counted(entry, result)
+                if progress is not None:
+                    progress(result.files, total, result.size_bytes)
+        sink.finish()
+    return result
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(os.path.abspath(path))
+    endings = [ending for ending in KINDS if name.lower().endswith(ending)]
+    return name[: -len(max(endings, key=len))] if endings and not os.path.isdir(path) else name
+
+
+def _entries(source: str, keep: Callable[[str], bool], skipped: list[str], max_bytes: int | None) -> Iterator[Entry]:
+    if kind_of(source) == "barecat":
+        with Archive(source) as archive:
+            yield from archive_entries(archive, keep)  # what is not wanted is not read
+    else:
+        yield from (one for one in read_entries(source, skipped, max_bytes=max_bytes) if keep(one.name))
+
+
+def _count_all(paths: list[str], keep: Callable[[str], bool] | None) -> int | None:
+    """How many files there are in all, if that can be known beforehand."""
+    total = 0
+    for path in paths:
+        if kind_of(path) != "barecat":
+            return None
+        with Archive(path) as archive:
+            total += archive.num_files if keep is None else sum(map(keep, archive.index.file_names()))
     return total
 
 
@@ -202,19 +166,3 @@ def _link_shards(sources: Sequence[PathLike], path: str) -> None:
         base += max(numbers, default=-1) + 1
     if not os.path.lexists(shard_path(path, 0)):
         open(shard_path(path, 0), "wb").close()
-
-
-def _count_files(path: PathLike) -> int:
-    with Archive(path) as archive:
-        return archive.num_files
-
-
-def _after(before: Transfer, count: int | None, progress: Progress) -> Progress:
-    """Progress of one archive as that of all; without a count, of as many as are known."""
-    files, base = before.files, before.size_bytes
-
-    def report(done: int, total: int | None, size_bytes: int) -> None:
-        known = count if count is not None or total is None else files + total
-        progress(files + done, known, base + size_bytes)
-
-    return report

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from penstock.formats.barecat.archive import Archive
 from penstock.formats.barecat.handover import made_beside
-from penstock.formats.barecat.names import beside_path as name_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.errors import PathLike
 
-__all__ = ["name_beside", "new_archive"]
+__all__ = ["new_archive"]
 
 
 @contextlib.contextmanager

@@ -107,10 +107,55 @@ def test_names_from_elsewhere(run: Command, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(files("x.barecat")) == 4
     assert run("create", "y.barecat") == 1
     assert "No input" in run.err
-    assert run("create", "y.barecat", "nothing") == 1
+    assert run("create", "y.barecat", "nothing") == 0
+    assert "nothing: does not exist" in run.err
     target = os.path.abspath("z.barecat")
     assert run("create", target, "-C", "src", ".") == 0
     assert files(target) == sorted(CONTENT)
+
+
+def test_what_is_left_out_is_said(run: Command) -> None:
+    os.mkfifo("src/pipe")
+    Path("src/broken").symlink_to("nowhere")
+    assert run("create", "src/z.barecat", "src") == 0
+    assert run.err.count("left out: ") == 4  # and index and shard of the archive
+    assert sorted(files("src/z.barecat")) == sorted(f"src/{name}" for name in CONTENT)
+
+
+def test_names_do_not_lead_up(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("src/dir")
+    assert run("create", "x.barecat", "../../src/a.txt", "../other") == 0
+    assert "src/a.txt" in files("x.barecat")
+    assert "other/empty" in files("x.barecat")
+
+
+def test_files_before_a_missing_one_are_kept(run: Command) -> None:
+    Path("list").write_text("src/a.txt\nnope\nsrc/dir/b.txt\n")
+    for workers in ("1", "4"):
+        assert run("create", "-f", "x.barecat", "-T", "list", "-j", workers) == 1
+        assert files("x.barecat") == ["src/a.txt"]
+
+
+def test_intact_files_of_a_damaged_archive_are_extracted(run: Command, filled: str) -> None:
+    with open(f"{filled}-shard-00000", "r+b") as shard:
+        first = shard.read(1)
+        shard.seek(0)
+        shard.write(bytes([first[0] ^ 1]))
+    assert run("extract", filled, "-C", "out") == 1
+    assert "1 files are damaged" in run.err
+    assert len([p for p in Path("out").rglob("*") if p.is_file()]) == len(CONTENT) - 1
+    assert run("convert", filled, "x.tar") == 1
+    assert not Path("x.tar").exists()
+    assert run("convert", "--stdout", filled, "tar") == 1
+
+
+def test_broken_tars_and_zips_are_one_line(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("bad.zip").write_bytes(b"nothing")
+    assert run("convert", "bad.zip", "x.barecat") == 1
+    assert run.err == "Error: bad.zip: it cannot be read (File is not a zip file).\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nothing")))
+    assert run("convert", "--stdin", "tar.gz", "y.barecat") == 1
+    assert "standard input: it cannot be read" in run.err
 
 
 def test_adding(run: Command) -> None:
@@ -179,7 +224,9 @@ def test_sizes_and_trees(run: Command, filled: str) -> None:
     assert "11\tdir/b.txt" in run.lines
     assert run("du", "-sH", filled) == 0
     assert run.lines == ["10.0K\t."]
-    assert run("du", filled, "no") == 1
+    assert run("du", filled, "no") == 0
+    assert "No such file" in run.err
+    assert run("du", "-s", filled, "no") == 1
     assert run("tree", filled) == 0
     assert run.lines[:5] == [".", "├── dir", "│   ├── sub", "│   │   └── c.bin", "│   ├── .hidden"]
     assert run.lines[-1] == "4 directories, 5 files"

@@ -163,10 +163,12 @@ def du_entries(
 ) -> None:
     """Print sizes of directories, the deepest first, as ``du`` does."""
     root = path.strip("/")
+    if not summarize and not index.exists(root):
+        print(f"du: {path}: No such file or directory", file=sys.stderr)
+        return
     if summarize or index.isfile(root):
         output(f"{_format_size(_size_of(index.lookup(root)), human_readable)}\t{root or '.'}")
         return
-    index.lookup_dir(root)
     where, params = "1", []
     if root:
         where, params = "(path = ? OR (path > ? AND path < ?))", [root, f"{root}/", f"{root}0"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.compat.barecat.cli import impl
 from penstock.compat.barecat.util import misc
+from penstock.formats.barecat.containers import translate_errors
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +24,11 @@ def convert(args: argparse.Namespace, shard_size_limit: int) -> None:
     if problem is not None:
         print(f"Error: {problem}", file=sys.stderr)
         sys.exit(1)
+    with translate_errors("standard input" if args.stdin else args.input):
+        _convert(args, shard_size_limit)
+
+
+def _convert(args: argparse.Namespace, shard_size_limit: int) -> None:
     if args.stdout:
         impl.barecat2stdout_tar(args.input, args.output, args.root_dir)
     elif args.stdin:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
-import tarfile
 import time
 import warnings
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from penstock.compat.barecat._version import version
 from penstock.compat.barecat.core.barecat import Barecat
@@ -18,6 +18,7 @@ from penstock.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo,
 from penstock.compat.barecat.exceptions import DuplicateBarecatError, translated
 from penstock.compat.barecat.formats.archive_formats import (
     ARCHIVE_EXTENSIONS,
+    ArchiveWriter,
     get_archive_writer,
     is_traditional_archive,
     iter_archive,
@@ -28,15 +29,16 @@ from penstock.compat.barecat.maintenance.merge import make_filter
 from penstock.compat.barecat.util import misc
 from penstock.errors import EntryExistsError
 from penstock.formats.barecat.entries import Transfer
-from penstock.formats.barecat.extracting import FolderTarget, extract_files
+from penstock.formats.barecat.extracting import CheckedFile, FolderTarget, extract_files
 from penstock.formats.barecat.merging import link_archives
+from penstock.formats.barecat.names import is_part_of
 from penstock.formats.barecat.packing import Found, pack_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.errors import PathLike
-    from penstock.formats.barecat.rows import Metadata
+    from penstock.formats.barecat.rows import FileInfo
 
 __all__ = [
     "archive2barecat",
@@ -65,24 +67,43 @@ def create(
     exist_ok: bool = True,
     workers: int | None = None,
 ) -> None:
-    """Pack files and directories of the disk; a link that leads nowhere is left out, and said on standard error."""
+    """Pack files and directories of the disk.
+
+    Links that lead nowhere, pipes, devices and the archive itself are left out, and said on standard error. A path that
+    is missing is an error, after everything before it was packed.
+    """
     result = Transfer()
+    failures: list[OSError] = []
     with (
         Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite, exist_ok=exist_ok) as writer,
         translated(),
     ):
-        found = _stat_all(filesys_and_store_path_pairs, result.skipped)
+        found = _stat_all(filesys_and_store_path_pairs, os.fspath(target_path), result.skipped, failures)
         pack_found(writer._archive, found, result, workers=workers or 1)
     for line in result.skipped:
         print(f"left out: {line}", file=sys.stderr)
+    if failures:
+        raise failures[0]
 
 
-def _stat_all(pairs: Iterable[tuple[str, str]], skipped: list[str]) -> Iterator[Found]:
+def _stat_all(
+    pairs: Iterable[tuple[str, str]], archive: str, skipped: list[str], failures: list[OSError]
+) -> Iterator[Found]:
     for path, name in pairs:
         if os.path.islink(path) and not os.path.exists(path):
             skipped.append(f"{path}: a link that leads nowhere")
             continue
-        yield Found(path, BarecatFileInfo(name).path, os.stat(path))
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            failures.append(error)
+            return
+        if is_part_of(path, archive):
+            skipped.append(f"{path}: a part of the archive itself")
+        elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            yield Found(path, BarecatFileInfo(name).path, status)
+        else:
+            skipped.append(f"{path}: neither a file nor a directory")
 
 
 def prefix_of(source_path: str, prefix: str | None, as_subdirs: bool) -> str:
@@ -179,11 +200,11 @@ def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
 
 def extract_some(bc: Barecat, folder: PathLike, infos: Iterable[BarecatEntryInfo]) -> None:
     """Write some files, with modes and times, below a folder; never outside of it."""
-    target = FolderTarget(folder, force=True)
+    target: FolderTarget | None = None
     for info in infos:
         if isinstance(info, BarecatFileInfo):
+            target = target or FolderTarget(folder, force=True)
             target.write(info.path, bc.read(info), info.metadata)
-    target.finish()
 
 
 def archive2barecat(
@@ -212,12 +233,18 @@ def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None
         target_path: the tar or zip.
         root_dir: a directory that everything goes into.
     """
-    with Barecat(src_path) as bc, get_archive_writer(target_path) as target:
+    _write_all(src_path, get_archive_writer(target_path), root_dir)
+
+
+def _write_all(src_path: str, writer: ArchiveWriter, root_dir: str | None) -> None:
+    """All entries, sorted by path; every file is checked on the way."""
+    with writer as target, Barecat(src_path) as bc, translated():
         for info in bc.index.iter_all_infos(order=Order.PATH):
             if info.path:
-                file = None if isinstance(info, BarecatDirInfo) else bc.open(info, "rb")  # type: ignore[arg-type]
-                if root_dir:
-                    info.path = f"{root_dir}/{info.path}"
+                file = None
+                if isinstance(info, BarecatFileInfo):
+                    file = CheckedFile(bc._archive, cast("FileInfo", bc._archive.stat(info.path)))
+                info.path = f"{root_dir}/{info.path}" if root_dir else info.path
                 target.add(info, file)
 
 
@@ -264,36 +291,13 @@ def stdin_tar2barecat(
     tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
 ) -> None:
     """A tar from standard input as an archive."""
-    mode: Any = f"r|{tar_format.partition('.')[2]}"
-    with (
-        Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer,
-        tarfile.open(fileobj=sys.stdin.buffer, mode=mode) as tar,
-    ):
-        _add_all(writer, iter_tar_stream(tar))
+    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
+        _add_all(writer, iter_tar_stream(sys.stdin.buffer, tar_format))
 
 
 def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
     """An archive as a tar on standard output."""
-    mode: Any = f"w|{tar_format.partition('.')[2]}"
-    with Barecat(src_path) as bc, tarfile.open(fileobj=sys.stdout.buffer, mode=mode) as tar:
-        for info in bc.index.iter_all_infos(order=Order.PATH):
-            if info.path:
-                _write_member(tar, bc, info, f"{root_dir}/{info.path}" if root_dir else info.path)
-
-
-def _write_member(tar: tarfile.TarFile, bc: Barecat, info: BarecatEntryInfo, name: str) -> None:
-    member = tarfile.TarInfo(name)
-    about: Metadata = info.metadata
-    is_dir = isinstance(info, BarecatDirInfo)
-    member.type = tarfile.DIRTYPE if is_dir else tarfile.REGTYPE
-    member.mode = (about.mode or (0o755 if is_dir else 0o644)) & 0o7777
-    member.uid, member.gid = about.uid or 0, about.gid or 0
-    member.mtime = (about.mtime_ns or 0) // 1_000_000_000
-    file: IO[bytes] | None = None
-    if isinstance(info, BarecatFileInfo):
-        member.size = info.size or 0
-        file = bc.open(info, "rb")
-    tar.addfile(member, file)
+    _write_all(src_path, ArchiveWriter(sys.stdout.buffer, tar_format), root_dir)
 
 
 def print_ncdu_json(path: PathLike) -> None:

@@ -9,8 +9,11 @@ import warnings
 from typing import TYPE_CHECKING
 
 from penstock.compat.barecat.cli import impl
+from penstock.compat.barecat.cli.main import check_archive
 from penstock.compat.barecat.cli.main import main as run_command
-from penstock.compat.barecat.util.misc import parse_size
+from penstock.compat.barecat.cli.reporting import fail, report_errors
+from penstock.compat.barecat.core.barecat import Barecat
+from penstock.compat.barecat.util.misc import exists, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +46,7 @@ def _add_packing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an archive that exists")
 
 
+@report_errors()
 def create() -> None:
     """``barecat-create``: paths from standard input."""
     parser = _parser("barecat-create", "create", "Pack files whose paths come from standard input.")
@@ -52,9 +56,12 @@ def create() -> None:
     stream = sys.stdin.buffer
     names = impl.iterate_zero_terminated(stream) if args.null else (os.fsdecode(line.rstrip(b"\n")) for line in stream)
     pairs = ((name, name) for name in names if name)
+    if exists(args.file) and not args.overwrite:
+        fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
     impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
 
 
+@report_errors()
 def create_recursive() -> None:
     """``barecat-create-recursive``: what is in folders, without their names."""
     parser = _parser("barecat-create-recursive", "create", "Pack what is in folders.")
@@ -79,6 +86,7 @@ def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
                 yield path, os.path.relpath(path, root)
 
 
+@report_errors()
 def extract() -> None:
     """``barecat-extract``."""
     parser = _parser("barecat-extract", "extract", "Write all files of an archive to a folder.")
@@ -88,6 +96,7 @@ def extract() -> None:
     run_command(["extract", args.file, "-C", args.target_directory])
 
 
+@report_errors()
 def extract_single() -> None:
     """``barecat-extract-single``."""
     parser = _parser("barecat-extract-single", "cat", "Write one file to standard output.")
@@ -97,6 +106,7 @@ def extract_single() -> None:
     run_command(["cat", args.barecat_file, args.path])
 
 
+@report_errors()
 def index_to_csv() -> None:
     """``barecat-index-to-csv``."""
     parser = _parser("barecat-index-to-csv", "index-to-csv", "The index as CSV.")
@@ -111,6 +121,7 @@ def _add_merging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ignore-duplicates", action="store_true", help="leave out files that are there already")
 
 
+@report_errors()
 def merge() -> None:
     """``barecat-merge``."""
     parser = _parser("barecat-merge", "merge", "Copy archives into one.")
@@ -121,6 +132,7 @@ def merge() -> None:
     impl.merge(args.input_paths, args.output, limit, args.overwrite, args.ignore_duplicates)
 
 
+@report_errors()
 def merge_symlink() -> None:
     """``barecat-merge-symlink``."""
     parser = _parser("barecat-merge-symlink", "merge --symlink", "Link to the shards of archives.")
@@ -129,15 +141,18 @@ def merge_symlink() -> None:
     impl.merge_symlink(args.input_paths, args.output, args.overwrite, args.ignore_duplicates)
 
 
+@report_errors()
 def verify_integrity() -> None:
     """``barecat-verify``."""
     parser = _parser("barecat-verify", "verify", "Check an archive.")
     parser.add_argument("file", help="path of the archive")
     parser.add_argument("--quick", action="store_true", help="of the bytes, only those of the last file")
     args = parser.parse_args()
-    run_command(["verify", args.file, *(["--quick"] if args.quick else [])])
+    with Barecat(args.file) as bc:
+        check_archive(bc, quick=args.quick)
 
 
+@report_errors()
 def defrag() -> None:
     """``barecat-defrag``."""
     parser = _parser("barecat-defrag", "defrag", "Take gaps out of the shards.")
@@ -147,6 +162,7 @@ def defrag() -> None:
     run_command(["defrag", args.file, *(["--quick"] if args.quick else [])])
 
 
+@report_errors()
 def archive2barecat() -> None:
     """``archive2barecat``."""
     parser = _parser("archive2barecat", "convert", "A tar or zip as an archive.")
@@ -158,6 +174,7 @@ def archive2barecat() -> None:
     impl.archive2barecat(args.archive_file, args.barecat_file, parse_size(args.shard_size_limit), args.overwrite)
 
 
+@report_errors()
 def barecat2archive() -> None:
     """``barecat2archive``."""
     parser = _parser("barecat2archive", "convert", "An archive as a tar or zip.")
@@ -167,6 +184,7 @@ def barecat2archive() -> None:
     impl.barecat2archive(args.barecat_file, args.archive_file)
 
 
+@report_errors()
 def print_ncdu_json() -> None:
     """``barecat-to-ncdu-json``."""
     parser = _parser("barecat-to-ncdu-json", "to-ncdu-json", "Sizes for ncdu.")

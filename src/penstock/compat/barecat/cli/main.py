@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import importlib
 import logging
-import os
-import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +17,14 @@ from penstock.compat.barecat.cli.converting import convert
 from penstock.compat.barecat.cli.packing import pack_paths
 from penstock.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
 from penstock.compat.barecat.cli.parsing import parse_arguments
+from penstock.compat.barecat.cli.reporting import fail, report_errors
 from penstock.compat.barecat.core.barecat import Barecat
 from penstock.compat.barecat.core.index import Index
 from penstock.compat.barecat.core.paths import resolve_index_path
 from penstock.compat.barecat.core.types import SHARD_SIZE_UNLIMITED, Order
-from penstock.compat.barecat.exceptions import BarecatError, FileExistsBarecatError
+from penstock.compat.barecat.exceptions import FileExistsBarecatError
 from penstock.compat.barecat.maintenance.defrag import BarecatDefragger
 from penstock.compat.barecat.util import misc
-from penstock.errors import PenstockError
 from penstock.formats.barecat.extracting import extract_files
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["main", "parse_shard_size"]
+
+_SHOWN = 20  # of what is damaged
 
 
 def parse_shard_size(value: str | None) -> int:
@@ -47,41 +47,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse_arguments(sys.argv[1:] if argv is None else argv)
     if args is None:
         sys.exit(0)
-    try:
+    with report_errors():
         _HANDLERS[args.command](args)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: not our business
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except (BarecatError, PenstockError, OSError, ValueError, LookupError, sqlite3.Error) as error:
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"Error: {text}", file=sys.stderr)
-        sys.exit(1)
-
-
-def _fail(problem: str) -> None:
-    print(f"Error: {problem}", file=sys.stderr)
-    sys.exit(1)
 
 
 def _create(args: argparse.Namespace) -> None:
     if misc.exists(args.archive) and not args.force:
-        _fail(f"Archive '{args.archive}' already exists. Use -f to overwrite, or 'barecat add'.")
+        fail(f"Archive '{args.archive}' already exists. Use -f to overwrite, or 'barecat add'.")
     pack_paths(args, parse_shard_size(args.shard_size_limit), overwrite=args.force)
 
 
 def _add(args: argparse.Namespace) -> None:
     is_there = misc.exists(args.archive)
     if not is_there and not args.create:
-        _fail(f"Archive '{args.archive}' does not exist. Use 'barecat create' or 'barecat add -c'.")
+        fail(f"Archive '{args.archive}' does not exist. Use 'barecat create' or 'barecat add -c'.")
     limit = None if is_there and args.shard_size_limit is None else parse_shard_size(args.shard_size_limit)
     pack_paths(args, limit, overwrite=False)
 
 
 def _check_filters(args: argparse.Namespace) -> tuple[str | None, list[tuple[str, str]] | None]:
     if args.pattern and (args.include or args.exclude):
-        _fail("--pattern is incompatible with --include/--exclude")
+        fail("--pattern is incompatible with --include/--exclude")
     return _normalize_pattern(args.pattern) if args.pattern else None, getattr(args, "rules", None)
 
 
@@ -97,16 +83,24 @@ def _extract(args: argparse.Namespace) -> None:
         elif rules:
             impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
         else:
-            extract_files(bc._archive, args.directory, force=True)
+            _extract_intact(bc, args.directory, [])
+
+
+def _extract_intact(bc: Barecat, folder: str, names: list[str]) -> None:
+    """Everything that is not damaged; the rest is named, and then it is an error."""
+    damage: list[str] = []
+    extract_files(bc._archive, folder, names, force=True, on_damage=lambda error: damage.append(str(error)))
+    if damage:
+        fail("\nError: ".join([*damage[:_SHOWN], f"{len(damage)} files are damaged and were not extracted"]))
 
 
 def _extract_named(bc: Barecat, path: str, folder: str) -> None:
     if path in bc:
         sys.stdout.buffer.write(bc[path])
     elif bc.isdir(path):
-        extract_files(bc._archive, folder, [path], force=True)
+        _extract_intact(bc, folder, [path])
     else:
-        _fail(f"{path} not found in archive")
+        fail(f"{path} not found in archive")
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -117,7 +111,7 @@ def _list(args: argparse.Namespace) -> None:
 def _cat(args: argparse.Namespace) -> None:
     with Barecat(args.archive) as bc:
         if args.path not in bc:
-            _fail(f"{args.path} not found in archive")
+            fail(f"{args.path} not found in archive")
         sys.stdout.buffer.write(bc[args.path])
 
 
@@ -163,7 +157,7 @@ def _mount(args: argparse.Namespace) -> None:
     options = [option for option in (args.options or "").split(",") if option]
     for option in options:
         if option not in ("ro", "mmap", "fg", "foreground"):
-            _fail(f"Mount option {option} is not supported: archives are mounted for reading. Known: ro, fg, mmap")
+            fail(f"Mount option {option} is not supported: archives are mounted for reading. Known: ro, fg, mmap")
     words = [args.archive, args.mountpoint]
     words += [] if {"fg", "foreground"} & set(options) else ["--background"]
     _native("mount", *words)
@@ -171,18 +165,23 @@ def _mount(args: argparse.Namespace) -> None:
 
 def _verify(args: argparse.Namespace) -> None:
     with Barecat(args.archive) as bc:
-        report = bc._archive.verify(quick=args.quick)
-        parts = [problem.message.partition(": checksum ") for problem in report.problems]
-        for name, is_wrong_sum, _ in parts:
-            print(f"CRC32C mismatch for file: {name}" if is_wrong_sum else name)
-        is_last_good = not (args.quick and report.ok and len(bc)) or bc.check_crc32c(bc.index.get_last_file())
-        if not report.ok or not is_last_good:
-            what = "Integrity" if args.quick or not any(part[1] for part in parts) else "CRC32C"
-            print(f"{what} verification failed.", file=sys.stderr)
-            sys.exit(1)
+        check_archive(bc, quick=args.quick)
         size = _format_size(bc.total_size, human_readable=True)
         what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"
         print(f"Verified {bc.num_files} files {what}.")
+
+
+def check_archive(bc: Barecat, *, quick: bool) -> None:
+    """Print every problem, and leave with code 1 if there is one."""
+    report = bc._archive.verify(quick=quick)
+    parts = [problem.message.partition(": checksum ") for problem in report.problems]
+    for name, is_wrong_sum, _ in parts:
+        print(f"CRC32C mismatch for file: {name}" if is_wrong_sum else name)
+    is_last_good = not (quick and report.ok and len(bc)) or bc.check_crc32c(bc.index.get_last_file())
+    if not report.ok or not is_last_good:
+        what = "Integrity" if quick or not any(part[1] for part in parts) else "CRC32C"
+        print(f"{what} verification failed.", file=sys.stderr)
+        sys.exit(1)
 
 
 def _defrag(args: argparse.Namespace) -> None:
@@ -229,7 +228,7 @@ def _reshard(args: argparse.Namespace) -> None:
 
 def _subset(args: argparse.Namespace) -> None:
     if misc.exists(args.output) and not args.force:
-        _fail(f"Output '{args.output}' already exists. Use -f to overwrite.")
+        fail(f"Output '{args.output}' already exists. Use -f to overwrite.")
     pattern, rules = _check_filters(args)
     limit = parse_shard_size(args.shard_size_limit)
     impl.merge([args.archive], args.output, limit, overwrite=args.force, pattern=pattern, filter_rules=rules)
@@ -237,13 +236,13 @@ def _subset(args: argparse.Namespace) -> None:
 
 def _merge(args: argparse.Namespace) -> None:
     if args.symlink and args.append:
-        _fail("--append is not supported with --symlink")
+        fail("--append is not supported with --symlink")
     pattern, rules = _check_filters(args)
     if args.symlink and any(impl.is_traditional_archive(one) for one in args.archives):
-        _fail("--symlink is not supported with tar/zip inputs")
+        fail("--symlink is not supported with tar/zip inputs")
     is_there = misc.exists(args.output)
     if is_there and not args.force and not args.append:
-        _fail(f"Output '{args.output}' already exists. Use -f to overwrite or -a to append.")
+        fail(f"Output '{args.output}' already exists. Use -f to overwrite or -a to append.")
     common: dict[str, Any] = {
         "overwrite": args.force,
         "as_subdirs": args.as_subdirs,
@@ -260,7 +259,7 @@ def _merge(args: argparse.Namespace) -> None:
             ignore = args.ignore_duplicates or args.append
             impl.merge(args.archives, args.output, limit, ignore_duplicates=ignore, **common)
     except FileExistsBarecatError as error:
-        _fail(
+        fail(
             f"Duplicate path in archive: {error}\n"
             "To ignore duplicates and keep the first occurrence, use --ignore-duplicates."
         )
@@ -290,7 +289,7 @@ def _rsync(args: argparse.Namespace) -> None:
     from penstock.compat.barecat.maintenance.rsync import RsyncOptions, rsync
 
     if len(args.paths) < 2:
-        _fail("rsync requires at least source and destination")
+        fail("rsync requires at least source and destination")
     names = ("delete", "dry_run", "verbose", "progress", "checksum", "update", "include", "exclude")
     rsync(args.paths[:-1], args.paths[-1], RsyncOptions(**{name: getattr(args, name) for name in names}))
 

@@ -27,11 +27,19 @@ def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwr
     archive = os.path.abspath(args.archive) if args.directory is None else args.archive
     if args.directory:
         os.chdir(args.directory)
-    pairs = ((path, path) for path in _paths(args))
+    pairs = ((path, _name(path)) for path in _paths(args))
     if args.physical_order:
         pairs = iter(sorted(pairs, key=lambda pair: get_physical_offset(pair[0])))  # type: ignore[assignment]
     shown = progressbar(pairs, desc="Packing files", unit=" files")
     impl.create(shown, archive, shard_size_limit, overwrite=overwrite, workers=args.workers)
+
+
+def _name(path: str) -> str:
+    """The path as a name in the archive: as tar does it, without what leads up in front."""
+    name = os.path.normpath(path)
+    while name == ".." or name.startswith("../"):
+        name = name[3:] or "."
+    return name
 
 
 def _matcher(patterns: list[str]) -> Callable[[str], bool]:
@@ -49,7 +57,8 @@ def _paths(args: argparse.Namespace) -> Iterator[str]:
 
     for root in args.paths:
         if not os.path.lexists(root):
-            raise FileNotFoundError(f"{root} does not exist")
+            print(f"left out: {root}: does not exist", file=sys.stderr)
+            continue
         yield from _below(root, keep)
     if args.files_from:
         yield from filter(keep, _listed(args.files_from, args.null))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["parse_arguments"]
 
 _Parser = argparse.ArgumentParser
+_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
 
 
 class _Rule(argparse.Action):
@@ -241,9 +242,19 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace | None:
             return None
         return args
     chosen = commands.choices[words[0]]
-    args = chosen.parse_intermixed_args(_join_sizes(words[1:]) if words[0] == "find" else words[1:])
+    rest = _join_sizes(words[1:]) if words[0] == "find" else words[1:]
+    cut = rest.index("--") if "--" in rest else len(rest)
+    args = chosen.parse_intermixed_args([*rest[:cut], *(_MASK + word for word in rest[cut + 1 :])])
+    for name, value in vars(args).items():
+        setattr(args, name, _unmasked(value))
     args.command = next((name for name, (_, _, aliases) in _COMMANDS.items() if words[0] in aliases), words[0])
     return args
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmasked(one) for one in value]
+    return value.removeprefix(_MASK) if isinstance(value, str) else value
 
 
 def _join_sizes(words: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from penstock.compat.barecat.core.paths import normalize_path
 from penstock.compat.barecat.util.misc import datetime_to_ns, ns_to_datetime
@@ -34,6 +34,7 @@ class BarecatEntryInfo:
     """What files and directories have in common: path, mode, owner and time."""
 
     __slots__ = ("_path", "gid", "mode", "mtime_ns", "uid")
+    _OWN_COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -74,6 +75,11 @@ class BarecatEntryInfo:
         """Mode, owner and time, as penstock has them."""
         return Metadata(self.mode, self.uid, self.gid, None if self.mtime_ns is None else int(self.mtime_ns))
 
+    def asdict(self) -> dict[str, Any]:
+        """All columns of the index."""
+        names = ("path", *self._OWN_COLUMNS, "mode", "uid", "gid", "mtime_ns")
+        return {name: getattr(self, name) for name in names}
+
     def isfile(self) -> bool:
         """It is a file."""
         return False
@@ -111,6 +117,7 @@ class BarecatFileInfo(BarecatEntryInfo):
     """
 
     __slots__ = ("crc32c", "offset", "shard", "size")
+    _OWN_COLUMNS = ("shard", "offset", "size", "crc32c")
 
     def __init__(
         self,
@@ -129,11 +136,6 @@ class BarecatFileInfo(BarecatEntryInfo):
         self.offset = offset
         self.size = size
         self.crc32c = crc32c
-
-    def asdict(self) -> dict[str, Any]:
-        """All columns of the index."""
-        names = ("path", "shard", "offset", "size", "crc32c", "mode", "uid", "gid", "mtime_ns")
-        return {name: getattr(self, name) for name in names}
 
     def fill_from_statresult(self, s: os.stat_result) -> None:
         """Take size, mode, owner and time from what the file system says."""
@@ -157,6 +159,7 @@ class BarecatDirInfo(BarecatEntryInfo):
     """A directory: what is in it, and what is known about it."""
 
     __slots__ = ("num_files", "num_files_tree", "num_subdirs", "size_tree")
+    _OWN_COLUMNS = ("num_subdirs", "num_files", "size_tree", "num_files_tree")
 
     def __init__(
         self,
@@ -175,11 +178,6 @@ class BarecatDirInfo(BarecatEntryInfo):
         self.num_files = num_files
         self.size_tree = size_tree
         self.num_files_tree = num_files_tree
-
-    def asdict(self) -> dict[str, Any]:
-        """All columns of the index."""
-        names = ("path", "num_subdirs", "num_files", "size_tree", "num_files_tree", "mode", "uid", "gid", "mtime_ns")
-        return {name: getattr(self, name) for name in names}
 
     @property
     def num_entries(self) -> int:

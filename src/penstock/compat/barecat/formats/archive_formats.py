@@ -10,8 +10,9 @@ import zipfile
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from penstock.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
-from penstock.formats.barecat.containers import open_sink, read_entries
+from penstock.formats.barecat.containers import read_entries
 from penstock.formats.barecat.entries import Entry, safe_name
+from penstock.formats.barecat.sinks import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +46,17 @@ def iter_archive(src_path: str) -> Iterator[tuple[BarecatEntryInfo, Any]]:
     _check_ending(src_path)
     if not os.path.exists(src_path):
         raise FileNotFoundError(f"{src_path} does not exist")
+    return _infos(src_path)
+
+
+def iter_tar_stream(stream: BinaryIO, kind: str) -> Iterator[tuple[BarecatEntryInfo, Any]]:
+    """The same of a tar that can be read only once: ``"tar"``, ``"tar.gz"`` and so on."""
+    return _infos(stream, kind)
+
+
+def _infos(source: str | BinaryIO, kind: str | None = None) -> Iterator[tuple[BarecatEntryInfo, Any]]:
     skipped: list[str] = []
-    for entry in read_entries(src_path, skipped):
+    for entry in read_entries(source, skipped, kind=kind):
         if entry.is_dir:
             yield BarecatDirInfo(entry.name, *entry.about), None
         else:
@@ -54,20 +64,6 @@ def iter_archive(src_path: str) -> Iterator[tuple[BarecatEntryInfo, Any]]:
                 yield BarecatFileInfo(entry.name, *entry.about, size=entry.size), file
     for line in skipped:
         print(f"left out: {line}", file=sys.stderr)
-
-
-def iter_tar_stream(tar: tarfile.TarFile) -> Iterator[tuple[BarecatEntryInfo, Any]]:
-    """What is in a tar that can be read only once; what is neither a file nor a directory is left out, and said."""
-    for member in tar:
-        name, about = safe_name(member.name), (member.mode, member.uid, member.gid, int(member.mtime * 1e9))
-        file = tar.extractfile(member) if member.isreg() else None
-        if file is not None:
-            with file:
-                yield BarecatFileInfo(name, *about, size=member.size), file
-        elif not member.isdir():
-            print(f"left out: {member.name}: neither a file nor a directory", file=sys.stderr)
-        elif name:
-            yield BarecatDirInfo(name, *about), None
 
 
 def iter_archive_nocontent(src_path: str) -> Iterator[BarecatEntryInfo]:
@@ -110,12 +106,14 @@ class ArchiveWriter:
     """Writes a tar or zip; it appears under its name when everything is in it.
 
     Args:
-        target_path: of the new file; its ending says what it will be.
+        target_path: of the new file, whose ending says what it will be; or a stream.
+        kind: of a stream: ``"tar"``, ``"tar.gz"`` and so on.
     """
 
-    def __init__(self, target_path: str) -> None:
-        _check_ending(target_path)
-        self._sink = open_sink(target_path, force=True)
+    def __init__(self, target_path: str | BinaryIO, kind: str | None = None) -> None:
+        if isinstance(target_path, str):
+            _check_ending(target_path)
+        self._sink = open_sink(target_path, kind=kind, force=True)
         self._is_done = False
 
     def add(self, info: BarecatEntryInfo, fileobj: Any = None) -> None:
