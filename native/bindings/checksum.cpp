@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "buffer.hpp"
+#include "penstock/file_checksum.hpp"
 
 namespace penstock::bindings {
 namespace {
@@ -63,6 +64,19 @@ NewArray<std::uint32_t, 1> checksums_of_buffers(const std::vector<Buffer>& buffe
   return out.to_array();
 }
 
+NewArray<std::uint32_t, 1> checksums_of_file(int fd, const U64Array& offsets,
+                                             const U64Array& sizes) {
+  ResultMemory<std::uint32_t> out(offsets.size());
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status =
+        checksum_file(fd, ChecksumKind::crc32c, {span_of(offsets), span_of(sizes)}, out.span());
+  }
+  throw_if_error(status);
+  return out.to_array();
+}
+
 }  // namespace
 
 void bind_checksum(nb::module_& module) {
@@ -76,6 +90,10 @@ void bind_checksum(nb::module_& module) {
   module.def("crc32_spans", checksums_of_spans<ChecksumKind::crc32>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              "CRC-32 of each (offset, size) span of base.");
+  module.def("crc32c_file", checksums_of_file, nb::arg("fd"), nb::arg("offsets").noconvert(),
+             nb::arg("sizes").noconvert(),
+             "CRC-32C of each (offset, size) span of an open file, which is read once.\n\n"
+             "NativeError 'truncated' or 'io_error' has the position of the bad span as offset.");
   module.def("crc32c_rows", crc32c_of_rows, nb::arg("rows").noconvert(), nb::arg("holes"),
              "CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.");
   module.def("crc32c_buffers", checksums_of_buffers<ChecksumKind::crc32c>, nb::arg("buffers"),

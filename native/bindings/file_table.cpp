@@ -10,6 +10,7 @@
 #include "buffer.hpp"
 #include "file_places.hpp"
 #include "penstock/index_check.hpp"
+#include "penstock/page_check.hpp"
 
 namespace penstock::bindings {
 namespace {
@@ -80,6 +81,11 @@ bool agrees_with(const MappedFileTable& table,
   for (const auto& [root, key] : indexes) wanted.push_back({root, index_key_of(key)});
   nb::gil_scoped_release unlocked;
   return indexes_agree(table.table(), wanted);
+}
+
+bool is_sound(const MappedFileTable& table, const std::vector<std::uint32_t>& roots) {
+  nb::gil_scoped_release unlocked;
+  return pages_are_sound(table.table().file(), roots);
 }
 
 // Makes objects of a class of named tuples, without a call of Python for each.
@@ -161,6 +167,9 @@ void bind_file_table(nb::module_& module) {
       .def("find_many", find_files<MappedFileTable>, nb::arg("names"),
            "Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.")
       .def("fill", fill_index, nb::arg("index"), "Add all files to a PathIndex.")
+      .def("is_sound", is_sound, nb::arg("roots"),
+           "All pages of the file fit together, when its trees begin at these pages; False also "
+           "where that cannot be found out.")
       .def(
           "agrees_with", agrees_with, nb::arg("indexes"),
           "Indexes of the table, each a first page and 'path', 'parent' or 'address', say what the "

@@ -63,21 +63,6 @@ std::string_view short_path(const File& file, const Page& page, std::size_t i) n
   return {reinterpret_cast<const char*>(entry.data()) + 1 + kHeader, text};
 }
 
-// The number of row i of a page of a table; false when it is damaged.
-bool read_row_number(const Page& page, std::size_t i, std::int64_t& out) noexcept {
-  ByteSpan entry = File::entry(page, i);
-  std::uint64_t number = 0;
-  if (is_inner(page)) {
-    if (entry.size() < 4) return false;
-    entry = entry.subspan(4);
-  } else if (!take_varint(entry, number)) {  // the size comes first
-    return false;
-  }
-  if (!take_varint(entry, number)) return false;
-  out = static_cast<std::int64_t>(number);
-  return true;
-}
-
 bool enter(const File& file, Descent& descent, std::uint8_t inner, std::uint8_t leaf) noexcept {
   Page& page = descent.page;
   if (!file.page(descent.next_page, page)) return false;
@@ -212,6 +197,20 @@ struct SeekRows {
 };
 
 }  // namespace
+
+bool read_row_number(const Page& page, std::size_t i, std::int64_t& out) noexcept {
+  ByteSpan entry = File::entry(page, i);
+  std::uint64_t number = 0;
+  if (is_inner(page)) {
+    if (entry.size() < 4) return false;
+    entry = entry.subspan(4);
+  } else if (!take_varint(entry, number)) {  // the size comes first
+    return false;
+  }
+  if (!take_varint(entry, number)) return false;
+  out = static_cast<std::int64_t>(number);
+  return true;
+}
 
 std::uint32_t child_before(const Page& page, std::size_t i) noexcept {
   if (i == page.count) return last_child(page);

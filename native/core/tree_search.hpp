@@ -17,6 +17,9 @@ namespace penstock::sqlite {
 // The page before entry i of an inner page, 0 when there is none.
 [[nodiscard]] std::uint32_t child_before(const Page& page, std::size_t i) noexcept;
 
+// The number of row i of a page of a table; false when it is damaged.
+[[nodiscard]] bool read_row_number(const Page& page, std::size_t i, std::int64_t& out) noexcept;
+
 inline constexpr std::size_t kSearchesAtOnce = 16;
 
 // One search on its way down.

@@ -7,6 +7,7 @@
 #include "fuzz.hpp"
 #include "penstock/file_table.hpp"
 #include "penstock/index_check.hpp"
+#include "penstock/page_check.hpp"
 
 namespace penstock::fuzz {
 namespace {
@@ -45,6 +46,8 @@ void check(ByteSpan data) {
   const FileIndex indexes[] = {
       {root(1), IndexKey::path}, {root(2), IndexKey::parent}, {root(3), IndexKey::address}};
   static_cast<void>(indexes_agree(table.value(), indexes));
+  const std::uint32_t roots[] = {1, root(0), root(1), root(2), root(3)};
+  static_cast<void>(pages_are_sound(table.value().file(), roots));
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ class File {
  public:
   [[nodiscard]] static Result<File> open(ByteSpan bytes) noexcept;
 
+  [[nodiscard]] ByteSpan bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t page_size() const noexcept { return page_size_; }
   [[nodiscard]] std::uint32_t page_count() const noexcept { return page_count_; }
   // Of what an entry of an index stores, at most so many bytes are in its page.
   [[nodiscard]] std::size_t local_limit() const noexcept { return (usable_ - 12) * 64 / 255 - 23; }

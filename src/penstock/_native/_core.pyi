@@ -53,6 +53,13 @@ def crc32(data: Buffer, start: int = 0) -> int:
 def crc32_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32 of each (offset, size) span of base."""
 
+def crc32c_file(fd: int, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """
+    CRC-32C of each (offset, size) span of an open file, which is read once.
+
+    NativeError 'truncated' or 'io_error' has the position of the bad span as offset.
+    """
+
 def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """
     CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.
@@ -349,6 +356,11 @@ class FileTable:
 
     def fill(self, index: PathIndex) -> None:
         """Add all files to a PathIndex."""
+
+    def is_sound(self, roots: Sequence[int]) -> bool:
+        """
+        All pages of the file fit together, when its trees begin at these pages; False also where that cannot be found out.
+        """
 
     def agrees_with(self, indexes: Sequence[tuple[int, str]]) -> bool:
         """

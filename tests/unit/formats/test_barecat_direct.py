@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import random
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.formats.barecat import Archive
-from penstock.formats.barecat.direct import indexes_agree, open_table
+from penstock.formats.barecat.direct import indexes_agree, open_table, pages_are_sound
 from penstock.formats.barecat.index import Index
 from penstock.formats.barecat.names import index_path
 
@@ -177,3 +179,61 @@ def test_entries_out_of_order_do_not_agree(path: Path) -> None:
     archive = Archive(path)
     assert archive.index.table is not None
     assert not indexes_agree(archive.index.table, archive.index.cursor)
+
+
+@pytest.mark.parametrize("size", [512, 4096, 65536])
+def test_pages_that_are_sound(path: Path, size: int) -> None:
+    archive = Archive(repacked(path, f"page_size = {size}"))
+    assert archive.index.table is not None
+    assert pages_are_sound(archive.index.table, archive.index.cursor())
+
+
+def test_free_pages_are_known(path: Path) -> None:
+    with Archive(path, "a") as archive:
+        archive.rmtree("3")
+        for name in NAMES[2000:]:
+            archive.pop(name, b"")
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA freelist_count").fetchone()[0] > 5
+    found = Archive(path)
+    assert found.index.table is not None
+    assert pages_are_sound(found.index.table, found.index.cursor())
+    data = bytearray(path.read_bytes())
+    data[36:40] = (int.from_bytes(data[36:40], "big") - 1).to_bytes(4, "big")  # one page fewer is said to be free
+    path.write_bytes(data)
+    cursor = sqlite3.connect(path).cursor()
+    table = open_table(index_path(str(path)), lambda: cursor)
+    assert table is not None
+    assert not pages_are_sound(table, cursor)
+
+
+def test_what_is_found_sound_sqlite_finds_sound(tmp_path: Path) -> None:
+    """A byte of the file is changed, mostly where pages say what is in them."""
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x") as archive:
+        archive.update({name: b"" for name in (*NAMES[:5], *(f"{i % 3}/{i}" for i in range(300)))})
+    whole, chance, damaged = path.read_bytes(), random.Random(3), tmp_path / "damaged.barecat"
+    (page_size,) = sqlite3.connect(path).execute("PRAGMA page_size").fetchone()
+    unsound = 0
+    for _ in range(int(os.environ.get("PENSTOCK_DAMAGES", "400"))):
+        data = bytearray(whole)
+        page = chance.randrange(len(data) // page_size) * page_size
+        at = page + (chance.randrange(40) if chance.random() < 0.6 else chance.randrange(page_size))
+        data[at] ^= 1 << chance.randrange(8)
+        damaged.write_bytes(data)
+        connection = sqlite3.connect(f"file:{damaged}?mode=ro", uri=True)
+        with contextlib.closing(connection):
+            try:
+                answers = connection.execute("PRAGMA integrity_check").fetchall()
+                table = open_table(str(damaged), connection.cursor)
+                is_sound = (
+                    table is not None
+                    and pages_are_sound(table, connection.cursor())
+                    and indexes_agree(table, connection.cursor)
+                )
+            except (sqlite3.DatabaseError, UnicodeError):
+                continue
+        unsound += not is_sound
+        problems = [text for (text,) in answers if (text != "ok" and "files" in text) or "page" in text.lower()]
+        assert not (is_sound and problems), (at // page_size, at % page_size, problems)
+    assert unsound > 10

@@ -16,7 +16,7 @@ from penstock.storage import map_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["indexes_agree", "open_table"]
+__all__ = ["indexes_agree", "open_table", "pages_are_sound"]
 
 _VIRTUAL = 2  # a generated column that is not stored
 
@@ -47,6 +47,12 @@ def indexes_agree(table: FileTable, cursor: Callable[[], sqlite3.Cursor]) -> boo
             return False
         found.append((root, key))
     return table.agrees_with(found)
+
+
+def pages_are_sound(table: FileTable, cursor: sqlite3.Cursor) -> bool:
+    """The pages of the SQLite file fit together; False also where only SQLite can tell."""
+    roots = [root for (root,) in cursor.execute("SELECT rootpage FROM sqlite_master WHERE rootpage > 0")]
+    return table.is_sound([1, *roots])
 
 
 def _column_places(cursor: sqlite3.Cursor) -> list[int] | None:

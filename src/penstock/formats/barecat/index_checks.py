@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError
-from penstock.formats.barecat.direct import indexes_agree
+from penstock.formats.barecat.direct import indexes_agree, pages_are_sound
 from penstock.types import Problem
 
 if TYPE_CHECKING:
@@ -41,15 +41,19 @@ def table_problems(index: Index) -> list[Problem]:
 def file_problems(index: Index) -> list[Problem]:
     """What is wrong with the SQLite file.
 
-    Its own check takes longest where it looks up every row in every index. For the files, which are most of it, that
-    is done natively; where this finds anything, or cannot tell, SQLite looks as well, and says what it is.
+    Its own check takes longest where it goes through all pages and looks up every row in every index. That is done
+    natively for all pages, and for the files, which are most rows; the other tables are left to SQLite. Where this
+    finds anything, or cannot tell, SQLite looks at everything and says what it is.
     """
     try:
-        is_sound = index.table is not None and indexes_agree(index.table, index.cursor)
-        checks = ("quick_check", "integrity_check(dirs)") if is_sound else ("integrity_check",)
+        checks = ["integrity_check"]
+        table = index.table
+        if table is not None and pages_are_sound(table, index.cursor()) and indexes_agree(table, index.cursor):
+            others = index.rows("SELECT quote(name) FROM sqlite_master WHERE type = 'table' AND name <> 'files'")
+            checks = [f"integrity_check({name})" for (name,) in others]
         found = chain.from_iterable(index.rows(f"PRAGMA {check}") for check in checks)
         return [_problem(f"index: {text}") for (text,) in found if text != "ok"]
-    except (FormatError, OSError) as error:
+    except (FormatError, OSError, UnicodeError) as error:
         return [_problem(getattr(error, "problem", None) or str(error))]
 
 
