@@ -45,6 +45,7 @@ class Directories(Transactions):
                 )
             except sqlite3.IntegrityError as error:
                 raise self._named(error, name) from error
+            self._queue.note_new_dir(name)
             self._count(0)
 
     def remove_dir(self, name: str) -> None:
@@ -108,6 +109,7 @@ class Directories(Transactions):
             self._refuse_below_file(new)
             if parent_of(new) and not self.index.is_dir(parent_of(new)):
                 self._connection.execute("INSERT INTO dirs (path) VALUES (?)", (parent_of(new),))
+            self._queue.forget_dirs()
             if is_file:
                 self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (new, old))
             else:
@@ -124,7 +126,6 @@ class Directories(Transactions):
                     f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
                     (new, len(old) + 1, f"{old}/", f"{old}0"),
                 )
-        self._queue.forget_dirs()
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)

@@ -36,7 +36,7 @@ class Editor(Directories):
             shard, offset = self._reserve(name, size)
             self.shards.append(data if isinstance(data, bytes) else bytes(data))
             place = Place(shard, offset, size, crc32c(data))
-            self._queue.put(name, place, about)
+            (self._queue.put_checked if size > SMALL_BYTES else self._queue.put)(name, place, about)
             self._count(size)
             return place
 
@@ -53,7 +53,7 @@ class Editor(Directories):
                 self.shards.cut(shard, offset)
                 raise
             place = Place(shard, offset, size, checksum)
-            self._queue.put(name, place, about)
+            self._queue.put_checked(name, place, about)
             self._count(size)
             return place
 

@@ -26,6 +26,9 @@ _KNOWN = "SELECT EXISTS (SELECT 1 FROM files WHERE path = ?) + 2 * EXISTS (SELEC
 _COUNT = """UPDATE dirs SET num_files = num_files + ?, num_subdirs = num_subdirs + ?,
     num_files_tree = num_files_tree + ?, size_tree = size_tree + ?, mtime_ns = coalesce(?, mtime_ns) WHERE path = ?"""
 
+_MAX_CONTENTS = 64
+_MAX_NAMES = 50_000
+
 
 class triggers_off:  # reads like a word
     """Switches the triggers off, inside a transaction."""
@@ -54,6 +57,7 @@ class FileQueue:
         self._waiting: dict[str, tuple[int | str | None, ...]] = {}
         self._known_dirs: set[str] = {""}
         self._new_dirs: set[str] = set()
+        self._contents: dict[str, set[str]] = {}  # of directories that were made here: nothing else is in them
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -61,7 +65,12 @@ class FileQueue:
     def put(self, name: str, place: tuple[int, int, int, int | None], about: Metadata) -> None:
         """Take a row, or say why it cannot be."""
         self.check(name)
+        self.put_checked(name, place, about)
+
+    def put_checked(self, name: str, place: tuple[int, int, int, int | None], about: Metadata) -> None:
+        """Take a row whose name was checked, and nothing has changed since."""
         self._waiting[name] = (name, *place, *about)
+        self._note(name)
 
     def check(self, name: str) -> None:
         """Raise if there can be no new file of this name."""
@@ -69,10 +78,12 @@ class FileQueue:
             raise EntryExistsError(self.path, name)
         if name in self._known_dirs or name in self._new_dirs:
             raise EntryIsDirectoryError(self.path, name)
-        state = self._state(name)
-        if state:
-            raise (EntryExistsError if state == 1 else EntryIsDirectoryError)(self.path, name)
         parent = parent_of(name)
+        contents = self._contents.get(parent)
+        if contents is None or name in contents:
+            state = self._state(name)
+            if state:
+                raise (EntryExistsError if state == 1 else EntryIsDirectoryError)(self.path, name)
         if parent not in self._known_dirs and parent not in self._new_dirs:
             self._check_dir(name, parent)
 
@@ -93,10 +104,28 @@ class FileQueue:
             found.append(directory)
             directory = parent_of(directory)
         self._new_dirs.update(found)
+        for made in found:
+            self.note_new_dir(made)
+
+    def note_new_dir(self, name: str) -> None:
+        """A directory has just been made, or will be: what is in it from now on is known without looking."""
+        if len(self._contents) == _MAX_CONTENTS:
+            del self._contents[next(iter(self._contents))]  # who packs a tree does not come back
+        self._contents[name] = set()
+        self._note(name)
+
+    def _note(self, name: str) -> None:
+        parent = parent_of(name)
+        contents = self._contents.get(parent)
+        if contents is not None:
+            contents.add(name)
+            if len(contents) > _MAX_NAMES:
+                del self._contents[parent]
 
     def forget_dirs(self) -> None:
-        """Directories were removed or moved: look them up again."""
+        """Names were removed or moved: look them up again."""
         self._known_dirs = {""}
+        self._contents.clear()
 
     def flush(self) -> None:
         """Put all rows into the index, inside the transaction of the owner."""

@@ -225,6 +225,7 @@ class Transactions:
         with self.lock:
             self._begin()
             self._cursor().execute(statement, arguments)
+            self._queue.forget_dirs()  # whatever it was
 
     @contextlib.contextmanager
     def changing(self, *, is_addition: bool = False) -> Iterator[sqlite3.Connection]:
