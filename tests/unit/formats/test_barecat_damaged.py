@@ -324,3 +324,19 @@ def test_folders_deeper_than_calls_can_be(tmp_path: Path) -> None:
         pack_files(archive, ["deep"], folder=str(tmp_path))
         assert list(archive) == ["deep/" + "d/" * 1200 + "f"]
     subprocess.run(["rm", "-rf", root], check=True)  # too deep for shutil
+
+
+def test_adding_to_what_is_not_whole_leaves_it_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.barecat"
+    with Archive(path, "x", shard_size=100) as archive:
+        archive.update({"a": b"x" * 80, "b": b"y" * 80})
+    shard = tmp_path / "x.barecat-shard-00000"
+    shard.unlink()
+    with pytest.raises(FormatError, match="shard 0 is missing"):
+        Archive(path, "a")
+    assert not shard.exists()
+    other = tmp_path / "y.barecat"
+    other.write_bytes(b"this is no archive")
+    with pytest.raises(FormatError):
+        Archive(other, "a")
+    assert sorted(file.name for file in tmp_path.glob("y*")) == ["y.barecat"]

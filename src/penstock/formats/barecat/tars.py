@@ -32,8 +32,8 @@ __all__ = ["FREE_BYTES", "MAX_RATIO", "TarSink", "read_tar", "read_tar_stream", 
 
 FREE_BYTES = 1 << 30
 """What anything may unpack to."""
-MAX_RATIO = 1100
-"""What a byte may unpack to; deflate cannot do more."""
+MAX_RATIO = 200
+"""What a byte may unpack to beyond that, on the whole: more is a bomb, or somebody knows better and says so."""
 _MAX_LINKS = 40  # one after the other, as the kernel follows them
 _PIECE = 1 << 20
 

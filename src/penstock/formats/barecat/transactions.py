@@ -58,10 +58,15 @@ class Transactions:
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
         self._is_closed = False
+        first = shard_path(self.full_path, 0)
+        is_missing = not os.path.lexists(first)  # who locks it makes it
         self.shards = ShardWriter(self.full_path, is_synced=is_synced, allow_links=allow_links, commit=self.commit)
         try:
             self._connection = self._open_index(shard_size, wal, is_synced)
+            self._refuse_missing_shards({0} if is_missing else set())
         except BaseException:
+            if is_missing:
+                os.unlink(first)
             self.shards.close()
             raise
         self._undo = UndoLog(self.full_path, self._connection, is_synced=is_synced)
@@ -90,7 +95,6 @@ class Transactions:
             if is_new:
                 create_schema(connection, shard_size_limit=shard_size or UNLIMITED)
             check_version(file, connection, is_writer=True)
-            self._refuse_missing_shards(connection)
         except sqlite3.DatabaseError as error:
             connection.close()
             raise translated(file, error) from error
@@ -108,15 +112,22 @@ class Transactions:
                 fix="Restore the index from a copy, or remove the shards.",
             )
 
-    def _refuse_missing_shards(self, connection: sqlite3.Connection) -> None:
-        there = set(shard_numbers(self.full_path))
-        for (shard,) in connection.execute("SELECT DISTINCT shard FROM files WHERE size > 0"):
-            if shard not in there:
+    def _refuse_missing_shards(self, just_made: set[int]) -> None:
+        there = set(shard_numbers(self.full_path)) - just_made
+        try:
+            found = [shard for (shard,) in self._connection.execute("SELECT DISTINCT shard FROM files WHERE size > 0")]
+            missing = next((shard for shard in found if shard not in there), None)
+            if missing is not None:
                 raise FormatError(
                     self.path,
-                    problem=f"shard {shard} is missing, and files lie in it",
+                    problem=f"shard {missing} is missing, and files lie in it",
                     fix="Put it back, or see what is left with: penstock verify",
                 )
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise translated(index_path(self.full_path), error) from error
+            raise
 
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards; it must hold for those there are."""
