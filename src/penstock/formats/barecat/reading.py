@@ -217,6 +217,7 @@ class Reading:
 
         Example:
             >>> import os, tempfile
+            >>> from penstock.formats.barecat import Archive
             >>> path = os.path.join(tempfile.mkdtemp(), "x.barecat")
             >>> with Archive(path, "x") as archive:
             ...     archive.update({"a": b"1", "b": b"2"})
