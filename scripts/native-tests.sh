@@ -20,7 +20,7 @@ for flavour in plain: asan:address,undefined tsan:thread; do
   name=${flavour%%:*}
   echo "== C++ tests, $name"
   build "native-$name" "${flavour#*:}" -DPENSTOCK_BUILD_TESTS=ON -DPENSTOCK_BUILD_FUZZ=ON
-  ctest --test-dir "build/native-$name" --output-on-failure -j "$jobs" | tail -n 3
+  ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
 done
 
 echo "== the package under ASan and UBSan"
