@@ -123,7 +123,8 @@ def test_what_cannot_be_merged_says_what_to_do(place: Path, capsys: pytest.Captu
     assert "none.tar does not exist" in out_of(capsys, "merge", "a.tar", "none.tar", "-o", "m.barecat", code=2)
     assert "--max-size" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--max-size", "1K", code=2)
     (place / "broken.tar.gz").write_bytes(b"nothing of the kind")
-    assert "broken.tar.gz: it cannot be read" in out_of(capsys, "merge", "broken.tar.gz", "-o", "m.barecat", code=2)
+    broken = "broken.tar.gz: it cannot be read (it is not a tar, plain or compressed)"
+    assert broken in out_of(capsys, "merge", "broken.tar.gz", "-o", "m.barecat", code=2)
     assert not list(place.glob("*m.barecat*"))
 
 

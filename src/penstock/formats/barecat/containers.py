@@ -123,7 +123,9 @@ def translate_errors(source: str | BinaryIO) -> Iterator[None]:
         if not (isinstance(error, _READ_ERRORS) or is_bz2_error or type(error).__name__ == "ZstdError"):
             raise
         name = source if isinstance(source, str) else name_of(source)
-        raise FormatError(name, problem=f"it cannot be read ({error})") from error
+        # After trying everything, tarfile tells of each try in a line of its own.
+        why = "it is not a tar, plain or compressed" if "\n" in str(error) else error
+        raise FormatError(name, problem=f"it cannot be read ({why})") from error
 
 
 def _stream_entries(stream: BinaryIO, kind: str | None, skipped: list[str], max_bytes: int | None) -> Iterator[Entry]:
