@@ -11,7 +11,7 @@ help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: $(VENV)/package ## make pictures, pack, verify and read them back: the main job, from nothing
-	$(BIN)/penstock demo
+	$(BIN)/headrace demo
 
 test: $(VENV)/package $(VENV)/test ## all tests of the Python package
 	$(BIN)/python -m pytest $(ARGS)
@@ -32,7 +32,7 @@ bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refres
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
 	$(BIN)/python -m pytest tests/docs $(ARGS)
 
-stubs: $(VENV)/package ## write src/penstock/_native/_core.pyi anew from the extension
+stubs: $(VENV)/package ## write src/headrace/_native/_core.pyi anew from the extension
 	$(BIN)/python scripts/stubs.py
 
 format: $(VENV)/lint ## format the sources

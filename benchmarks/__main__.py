@@ -3,7 +3,7 @@
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 
 A peer that is not installed is left out. FFCV and Barecat need environments of their own: name their interpreters in
-PENSTOCK_FFCV_PYTHON and PENSTOCK_BARECAT_PYTHON. Photographs come from the folder in PENSTOCK_PHOTOS, or are made up.
+HEADRACE_FFCV_PYTHON and HEADRACE_BARECAT_PYTHON. Photographs come from the folder in HEADRACE_PHOTOS, or are made up.
 """
 
 from __future__ import annotations

@@ -12,18 +12,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import penstock
-from penstock._native import simd_level
-from penstock.cli.demo import photo
-from penstock.codecs import jpeg
+import headrace
+from headrace._native import simd_level
+from headrace.cli.demo import photo
+from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-FFCV_PYTHON = os.environ.get("PENSTOCK_FFCV_PYTHON", "")
-BARECAT_PYTHON = os.environ.get("PENSTOCK_BARECAT_PYTHON", "")
+FFCV_PYTHON = os.environ.get("HEADRACE_FFCV_PYTHON", "")
+BARECAT_PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
 
 
 def environment() -> dict[str, Any]:
@@ -32,7 +32,7 @@ def environment() -> dict[str, Any]:
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
         "commit": commit.stdout.strip(),
-        "penstock": penstock.__version__,
+        "headrace": headrace.__version__,
         "python": platform.python_version(),
         "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
@@ -94,11 +94,11 @@ def ratio(what: str, value: float, meaning: str) -> dict[str, Any]:
 
 def photographs() -> list[Path]:
     """Real photographs if there are any at hand, made-up ones otherwise."""
-    folder = Path(os.environ.get("PENSTOCK_PHOTOS") or ROOT.parent / "shared" / "photos")
+    folder = Path(os.environ.get("HEADRACE_PHOTOS") or ROOT.parent / "shared" / "photos")
     found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     if found:
         return found
-    made = Path(tempfile.mkdtemp(prefix="penstock-photos-"))
+    made = Path(tempfile.mkdtemp(prefix="headrace-photos-"))
     for number in range(240):
         (made / f"{number:04d}.jpg").write_bytes(jpeg.encode(photo(number), quality=92))
     return sorted(made.iterdir())

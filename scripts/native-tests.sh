@@ -12,27 +12,27 @@ export PATH="$bin:$PATH"
 build() { # build NAME SANITIZERS [CMAKE-OPTION...]
   local name=$1 sanitizers=$2
   shift 2
-  cmake -S . -B "build/$name" -G Ninja -DPENSTOCK_WERROR=ON -DPENSTOCK_SANITIZE="$sanitizers" "$@" >/dev/null
+  cmake -S . -B "build/$name" -G Ninja -DHEADRACE_WERROR=ON -DHEADRACE_SANITIZE="$sanitizers" "$@" >/dev/null
   cmake --build "build/$name" -j "$jobs" >"build/$name.log" || { cat "build/$name.log"; exit 1; }
 }
 
 for flavour in plain: asan:address,undefined tsan:thread; do
   name=${flavour%%:*}
   echo "== C++ tests, $name"
-  build "native-$name" "${flavour#*:}" -DPENSTOCK_BUILD_TESTS=ON -DPENSTOCK_BUILD_FUZZ=ON
+  build "native-$name" "${flavour#*:}" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_BUILD_FUZZ=ON
   ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
 done
 
 echo "== the package under ASan and UBSan"
-build python-asan address,undefined -DPENSTOCK_BUILD_PYTHON=ON -DPython_EXECUTABLE="$bin/python"
+build python-asan address,undefined -DHEADRACE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$bin/python"
 site=$PWD/build/python-asan/site
 rm -rf "$site" && mkdir -p "$site"
-cp -r src/penstock "$site/"
-cp build/python-asan/native/bindings/_core*.so "$site/penstock/_native/"
+cp -r src/headrace "$site/"
+cp build/python-asan/native/bindings/_core*.so "$site/headrace/_native/"
 packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 # -S leaves out the editable install of the ordinary build. The interpreter itself is not built with ASan, so the
 # runtime is loaded first, and what the interpreter never frees is not reported.
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-  PYTHONPATH="$site:$packages" PENSTOCK_FUZZ_ITERATIONS=${PENSTOCK_FUZZ_ITERATIONS:-600} \
+  PYTHONPATH="$site:$packages" HEADRACE_FUZZ_ITERATIONS=${HEADRACE_FUZZ_ITERATIONS:-600} \
   "$bin/python" -S -m pytest -q -p no:cacheprovider tests/integration/test_fuzz_beton.py tests/integration/test_fuzz_ffr.py tests/integration/test_fuzz_barecat.py \
   tests/conformance

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from nanobind.stubgen import StubGen
 
-import penstock._native._core as core
+import headrace._native._core as core
 
-STUB = Path(__file__).parents[1] / "src" / "penstock" / "_native" / "_core.pyi"
+STUB = Path(__file__).parents[1] / "src" / "headrace" / "_native" / "_core.pyi"
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/
   if "${sudo[@]}" "${install[@]}" >/dev/null; then exit 0; fi
 fi
 cat >&2 <<MESSAGE
-penstock needs these system packages, and they could not be installed from here: ${missing[*]}
+headrace needs these system packages, and they could not be installed from here: ${missing[*]}
 Please run this line, then the same make command again:
 
     sudo apt-get update && sudo ${install[*]}

@@ -15,8 +15,8 @@ from tests.helpers import picture
 __all__ = ["GOLDEN", "GOLDEN_NAMES", "golden_dir", "manifest", "picture"]
 
 # A busy machine is no failure.
-settings.register_profile("penstock", deadline=None)
-settings.load_profile("penstock")
+settings.register_profile("headrace", deadline=None)
+settings.load_profile("headrace")
 
 GOLDEN = Path(__file__).parent / "golden" / "beton"
 GOLDEN_NAMES: list[str] = json.loads((GOLDEN / "INDEX.json").read_text())["files"]

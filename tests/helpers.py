@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from PIL import Image as Pillow
 
-import penstock as ps
+import headrace as hr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,15 +171,15 @@ def sections_of(path: Path) -> dict[str, tuple[int, int]]:
 
 
 ALL_FIELDS: dict[str, Any] = {
-    "label": ps.Int(),
-    "raw": ps.Image(mode="raw"),
-    "score": ps.Float(),
-    "jpg": ps.Image(mode="jpg"),
-    "blob": ps.Bytes(),
-    "doc": ps.Json(),
-    "text": ps.Text(),
-    "array": ps.NDArray("<f4", (2, 3)),
-    "tensor": ps.Tensor("int64", (5,)),
+    "label": hr.Int(),
+    "raw": hr.Image(mode="raw"),
+    "score": hr.Float(),
+    "jpg": hr.Image(mode="jpg"),
+    "blob": hr.Bytes(),
+    "doc": hr.Json(),
+    "text": hr.Text(),
+    "array": hr.NDArray("<f4", (2, 3)),
+    "tensor": hr.Tensor("int64", (5,)),
 }
 
 
@@ -202,7 +202,7 @@ def all_fields_sample(i: int) -> tuple[Any, ...]:
 def write_all_fields(path: Path, count: int = 11, **options: Any) -> list[tuple[Any, ...]]:
     """Write samples of every field and give them back."""
     samples = [all_fields_sample(i) for i in range(count)]
-    ps.write(path, samples, fields=ALL_FIELDS, page_size=options.pop("page_size", 2 * MIB), **options)
+    hr.write(path, samples, fields=ALL_FIELDS, page_size=options.pop("page_size", 2 * MIB), **options)
     return samples
 
 

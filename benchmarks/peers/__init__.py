@@ -1,1 +1,1 @@
-"""What is measured beside penstock, each in a process of its own."""
+"""What is measured beside headrace, each in a process of its own."""

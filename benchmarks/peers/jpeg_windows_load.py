@@ -1,6 +1,6 @@
-"""Penstock's side of jpeg_windows, in a process of its own.
+"""Headrace's side of jpeg_windows, in a process of its own.
 
-usage: PENSTOCK_SIMD=avx2 python -m benchmarks.peers.jpeg_windows_load FILE.beton '{"size": 224, "op": "random"}'
+usage: HEADRACE_SIMD=avx2 python -m benchmarks.peers.jpeg_windows_load FILE.beton '{"size": 224, "op": "random"}'
 Prints one JSON line: seconds of each epoch after a warm-up, by the clock and of the processor, how JPEGs were decoded,
 and how far the pixels are from those of the accurate full decode.
 """
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import penstock as ps
-from penstock import ops
-from penstock.codecs import jpeg
+import headrace as hr
+from headrace import ops
+from headrace.codecs import jpeg
 
 COMPARED = 64  # pictures
 
@@ -41,25 +41,25 @@ def main() -> None:
     print(json.dumps(result | {"mean_difference": mean, "max_difference": most}))
 
 
-def make_loader(path: str, options: dict[str, Any], **others: Any) -> ps.Loader:
+def make_loader(path: str, options: dict[str, Any], **others: Any) -> hr.Loader:
     size = options["size"]
     crop: Any = ops.CenterCrop(size, ratio=224 / 256)
     if options["op"] == "random":
         crop = ops.RandomResizedCrop(size, reduced=options.get("reduced", False))
     pipeline = [crop, *([ops.RandomHorizontalFlip()] if options["op"] == "random" else []), ops.ToLayout("NCHW")]
-    return ps.Loader(
+    return hr.Loader(
         path, 64, workers=1, jpeg=options.get("jpeg", "window"), pipelines={"image": pipeline, "label": None}, **others
     )
 
 
 def difference(path: str, options: dict[str, Any]) -> tuple[float, int]:
     """Mean and largest difference to the same crops of pictures that were decoded as a whole before."""
-    with ps.open(path) as dataset, tempfile.TemporaryDirectory() as folder:
+    with hr.open(path) as dataset, tempfile.TemporaryDirectory() as folder:
         count = min(COMPARED, len(dataset))
         pictures = [jpeg.decode(data) for data in dataset.read_bytes(range(count), "image")]
         whole = os.path.join(folder, "whole.beton")
         rows = [(picture, i) for i, picture in enumerate(pictures)]
-        ps.write(whole, rows, fields={"image": ps.Image(mode="raw"), "label": ps.Int()}, workers=1)
+        hr.write(whole, rows, fields={"image": hr.Image(mode="raw"), "label": hr.Int()}, workers=1)
         indices = range(count)
         found = make_loader(path, options, indices=indices, drop_last=False)[0].image
         expected = make_loader(whole, options, indices=indices, drop_last=False)[0].image

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import BARECAT_PYTHON, ratio, row, timed
 from benchmarks.suites.read_ranges import drop_caches
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.packing import pack_files
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.packing import pack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 QUESTION = "How fast are archives of many small files, beside Barecat?"
-FILES = int(os.environ.get("PENSTOCK_BARECAT_FILES", "100000"))
+FILES = int(os.environ.get("HEADRACE_BARECAT_FILES", "100000"))
 READS, COLD_READS, BATCH, ROUNDS = 30_000, 5120, 256, 3
 PEER = Path(__file__).parents[1] / "peers" / "barecat_peer.py"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import one_core, row, timed
-from penstock._native import crc32, crc32c
+from headrace._native import crc32, crc32c
 
 QUESTION = "How fast are checksums on one core?"
 

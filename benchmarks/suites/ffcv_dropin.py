@@ -1,4 +1,4 @@
-"""The very same FFCV program, once on FFCV and once through penstock's launcher."""
+"""The very same FFCV program, once on FFCV and once through headrace's launcher."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import penstock
+import headrace
 from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, ratio, row, run_peer
 from benchmarks.suites.load_photos import EPOCHS, FILES, ROUNDS, write
-from penstock import _native
+from headrace import _native
 
-QUESTION = "How much faster does an unchanged FFCV program run on penstock?"
+QUESTION = "How much faster does an unchanged FFCV program run on headrace?"
 PROGRAM = ROOT / "benchmarks" / "peers" / "ffcv_load.py"
 
 
 def run() -> list[dict[str, Any]]:
     if not FFCV_PYTHON:
-        return [{"what": "the drop-in", "text": "not measured: PENSTOCK_FFCV_PYTHON names no interpreter with FFCV"}]
+        return [{"what": "the drop-in", "text": "not measured: HEADRACE_FFCV_PYTHON names no interpreter with FFCV"}]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, one_core():
         site = Path(folder) / "site"
@@ -37,9 +37,9 @@ def run() -> list[dict[str, Any]]:
 
 def copy_package(site: Path) -> None:
     """The package as a folder of its own, so that FFCV's interpreter can import it."""
-    shutil.copytree(Path(penstock.__file__).parent, site / "penstock", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(headrace.__file__).parent, site / "headrace", ignore=shutil.ignore_patterns("__pycache__"))
     extension = Path(_native._core.__file__)
-    shutil.copy(extension, site / "penstock" / "_native" / extension.name)
+    shutil.copy(extension, site / "headrace" / "_native" / extension.name)
 
 
 def compare(what: str, path: Path, flip: bool, site: Path) -> list[dict[str, Any]]:
@@ -49,17 +49,17 @@ def compare(what: str, path: Path, flip: bool, site: Path) -> list[dict[str, Any
     for _ in range(ROUNDS):
         theirs += json.loads(run_peer("ffcv_load.py", *arguments).splitlines()[-1])["seconds"]
         ours += through_launcher(arguments, site)
-    images = len(penstock.open(path))
+    images = len(headrace.open(path))
     times = statistics.median(theirs) / statistics.median(ours)
     return [
         row(f"on FFCV, {what}", theirs, samples=images, unit="images"),
-        row(f"through penstock, {what}", ours, samples=images, unit="images"),
+        row(f"through headrace, {what}", ours, samples=images, unit="images"),
         ratio(f"the same program, {what}, one core", times, "the speed on FFCV"),
     ]
 
 
 def through_launcher(arguments: list[str], site: Path) -> list[float]:
-    command = [FFCV_PYTHON, "-W", "ignore", "-m", "penstock.compat", "run", str(PROGRAM), *arguments]
+    command = [FFCV_PYTHON, "-W", "ignore", "-m", "headrace.compat", "run", str(PROGRAM), *arguments]
     environment = os.environ | {"PYTHONPATH": str(site)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     seconds: list[float] = json.loads(done.stdout.splitlines()[-1])["seconds"]

@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.harness import ROOT, ratio, row, timed
 from benchmarks.suites.read_ranges import drop_caches
-from penstock.formats.ffr import FfrReader, FfrWriter
-from penstock.formats.ffr.layout import header_size, pack_header
+from headrace.formats.ffr import FfrReader, FfrWriter
+from headrace.formats.ffr.layout import header_size, pack_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

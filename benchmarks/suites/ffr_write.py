@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.harness import ROOT, ratio, row
-from penstock.formats.ffr import FfrWriter
+from headrace.formats.ffr import FfrWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, photographs, ratio, row, run_peer
-from penstock._native import simd_level
+from headrace._native import simd_level
 
 QUESTION = "How fast is a crop of a JPEG when only the crop is decoded?"
-ROUNDS = int(os.environ.get("PENSTOCK_BENCH_ROUNDS", "5"))
-EPOCHS = int(os.environ.get("PENSTOCK_BENCH_EPOCHS", "2"))
-COPIES = int(os.environ.get("PENSTOCK_BENCH_COPIES", "8"))
+ROUNDS = int(os.environ.get("HEADRACE_BENCH_ROUNDS", "5"))
+EPOCHS = int(os.environ.get("HEADRACE_BENCH_EPOCHS", "2"))
+COPIES = int(os.environ.get("HEADRACE_BENCH_COPIES", "8"))
 SIZE, SIZES = 224, (128, 160, 192, 288)
 PEERS = ("FFCV", "simplejpeg + OpenCV")
 LEAST_BUSY = 0.97
@@ -82,16 +82,16 @@ def run() -> list[dict[str, Any]]:
 def write(name: str, indexed: Path, plain: Path, *, max_side: int | None, is_encoded: bool) -> dict[str, Any]:
     """The photographs several times, with indices and without; gives what the indices take."""
     sources: list[Any] = [str(path) for path in photographs()]
-    image = ps.Image(mode="jpg", max_side=max_side, quality=90)
+    image = hr.Image(mode="jpg", max_side=max_side, quality=90)
     if is_encoded:  # all of them, not only those that are too large
-        raw = ps.Image(mode="raw")
+        raw = hr.Image(mode="raw")
         encoded = [raw.encode(source, 0) for source in sources]
         sources = [raw.decode(e.facts, memoryview(e.payload or b"")) for e in encoded]
     samples = [(source, i) for _ in range(COPIES) for i, source in enumerate(sources)]
     for path, has_index in ((indexed, True), (plain, False)):
-        ps.write(path, samples, fields={"image": image, "label": ps.Int()}, jpeg_index=has_index)
+        hr.write(path, samples, fields={"image": image, "label": hr.Int()}, jpeg_index=has_index)
     extra = indexed.stat().st_size - plain.stat().st_size
-    with ps.open(plain) as dataset:
+    with hr.open(plain) as dataset:
         payload = int(dataset.table[:, 2].sum())
     text = f"{extra / payload:.2%} of the JPEGs' {payload / len(samples) / 1e3:.0f} kB"
     return {"what": f"size of the indices, {name}", "index_bytes": extra, "jpeg_bytes": payload, "text": text}
@@ -117,7 +117,7 @@ def compare(what: str, indexed: Path, plain: Path, size: int, op: str, *, brief:
         line = row(
             f"{variant.name}, {what}",
             [s for seconds in rounds[variant.name] for s in seconds],
-            samples=len(ps.open(indexed)),
+            samples=len(hr.open(indexed)),
             unit="images",
         )
         line |= {"pixels": pixels[variant.name], "busy": busy(rounds[variant.name], cpu[variant.name])}
@@ -160,7 +160,7 @@ def measure(variant: Variant, path: Path) -> dict[str, Any]:
         lines = run_peer("jpeg_windows_peer.py", variant.peer, str(path), told).splitlines()
     else:
         command = [sys.executable, "-m", "benchmarks.peers.jpeg_windows_load", str(path), told]
-        environment = os.environ | {"PENSTOCK_SIMD": variant.level}
+        environment = os.environ | {"HEADRACE_SIMD": variant.level}
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
         lines = done.stdout.splitlines()
     result: dict[str, Any] = json.loads(lines[-1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import ROOT, ratio, row
 
 QUESTION = "How much of the disk's speed is left when a file larger than memory is loaded in quasi-random order?"
@@ -29,7 +29,7 @@ def run() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
         path = Path(folder) / "cold.beton"
         rng = np.random.default_rng(0)
-        ps.write(path, ((rng.bytes(SAMPLE_BYTES), i) for i in range(SAMPLES)), fields=FIELDS)
+        hr.write(path, ((rng.bytes(SAMPLE_BYTES), i) for i in range(SAMPLES)), fields=FIELDS)
         size = path.stat().st_size
         for _ in range(ROUNDS):
             seconds[names[0]].append(cold(lambda: read_through(path)))
@@ -44,7 +44,7 @@ def run() -> list[dict[str, Any]]:
     return rows
 
 
-FIELDS = {"data": ps.Bytes(), "label": ps.Int()}
+FIELDS = {"data": hr.Bytes(), "label": hr.Int()}
 
 
 def cold(work: Any) -> float:
@@ -76,5 +76,5 @@ def read_direct(path: Path) -> None:
 
 
 def load(path: Path, order: Any) -> None:
-    loader = ps.Loader(path, 64, order=order, cache=CACHE, collate="offsets", drop_last=False)
+    loader = hr.Loader(path, 64, order=order, cache=CACHE, collate="offsets", drop_last=False)
     assert sum(len(batch.label) for batch in loader) == SAMPLES

@@ -12,15 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, photographs, ratio, row, run_peer
 
 QUESTION = "How many images a second does a core load, beside FFCV?"
 ROUNDS, EPOCHS, COPIES = 3, 2, 8
 BATCH, BATCHES_AHEAD = 64, 3
 FILES = {
-    "jpg q90, longer side 500": ps.Image(mode="jpg", max_side=500, quality=90),
-    "raw, longer side 256": ps.Image(mode="raw", max_side=256),
+    "jpg q90, longer side 500": hr.Image(mode="jpg", max_side=500, quality=90),
+    "raw, longer side 256": hr.Image(mode="raw", max_side=256),
 }
 
 
@@ -42,26 +42,26 @@ def run() -> list[dict[str, Any]]:
     return rows
 
 
-def write(path: Path, field: ps.Image) -> None:
+def write(path: Path, field: hr.Image) -> None:
     """All photographs several times, every one encoded anew so that both sides decode the same bytes."""
-    pictures = [ps.Image(mode="raw").encode(str(p), 0) for p in photographs()]
-    arrays = [ps.Image(mode="raw").decode(e.facts, memoryview(e.payload or b"")) for e in pictures]
+    pictures = [hr.Image(mode="raw").encode(str(p), 0) for p in photographs()]
+    arrays = [hr.Image(mode="raw").decode(e.facts, memoryview(e.payload or b"")) for e in pictures]
     samples = [(array, i) for _ in range(COPIES) for i, array in enumerate(arrays)]
-    ps.write(path, samples, fields={"image": field, "label": ps.Int()})
+    hr.write(path, samples, fields={"image": field, "label": hr.Int()})
 
 
 def compare(what: str, path: Path, flip: bool) -> list[dict[str, Any]]:
     """Both sides in turn, each in a process of its own on the same core."""
     ours: list[float] = []
     theirs: list[float] = []
-    images = len(ps.open(path))
+    images = len(hr.open(path))
     for _ in range(ROUNDS):
         ours += load(path, flip=flip)["seconds"]
         if FFCV_PYTHON:
             theirs += json.loads(run_peer("ffcv_load.py", str(path), str(int(flip)), str(EPOCHS)).splitlines()[-1])[
                 "seconds"
             ]
-    rows = [row(f"penstock, {what}", ours, samples=images, unit="images")]
+    rows = [row(f"headrace, {what}", ours, samples=images, unit="images")]
     if theirs and flip and "jpg" in what:
         peer = [s for _ in range(ROUNDS) for s in simplejpeg_seconds(path)]
         if peer:
@@ -93,7 +93,7 @@ def float16_cost(name: str, path: Path) -> list[dict[str, Any]]:
         plain += load(path)["seconds"]
         half += load(path, dtype="float16")["seconds"]
     times = statistics.median(half) / statistics.median(plain)
-    rows = [row(f"penstock, {name}, flip, normalized to float16", half, samples=len(ps.open(path)), unit="images")]
+    rows = [row(f"headrace, {name}, flip, normalized to float16", half, samples=len(hr.open(path)), unit="images")]
     return [*rows, ratio(f"normalizing to float16, {name}", times, "the time of uint8")]
 
 
@@ -124,8 +124,8 @@ def memory(name: str, path: Path) -> dict[str, Any]:
 
 
 def load(path: Path, **options: Any) -> dict[str, Any]:
-    """Run penstock_load with these options."""
-    command = [sys.executable, "-m", "benchmarks.peers.penstock_load", str(path)]
+    """Run headrace_load with these options."""
+    command = [sys.executable, "-m", "benchmarks.peers.headrace_load", str(path)]
     told = json.dumps({"epochs": EPOCHS, "started": time.time()} | options)
     done = subprocess.run([*command, told], cwd=ROOT, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

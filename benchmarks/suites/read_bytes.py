@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import one_core, row, timed
 
 QUESTION = "How many 1 kB samples a second can be read at random from a warm file?"
@@ -20,9 +20,9 @@ def run() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder, one_core():
         path = Path(folder) / "x.beton"
         blob = np.random.default_rng(0).bytes(SIZE + SAMPLES)
-        ps.write(path, (blob[i : i + SIZE] for i in range(SAMPLES)), fields={"data": ps.Bytes()}, workers=1)
+        hr.write(path, (blob[i : i + SIZE] for i in range(SAMPLES)), fields={"data": hr.Bytes()}, workers=1)
         order = np.random.default_rng(1).integers(0, SAMPLES, 200 * BATCH).reshape(-1, BATCH)
-        checked, unchecked = ps.open(path), ps.open(path, checksums=False)
+        checked, unchecked = hr.open(path), hr.open(path, checksums=False)
         first = int(checked.table[0, 1])
         offsets = checked.table[:, 1].copy()
         memory = np.memmap(path, np.uint8, "r")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.harness import ROOT, one_core, ratio, row
-from penstock._native import RangeReader, gather_into
-from penstock.storage import map_file
+from headrace._native import RangeReader, gather_into
+from headrace.storage import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

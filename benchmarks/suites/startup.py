@@ -10,12 +10,12 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import row, timed
-from penstock.formats.beton.columns import record_dtype
-from penstock.formats.beton.layout import Layout, columns_for
+from headrace.formats.beton.columns import record_dtype
+from headrace.formats.beton.layout import Layout, columns_for
 
-QUESTION = "How long do `import penstock` and opening ten million samples take?"
+QUESTION = "How long do `import headrace` and opening ten million samples take?"
 SAMPLES = 10_000_000
 
 
@@ -28,14 +28,14 @@ def run() -> list[dict[str, Any]]:
     rows = [
         row("start Python", timed(start("pass"))),
         row("start Python and import numpy", timed(start("import numpy"))),
-        row("start Python and import penstock", timed(start("import penstock"))),
+        row("start Python and import headrace", timed(start("import headrace"))),
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.beton"
         make_empty(path)
-        opened = row("open a file of ten million samples", timed(lambda: ps.open(path)))
+        opened = row("open a file of ten million samples", timed(lambda: hr.open(path)))
         tracemalloc.start()
-        dataset = ps.open(path)
+        dataset = hr.open(path)
         opened["peak_memory_bytes"] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(dataset) == SAMPLES
@@ -45,7 +45,7 @@ def run() -> list[dict[str, Any]]:
 
 def make_empty(path: Path) -> None:
     """Ten million samples of an empty Bytes field and a zero label; the file is mostly a hole."""
-    columns = columns_for({"data": ps.Bytes(), "label": ps.Int()})
+    columns = columns_for({"data": hr.Bytes(), "label": hr.Int()})
     frame = Layout(
         page_size=1 << 23, num_samples=SAMPLES, alloc_table_ptr=0, columns=columns, record=record_dtype(columns)
     )

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import one_core, photographs, ratio, row, timed
 
 QUESTION = "What does packing JPEG files as they are cost, beside copying them?"
@@ -33,7 +33,7 @@ def run() -> list[dict[str, Any]]:
             os.sync()
 
         def pack() -> None:
-            ps.pack(folder / "in", folder / "x.beton", workers=1)
+            hr.pack(folder / "in", folder / "x.beton", workers=1)
             os.sync()
 
         packed = row("pack, byte for byte, with checksums", timed(pack, 3), samples=len(files), size_bytes=size_bytes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import penstock as ps
+import headrace as hr
 from benchmarks.harness import FFCV_PYTHON, photographs, ratio, row, run_peer
 
 QUESTION = "How fast are photographs written beside FFCV, with the same number of workers on the same cores?"
@@ -63,7 +63,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def write_once(path: Path, source: Any, max_side: int, workers: int) -> float:
-    fields = {"image": ps.Image(mode="jpg", max_side=max_side), "label": ps.Int()}
+    fields = {"image": hr.Image(mode="jpg", max_side=max_side), "label": hr.Int()}
     start_s = time.perf_counter()
-    ps.write(path, source, fields=fields, workers=workers)
+    hr.write(path, source, fields=fields, workers=workers)
     return time.perf_counter() - start_s

@@ -1,4 +1,4 @@
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
@@ -13,7 +13,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using Problem = std::tuple<std::uint64_t, std::string_view, std::int64_t>;
@@ -89,4 +89,4 @@ void bind_beton(nb::module_& module) {
              "Assign file offsets to samples, each on one page; returns them and the next cursor.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -17,15 +17,15 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/bytes.hpp"
-#include "penstock/checksum.hpp"
-#include "penstock/image.hpp"
-#include "penstock/output_type.hpp"
-#include "penstock/status.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/checksum.hpp"
+#include "headrace/image.hpp"
+#include "headrace/output_type.hpp"
+#include "headrace/status.hpp"
 
 namespace nb = nanobind;
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 
 template <typename T, typename... Args>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu, Args...>;
@@ -165,4 +165,4 @@ void bind_place_reader(nb::module_& module);
 void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

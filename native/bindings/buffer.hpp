@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/bytes.hpp"
+#include "headrace/bytes.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 
 // Holds the buffer of an object; the object cannot resize or free it meanwhile.
 class Buffer {
@@ -58,13 +58,13 @@ class WritableBuffer : public Buffer {
 [[nodiscard]] std::vector<std::byte*> addresses_of(const std::vector<WritableBuffer>& buffers,
                                                    std::span<const std::uint64_t> sizes);
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings
 
 namespace nanobind::detail {
 
 template <>
-struct type_caster<penstock::bindings::Buffer> {
-  NB_TYPE_CASTER(penstock::bindings::Buffer, const_name("typing_extensions.Buffer"))
+struct type_caster<headrace::bindings::Buffer> {
+  NB_TYPE_CASTER(headrace::bindings::Buffer, const_name("typing_extensions.Buffer"))
 
   bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
     return value.acquire(source);
@@ -72,8 +72,8 @@ struct type_caster<penstock::bindings::Buffer> {
 };
 
 template <>
-struct type_caster<penstock::bindings::WritableBuffer> {
-  NB_TYPE_CASTER(penstock::bindings::WritableBuffer, const_name("typing_extensions.Buffer"))
+struct type_caster<headrace::bindings::WritableBuffer> {
+  NB_TYPE_CASTER(headrace::bindings::WritableBuffer, const_name("typing_extensions.Buffer"))
 
   bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
     return value.acquire(source);

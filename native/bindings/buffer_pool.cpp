@@ -1,4 +1,4 @@
-#include "penstock/buffer_pool.hpp"
+#include "headrace/buffer_pool.hpp"
 
 #include <memory>
 #include <new>
@@ -6,7 +6,7 @@
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 struct Pool {
@@ -51,4 +51,4 @@ void bind_buffer_pool(nb::module_& module) {
            "A buffer of each size; large ones begin at their offset modulo 4096.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

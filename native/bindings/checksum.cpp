@@ -1,4 +1,4 @@
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -8,9 +8,9 @@
 
 #include "bindings.hpp"
 #include "buffer.hpp"
-#include "penstock/file_checksum.hpp"
+#include "headrace/file_checksum.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 template <ChecksumKind kKind>
@@ -102,4 +102,4 @@ void bind_checksum(nb::module_& module) {
              "CRC-32 of each buffer.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

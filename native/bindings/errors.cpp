@@ -8,7 +8,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 constexpr const char* kDoc =
@@ -73,4 +73,4 @@ void throw_invalid(const Detail& detail) {
   throw nb::value_error("unreachable");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,8 +1,8 @@
-#include "penstock/ffcv_order.hpp"
+#include "headrace/ffcv_order.hpp"
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using Samples = Array<std::int64_t, nb::ndim<1>>;
@@ -30,4 +30,4 @@ void bind_ffcv_order(nb::module_& module) {
              "samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,4 +1,4 @@
-#include "penstock/ffr.hpp"
+#include "headrace/ffr.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -9,9 +9,9 @@
 
 #include "bindings.hpp"
 #include "buffer.hpp"
-#include "penstock/gather.hpp"
+#include "headrace/gather.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using I64Array = Array<const std::int64_t, nb::ndim<1>>;
@@ -142,4 +142,4 @@ void bind_ffr(nb::module_& module) {
            "Copy each span to a bytes object, with its CRC-32 if wanted.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

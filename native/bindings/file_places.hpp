@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "penstock/path_index.hpp"
+#include "headrace/path_index.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 
 // Rows of shard, offset, size and CRC-32C, which is -1 if not known.
 using PlaceColumns = Array<const std::int64_t, nb::shape<-1, 4>>;
@@ -69,4 +69,4 @@ NewArray<std::int64_t, 2> find_files(const Table& table, const nb::list& names) 
   return columns_of(places);
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

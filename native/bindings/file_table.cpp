@@ -1,4 +1,4 @@
-#include "penstock/file_table.hpp"
+#include "headrace/file_table.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -9,10 +9,10 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "file_places.hpp"
-#include "penstock/index_check.hpp"
-#include "penstock/page_check.hpp"
+#include "headrace/index_check.hpp"
+#include "headrace/page_check.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 // The table and the mapped file that it looks into. Held as a buffer, not by DLPack: an array that
@@ -185,4 +185,4 @@ void bind_file_table(nb::module_& module) {
            "The next rows, at most so many; none at the end.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

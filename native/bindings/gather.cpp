@@ -1,4 +1,4 @@
-#include "penstock/gather.hpp"
+#include "headrace/gather.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -7,7 +7,7 @@
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 std::span<std::uint32_t> span_or_empty(const std::optional<Checksums>& checksums) {
@@ -88,4 +88,4 @@ void bind_gather(nb::module_& module) {
              "Copy each (offset, size) span of base into out, with its CRC-32C if wanted.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

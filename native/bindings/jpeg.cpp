@@ -1,4 +1,4 @@
-#include "penstock/jpeg.hpp"
+#include "headrace/jpeg.hpp"
 
 #include <nanobind/stl/string_view.h>
 
@@ -7,7 +7,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 JpegInfo jpeg_info(const Buffer& data) {
@@ -59,4 +59,4 @@ void bind_jpeg(nb::module_& module) {
              "Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,4 +1,4 @@
-#include "penstock/jpeg_slice.hpp"
+#include "headrace/jpeg_slice.hpp"
 
 #include <nanobind/stl/tuple.h>
 
@@ -7,7 +7,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using Slice = std::tuple<nb::bytes, std::size_t, std::size_t>;
@@ -35,4 +35,4 @@ void bind_jpeg_slice(nb::module_& module) {
              "loss; returns it, and the column and row in it at which the window begins.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

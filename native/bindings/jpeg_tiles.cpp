@@ -1,4 +1,4 @@
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -12,7 +12,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using IndexOrReason = std::pair<std::optional<nb::bytes>, std::string>;
@@ -58,4 +58,4 @@ void bind_jpeg_tiles(nb::module_& module) {
              "Check a packed tile index and read its header.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

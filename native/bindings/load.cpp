@@ -1,4 +1,4 @@
-#include "penstock/load.hpp"
+#include "headrace/load.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -22,7 +22,7 @@
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using U8Array = Array<const std::uint8_t, nb::ndim<1>>;
@@ -256,4 +256,4 @@ void bind_load(nb::module_& module) {
            "crops of the size of out may stick out of their image, and it stands there.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,11 +1,11 @@
 // A guard owns the mapping it guards, and lends it as a buffer: arrays on the guard keep the guard
 // alive, and so the guard goes after the last array and before the mapping. There is no cycle.
-#include "penstock/mapping_guard.hpp"
+#include "headrace/mapping_guard.hpp"
 
 #include "bindings.hpp"
-#include "penstock/file_mapping.hpp"
+#include "headrace/file_mapping.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 class Guard {
@@ -49,4 +49,4 @@ void bind_mapping_guard(nb::module_& module) {
                    "Pages that could not be read in this process, so far.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

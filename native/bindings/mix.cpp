@@ -1,8 +1,8 @@
-#include "penstock/mix.hpp"
+#include "headrace/mix.hpp"
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using Samples = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
@@ -45,4 +45,4 @@ void bind_mix(nb::module_& module) {
       "the first being the last; uint8 (cut to whole numbers), float16 or float32.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "bindings.hpp"
-#include "penstock/cpu.hpp"
+#include "headrace/cpu.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 #ifdef NDEBUG
@@ -25,12 +25,12 @@ void set_level(std::string_view name) {
 }
 
 }  // namespace
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings
 
 NB_MODULE(_core, module) {
-  using namespace penstock;
-  using namespace penstock::bindings;
-  module.doc() = "Native core of penstock.";
+  using namespace headrace;
+  using namespace headrace::bindings;
+  module.doc() = "Native core of headrace.";
   // Objects that live to the end of a worker process are no leak; a debug build still tells.
   nb::set_leak_warnings(kIsDebug);
   module.attr("DEBUG") = kIsDebug;

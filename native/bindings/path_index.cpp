@@ -1,9 +1,9 @@
-#include "penstock/path_index.hpp"
+#include "headrace/path_index.hpp"
 
 #include "bindings.hpp"
 #include "file_places.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 void add_files(PathIndex& index, const nb::list& names, const PlaceColumns& places) {
@@ -37,4 +37,4 @@ void bind_path_index(nb::module_& module) {
            "Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,4 +1,4 @@
-#include "penstock/place_reader.hpp"
+#include "headrace/place_reader.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -9,9 +9,9 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "file_places.hpp"
-#include "penstock/gather.hpp"
+#include "headrace/gather.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 constexpr std::size_t kMaxShards = 100'000;
@@ -132,4 +132,4 @@ void bind_place_reader(nb::module_& module) {
            "The same into one array, file i from byte starts[i] on.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

@@ -1,4 +1,4 @@
-#include "penstock/range_reader.hpp"
+#include "headrace/range_reader.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string_view.h>
@@ -14,7 +14,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 using U32Array = Array<const std::uint32_t, nb::ndim<1>>;
@@ -209,4 +209,4 @@ void bind_range_reader(nb::module_& module) {
            "system cannot tell.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

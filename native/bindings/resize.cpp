@@ -1,8 +1,8 @@
-#include "penstock/resize.hpp"
+#include "headrace/resize.hpp"
 
 #include "bindings.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 void resize_into(const Image& pixels, const MutableImage& out) {
@@ -23,4 +23,4 @@ void bind_resize(nb::module_& module) {
              "Shrink RGB pixels to the size of out by area averaging.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

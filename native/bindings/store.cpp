@@ -1,4 +1,4 @@
-#include "penstock/store.hpp"
+#include "headrace/store.hpp"
 
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 
-namespace penstock::bindings {
+namespace headrace::bindings {
 namespace {
 
 // One image of a batch: where it comes from, and what became of it.
@@ -84,4 +84,4 @@ void bind_store(nb::module_& module) {
       "needs other means.");
 }
 
-}  // namespace penstock::bindings
+}  // namespace headrace::bindings

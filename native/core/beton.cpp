@@ -1,9 +1,9 @@
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 
 #include <algorithm>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 
 AllocationTable::AllocationTable(ByteSpan data) noexcept
     : data_(data), rows_(data.size() / kTableRowSize) {}
@@ -132,4 +132,4 @@ Result<std::uint64_t> place(std::span<const std::uint64_t> sizes, std::size_t va
   return at.cursor;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,9 +3,9 @@
 #include <bit>
 #include <new>
 
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Row and the value it is sorted by.
@@ -160,4 +160,4 @@ Result<std::vector<TableProblem>> AllocationTable::check(const TableLimits& limi
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/buffer_pool.hpp"
+#include "headrace/buffer_pool.hpp"
 
 #include <bit>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kLineSize = 64;
@@ -115,4 +115,4 @@ std::size_t BufferPool::free_bytes() noexcept {
   return free_bytes_;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,12 +1,12 @@
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
 #include <algorithm>
 
+#include "headrace/cpu.hpp"
+#include "headrace/gather.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
-#include "penstock/gather.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t) noexcept;
@@ -20,22 +20,22 @@ struct Kernels {
 
 Kernels kernels_of(ChecksumKind kind) noexcept {
   const bool is_crc32 = kind == ChecksumKind::crc32;
-#define PENSTOCK_CRC_KERNELS(level)                                             \
+#define HEADRACE_CRC_KERNELS(level)                                             \
   (is_crc32 ? Kernels{kernels::level::crc32_update, kernels::level::crc32_copy} \
             : Kernels{kernels::level::crc32c_update, kernels::level::crc32c_copy})
-#ifdef PENSTOCK_X86_KERNELS
+#ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
-      return PENSTOCK_CRC_KERNELS(avx512);
+      return HEADRACE_CRC_KERNELS(avx512);
     case SimdLevel::avx2:
     case SimdLevel::sse42:
-      return PENSTOCK_CRC_KERNELS(sse42);
+      return HEADRACE_CRC_KERNELS(sse42);
     case SimdLevel::scalar:
       break;
   }
 #endif
-  return PENSTOCK_CRC_KERNELS(scalar);
-#undef PENSTOCK_CRC_KERNELS
+  return HEADRACE_CRC_KERNELS(scalar);
+#undef HEADRACE_CRC_KERNELS
 }
 
 Update update_kernel(ChecksumKind kind) noexcept { return kernels_of(kind).update; }
@@ -158,4 +158,4 @@ Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> ho
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,16 +1,16 @@
-#include "penstock/cpu.hpp"
+#include "headrace/cpu.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"scalar", "sse42", "avx2", "avx512"};
 
 SimdLevel detect() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
+#ifdef HEADRACE_X86_KERNELS
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) {
     return SimdLevel::scalar;
@@ -72,4 +72,4 @@ Status set_simd_level(SimdLevel level) noexcept {
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,14 +4,14 @@
 #include <array>
 #include <cstddef>
 
+#include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // A table for each level: `TABLE(level)` initialises it with kernels of the namespace
 // kernels::level. Where a level has none of its own, that is the one of a level below.
-#ifdef PENSTOCK_X86_KERNELS
+#ifdef HEADRACE_X86_KERNELS
 namespace kernels {
 namespace sse42 {
 using namespace scalar;
@@ -23,7 +23,7 @@ namespace avx512 {
 using namespace avx2;
 }
 }  // namespace kernels
-#define PENSTOCK_KERNEL_TABLES(TABLE)                         \
+#define HEADRACE_KERNEL_TABLES(TABLE)                         \
   {                                                           \
     {                                                         \
       TABLE(scalar), TABLE(sse42), TABLE(avx2), TABLE(avx512) \
@@ -32,7 +32,7 @@ using namespace avx2;
 template <typename Table>
 using KernelTables = std::array<Table, 4>;
 #else
-#define PENSTOCK_KERNEL_TABLES(TABLE) \
+#define HEADRACE_KERNEL_TABLES(TABLE) \
   {                                   \
     {                                 \
       TABLE(scalar)                   \
@@ -47,4 +47,4 @@ template <typename Table, std::size_t kLevels>
   return tables[static_cast<std::size_t>(simd_level())];
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/ffcv_order.hpp"
+#include "headrace/ffcv_order.hpp"
 
 #include <bit>
 #include <limits>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using Pages = std::span<const std::int64_t>;  // where each begins, and where the last one ends
@@ -114,4 +114,4 @@ Status quasi_random_order_ffcv(std::span<std::int64_t> samples,
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

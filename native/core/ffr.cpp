@@ -1,10 +1,10 @@
-#include "penstock/ffr.hpp"
+#include "headrace/ffr.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kEntrySize = 8;
@@ -107,4 +107,4 @@ Result<std::int64_t> find_bad_ffr_offset(ByteSpan table, std::uint64_t first,
   return kNoBadOffset;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/file_checksum.hpp"
+#include "headrace/file_checksum.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kBufferSize = 256 << 10;
@@ -98,4 +98,4 @@ Status checksum_file(int fd, ChecksumKind kind, SpanList spans,
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/file_mapping.hpp"
+#include "headrace/file_mapping.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
-namespace penstock {
+namespace headrace {
 
 Result<FileMapping> FileMapping::create(int fd) noexcept {
   struct stat facts{};
@@ -23,4 +23,4 @@ FileMapping::~FileMapping() {
   if (!mapped_.empty()) munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
 }
 
-}  // namespace penstock
+}  // namespace headrace

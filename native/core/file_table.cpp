@@ -1,11 +1,11 @@
-#include "penstock/file_table.hpp"
+#include "headrace/file_table.hpp"
 
 #include <algorithm>
 #include <limits>
 
 #include "core/tree_search.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using sqlite::File;
@@ -155,4 +155,4 @@ Result<bool> FileTable::Rows::next(FileRow& row) noexcept {
   return false;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,10 +1,10 @@
-#include "penstock/fixed_plan.hpp"
+#include "headrace/fixed_plan.hpp"
 
 #include <algorithm>
 
 #include "kernels/kernels.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr int kWeightOne = 1 << 14;
@@ -62,4 +62,4 @@ kernels::FixedColumns FixedPlan::columns(const std::uint8_t* table) const noexce
   return {starts_.data(), pairs_.data(), pair_count_, pixels_, starts_.size(), table};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,9 +1,9 @@
-#include "penstock/gather.hpp"
+#include "headrace/gather.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kLineSize = 64;
@@ -139,4 +139,4 @@ Status gather_into(ByteSpan base, SpanList spans, MutableByteSpan out,
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

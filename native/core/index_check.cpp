@@ -1,4 +1,4 @@
-#include "penstock/index_check.hpp"
+#include "headrace/index_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "core/tree_search.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using sqlite::Page;
@@ -205,4 +205,4 @@ bool indexes_agree(const FileTable& table, std::span<const FileIndex> indexes) n
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

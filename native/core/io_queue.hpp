@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "penstock/status.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct IoRead {
   int fd;
@@ -51,4 +51,4 @@ Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth) noexcept;
 // Blocking reads on a few threads. Fails with `out_of_memory` when the system has no more threads.
 Result<std::unique_ptr<IoQueue>> make_thread_queue(unsigned depth) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

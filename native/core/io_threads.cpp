@@ -18,7 +18,7 @@
 
 #include "core/io_queue.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr unsigned kMaxThreads = 16;
@@ -125,4 +125,4 @@ Result<std::unique_ptr<IoQueue>> make_thread_queue(unsigned depth) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,7 +4,7 @@
 
 #include "core/jpeg_markers.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Above it, products with coefficients leave the 16 bits in which all decoders agree.
@@ -198,4 +198,4 @@ Status read_baseline(ByteSpan data, BaselineJpeg& out) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "penstock/bytes.hpp"
-#include "penstock/image.hpp"
-#include "penstock/jpeg.hpp"
-#include "penstock/status.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/image.hpp"
+#include "headrace/jpeg.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 inline constexpr std::size_t kBlockSide = 8;
 inline constexpr std::size_t kBlockSize = 64;
@@ -64,4 +64,4 @@ inline constexpr std::array<std::uint8_t, kBlockSize> kZigzagOrder = {
 // Fails with `unsupported` for other kinds of JPEG and says which; `out` is overwritten.
 Status read_baseline(ByteSpan data, BaselineJpeg& out) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

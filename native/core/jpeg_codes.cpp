@@ -4,7 +4,7 @@
 #include <iterator>
 #include <type_traits>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using kernels::JpegCodes;
@@ -109,4 +109,4 @@ void fill_code_tables(const BaselineJpeg& jpeg, JpegCodeTables& out) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

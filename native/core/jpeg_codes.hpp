@@ -4,7 +4,7 @@
 #include "core/jpeg_baseline.hpp"
 #include "kernels/jpeg_types.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // Tables of one image; only those that its scan uses are filled.
 struct JpegCodeTables {
@@ -16,4 +16,4 @@ void fill_dc_codes(const HuffmanSpec& spec, kernels::JpegCodes& out) noexcept;
 void fill_ac_codes(const HuffmanSpec& spec, kernels::JpegCodes& out) noexcept;
 void fill_code_tables(const BaselineJpeg& jpeg, JpegCodeTables& out) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 JpegErrors& errors_of(j_common_ptr cinfo) noexcept {
@@ -78,4 +78,4 @@ void fail(j_common_ptr cinfo, Code code, const char* message) {
   std::longjmp(errors.jump, 1);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -15,9 +15,9 @@
 #include <jerror.h>
 // clang-format on
 
-#include "penstock/status.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // libjpeg finds this through cinfo->err, its first member.
 struct JpegErrors {
@@ -33,4 +33,4 @@ jpeg_error_mgr* install_errors(JpegErrors& errors) noexcept;
 // Records the failure and jumps. Also for callbacks of ours.
 [[noreturn]] void fail(j_common_ptr cinfo, Code code, const char* message);
 
-}  // namespace penstock
+}  // namespace headrace

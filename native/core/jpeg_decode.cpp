@@ -1,9 +1,9 @@
 #include <cstddef>
 
 #include "core/jpeg_handle.hpp"
-#include "penstock/jpeg.hpp"
+#include "headrace/jpeg.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct DecodeJob {
@@ -64,4 +64,4 @@ Status decode_jpeg(ByteSpan data, JpegDecodeOptions options, ImageShape want,
   return status;
 }
 
-}  // namespace penstock
+}  // namespace headrace

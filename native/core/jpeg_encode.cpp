@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "core/jpeg_common.hpp"
-#include "penstock/jpeg.hpp"
+#include "headrace/jpeg.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kMinBufferSize = 4096;
@@ -170,4 +170,4 @@ Status encode_jpeg(ByteSpan pixels, ImageShape shape, std::size_t row_stride, in
   return encoder.encode({pixels.data(), shape, row_stride, quality}, out);
 }
 
-}  // namespace penstock
+}  // namespace headrace

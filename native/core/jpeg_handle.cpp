@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // A progressive file of a few kilobytes can hold thousands of scans, each as costly as an image.
@@ -157,4 +157,4 @@ JpegHandle& thread_jpeg_handle() noexcept {
   return handle;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,11 +4,11 @@
 #include <cstddef>
 
 #include "core/jpeg_common.hpp"
-#include "penstock/bytes.hpp"
-#include "penstock/image.hpp"
-#include "penstock/jpeg.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/image.hpp"
+#include "headrace/jpeg.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class JpegHandle {
  public:
@@ -63,4 +63,4 @@ class JpegHandle {
 // Whether the image can become RGB of `want` pixels.
 Status check_decodable(const JpegInfo& info, ImageShape want) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

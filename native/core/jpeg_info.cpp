@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "core/jpeg_markers.hpp"
-#include "penstock/jpeg.hpp"
+#include "headrace/jpeg.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxComponents = 4;
@@ -134,4 +134,4 @@ Result<JpegInfo> read_jpeg_info(ByteSpan data) noexcept {
   return header.info;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,7 +3,7 @@
 
 #include "kernels/kernels.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct JpegKernels {
   decltype(&kernels::scalar::start_jpeg_rows) start_rows;
@@ -20,4 +20,4 @@ struct JpegKernels {
 
 [[nodiscard]] const JpegKernels& jpeg_kernels() noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

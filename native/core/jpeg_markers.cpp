@@ -1,6 +1,6 @@
 #include "core/jpeg_markers.hpp"
 
-namespace penstock {
+namespace headrace {
 
 Status damaged_header(Code code, std::string_view what, std::size_t at) noexcept {
   return Status(code, Detail("JPEG header: ") << what, static_cast<std::int64_t>(at));
@@ -29,4 +29,4 @@ Result<ByteSpan> segment_body(ByteSpan data, std::size_t at) noexcept {
   return data.subspan(at + 2, length - 2);
 }
 
-}  // namespace penstock
+}  // namespace headrace

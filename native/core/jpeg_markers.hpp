@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <string_view>
 
-#include "penstock/bytes.hpp"
-#include "penstock/status.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 namespace marker {
 inline constexpr unsigned kDht = 0xC4;
@@ -50,4 +50,4 @@ Result<unsigned> next_marker(ByteSpan data, std::size_t& at) noexcept;
 // What follows the length at `at`.
 Result<ByteSpan> segment_body(ByteSpan data, std::size_t at) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

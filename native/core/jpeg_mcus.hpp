@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/jpeg_baseline.hpp"
-#include "penstock/jpeg_window.hpp"
+#include "headrace/jpeg_window.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct McuRange {
   std::size_t left, right;  // columns, the last one not included
@@ -31,4 +31,4 @@ inline constexpr std::size_t kLeastMixedWidth = 5;
           bottom / jpeg.mcu_height()};
 }
 
-}  // namespace penstock
+}  // namespace headrace

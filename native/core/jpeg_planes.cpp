@@ -4,7 +4,7 @@
 
 #include "core/jpeg_kernels.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Kernels read and write whole vectors, up to 64 samples and 192 bytes of pixels too many.
@@ -118,4 +118,4 @@ void JpegPlanes::write_pixels(const BaselineJpeg& jpeg, const Window& window,
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -8,9 +8,9 @@
 
 #include "core/jpeg_baseline.hpp"
 #include "core/jpeg_mcus.hpp"
-#include "penstock/jpeg_window_decoder.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class JpegPlanes {
  public:
@@ -52,4 +52,4 @@ class JpegPlanes {
   McuRange mcus_{};
 };
 
-}  // namespace penstock
+}  // namespace headrace

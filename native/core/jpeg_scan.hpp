@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/jpeg_codes.hpp"
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // Reused from image to image; only ever grows.
 struct ScanMemory {
@@ -24,4 +24,4 @@ Status find_tiles(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile, std::s
 // `corrupt` unless the tiles have the JPEG's size and sampling.
 Status check_tiles_fit(const JpegTilesInfo& info, const BaselineJpeg& jpeg) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

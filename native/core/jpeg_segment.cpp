@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace penstock {
+namespace headrace {
 
 using kernels::JpegCodes;
 
@@ -89,4 +89,4 @@ std::size_t destuff(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& 
   return static_cast<std::size_t>(at - begin);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/jpeg_baseline.hpp"
+#include "headrace/bytes.hpp"
 #include "kernels/jpeg_types.hpp"
-#include "penstock/bytes.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // More than the bits of one MCU: codes and values of 64 coefficients in each block, and a load.
 inline constexpr std::size_t kMcuBytes = kMaxMcuBlocks * kBlockSize * 31 / 8 + 32;
@@ -62,4 +62,4 @@ bool skip_ac(BitReader& reader, const kernels::JpegCodes& codes) noexcept;
 std::size_t destuff(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size,
                     std::vector<std::uint32_t>* removed);
 
-}  // namespace penstock
+}  // namespace headrace

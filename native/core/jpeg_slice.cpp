@@ -1,4 +1,4 @@
-#include "penstock/jpeg_slice.hpp"
+#include "headrace/jpeg_slice.hpp"
 
 #include <memory>
 #include <new>
@@ -8,9 +8,9 @@
 #include "core/jpeg_scan.hpp"
 #include "core/jpeg_segment.hpp"
 #include "core/jpeg_writer.hpp"
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using Predictors = std::array<int, kMaxBaselineComponents>;
@@ -259,4 +259,4 @@ Status slice_jpeg(ByteSpan jpeg, ByteSpan packed, const Window& window, JpegSlic
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

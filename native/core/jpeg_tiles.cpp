@@ -1,4 +1,4 @@
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -8,9 +8,9 @@
 #include "core/jpeg_markers.hpp"
 #include "core/jpeg_scan.hpp"
 #include "core/jpeg_segment.hpp"
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Outside of it, decoders do not agree on the pixels.
@@ -189,4 +189,4 @@ Status check_tiles_belong(const JpegTilesInfo& info, ByteSpan jpeg, std::uint32_
                                    << " bytes with " << Hex32{crc32c});
 }
 
-}  // namespace penstock
+}  // namespace headrace

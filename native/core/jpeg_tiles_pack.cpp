@@ -2,10 +2,10 @@
 #include <cstring>
 #include <new>
 
-#include "penstock/checksum.hpp"
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/checksum.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr char kMagic[4] = {'P', 'J', 'T', 1};
@@ -280,4 +280,4 @@ Status unpack_jpeg_tiles(ByteSpan packed, std::size_t rows, JpegTiles& out) noex
   return unpack(reader, parameters, out);
 }
 
-}  // namespace penstock
+}  // namespace headrace

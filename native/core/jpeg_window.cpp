@@ -1,11 +1,11 @@
-#include "penstock/jpeg_window.hpp"
+#include "headrace/jpeg_window.hpp"
 
 #include <algorithm>
 #include <new>
 
 #include "core/jpeg_handle.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct WindowJob {
@@ -145,4 +145,4 @@ Status decode_jpeg_window(ByteSpan data, const JpegWindowOptions& options, Image
   return status;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/jpeg_window_decoder.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,9 +10,9 @@
 #include "core/jpeg_planes.hpp"
 #include "core/jpeg_scan.hpp"
 #include "core/jpeg_segment.hpp"
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kGroupRows = kBlockSide * kernels::kGroupWidth;  // of coefficients
@@ -301,4 +301,4 @@ Status JpegWindowDecoder::decode_samples(const TiledJpeg& source, ImageShape sta
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -6,7 +6,7 @@
 
 #include "core/jpeg_markers.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr unsigned kMaxCodeLength = 16;
@@ -229,4 +229,4 @@ void append_scan(ByteSpan scan, std::vector<std::byte>& out) {
   out.push_back(static_cast<std::byte>(marker::kEoi));
 }
 
-}  // namespace penstock
+}  // namespace headrace

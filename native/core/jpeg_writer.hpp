@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/jpeg_baseline.hpp"
-#include "penstock/bytes.hpp"
-#include "penstock/status.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // Differences of 8-bit images have at most so many bits.
 inline constexpr std::size_t kMaxDcSize = 11;
@@ -52,4 +52,4 @@ void append_header(const BaselineJpeg& jpeg, ImageShape shape, std::vector<std::
 // The data with a zero after each FF, and the end marker.
 void append_scan(ByteSpan scan, std::vector<std::byte>& out);
 
-}  // namespace penstock
+}  // namespace headrace

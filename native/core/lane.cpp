@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 
 void FreeAligned::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
@@ -45,4 +45,4 @@ void LanePool::give(std::unique_ptr<Lane> lane) noexcept {
   if (count_ < kMaxIdle) idle_[count_++] = std::move(lane);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -12,7 +12,7 @@
 #include "core/io_queue.hpp"
 #include "core/range_plan.hpp"
 
-namespace penstock {
+namespace headrace {
 
 inline constexpr std::size_t kBounceSize = kMaxReadSize + 2 * kBlockSize;
 
@@ -76,4 +76,4 @@ class LanePool {
   std::size_t count_ = 0;
 };
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,7 +4,7 @@
 
 #include "core/jpeg_kernels.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Of the kernels that convert colours: so much they read and write too many.
@@ -78,4 +78,4 @@ const std::uint8_t* LateColour::row(std::size_t y) noexcept {
   return pixels_.data();
 }
 
-}  // namespace penstock
+}  // namespace headrace

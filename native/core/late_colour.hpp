@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/plane_resampler.hpp"
-#include "penstock/jpeg_window_decoder.hpp"
-#include "penstock/resample.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
+#include "headrace/resample.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class LateColour {
  public:
@@ -34,4 +34,4 @@ class LateColour {
   std::size_t width_ = 0;
 };
 
-}  // namespace penstock
+}  // namespace headrace

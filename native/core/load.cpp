@@ -1,4 +1,4 @@
-#include "penstock/load.hpp"
+#include "headrace/load.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include "core/load_jpeg.hpp"
 #include "core/row_writer.hpp"
 #include "core/stored_view.hpp"
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 
 namespace {
 
@@ -317,4 +317,4 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   return noted.is_ok() ? list.finish() : noted;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 Status check_counts(const LoadBatch& batch) noexcept {
@@ -82,4 +82,4 @@ Status check_load(ByteSpan base, const LoadBatch& batch, const LoadOptions& opti
   return check_steps(batch.steps, count);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include "penstock/load.hpp"
+#include "headrace/load.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // Everything but the images themselves; tells the bytes of one output image.
 Status check_load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
                   MutableByteSpan out, std::size_t& slot_size) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

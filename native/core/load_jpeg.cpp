@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "penstock/cpu.hpp"
+#include "headrace/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::array<JpegCounter::Member, 6> kMembers = {
@@ -110,4 +110,4 @@ Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWin
   return decode_jpeg_window(jpeg.bytes, options, stated, window, scratch.decoded);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -6,12 +6,12 @@
 #include <cstdint>
 
 #include "core/jpeg_baseline.hpp"
-#include "penstock/jpeg_slice.hpp"
-#include "penstock/jpeg_window.hpp"
-#include "penstock/jpeg_window_decoder.hpp"
-#include "penstock/load.hpp"
+#include "headrace/jpeg_slice.hpp"
+#include "headrace/jpeg_window.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
+#include "headrace/load.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // LoadCounts, for many threads at once.
 class JpegCounter {
@@ -52,4 +52,4 @@ Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWin
                         ImageShape stated, const Window& window, JpegScratch& scratch,
                         JpegCounter& counter) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

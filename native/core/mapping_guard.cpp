@@ -1,4 +1,4 @@
-#include "penstock/mapping_guard.hpp"
+#include "headrace/mapping_guard.hpp"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 
 // A range that the handler looks at without a lock. `version` is 0 while the entry is not in use,
 // and otherwise never the same twice. An entry that changes while the handler reads it is not the
@@ -211,4 +211,4 @@ std::uint64_t MappingGuard::faults() const noexcept {
   return entry_ == nullptr ? 0 : entry_->faults.load(std::memory_order_acquire);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,12 +1,12 @@
-#include "penstock/mix.hpp"
+#include "headrace/mix.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct Kernels {
@@ -16,7 +16,7 @@ struct Kernels {
 };
 
 Kernels mix_kernels() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
+#ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
       return {kernels::avx512::mix_bytes, kernels::avx512::mix_halves, kernels::avx512::mix_floats};
@@ -97,4 +97,4 @@ Status mix(OutputType type, ByteSpan values, std::span<const float> weights,
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

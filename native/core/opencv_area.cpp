@@ -1,13 +1,13 @@
-#include "penstock/opencv_area.hpp"
+#include "headrace/opencv_area.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <new>
 
+#include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct OpenCvArea::Kernels {
   decltype(&kernels::scalar::plan_average_rows) plan_average_rows;
@@ -136,16 +136,16 @@ void plan_neighbours(std::size_t from, std::size_t to, bool is_row, bool is_mirr
 }  // namespace
 
 const OpenCvArea::Kernels& OpenCvArea::kernels_for_this_cpu() noexcept {
-#define PENSTOCK_OPENCV_AREA_KERNELS(level)                                                       \
+#define HEADRACE_OPENCV_AREA_KERNELS(level)                                                       \
   {                                                                                               \
     kernels::level::plan_average_rows, kernels::level::average_rows, kernels::level::add_average, \
         kernels::level::blend_averages, kernels::level::plan_interpolate_row,                     \
         kernels::level::interpolate_row, kernels::level::blend_two_rows                           \
   }
-  static constexpr Kernels kScalar = PENSTOCK_OPENCV_AREA_KERNELS(scalar);
-#ifdef PENSTOCK_X86_KERNELS
-  static constexpr Kernels kAvx2 = PENSTOCK_OPENCV_AREA_KERNELS(avx2);
-  static constexpr Kernels kAvx512 = PENSTOCK_OPENCV_AREA_KERNELS(avx512);
+  static constexpr Kernels kScalar = HEADRACE_OPENCV_AREA_KERNELS(scalar);
+#ifdef HEADRACE_X86_KERNELS
+  static constexpr Kernels kAvx2 = HEADRACE_OPENCV_AREA_KERNELS(avx2);
+  static constexpr Kernels kAvx512 = HEADRACE_OPENCV_AREA_KERNELS(avx512);
   switch (simd_level()) {
     case SimdLevel::avx512:
       return kAvx512;
@@ -156,7 +156,7 @@ const OpenCvArea::Kernels& OpenCvArea::kernels_for_this_cpu() noexcept {
       break;
   }
 #endif
-#undef PENSTOCK_OPENCV_AREA_KERNELS
+#undef HEADRACE_OPENCV_AREA_KERNELS
   return kScalar;
 }
 
@@ -315,4 +315,4 @@ void OpenCvArea::write_row(const std::uint8_t* pixels, std::size_t row_stride, s
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

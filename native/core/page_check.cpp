@@ -1,4 +1,4 @@
-#include "penstock/page_check.hpp"
+#include "headrace/page_check.hpp"
 
 #include <limits>
 #include <new>
@@ -7,7 +7,7 @@
 
 #include "core/tree_search.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using sqlite::File;
@@ -207,4 +207,4 @@ bool pages_are_sound(const File& file, std::span<const std::uint32_t> roots) noe
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

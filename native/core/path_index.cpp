@@ -1,10 +1,10 @@
-#include "penstock/path_index.hpp"
+#include "headrace/path_index.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
@@ -138,4 +138,4 @@ void PathIndex::find_many(std::span<const std::string_view> paths,
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,14 +1,14 @@
-#include "penstock/pixel_steps.hpp"
+#include "headrace/pixel_steps.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
+#include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct KindFacts {
@@ -31,7 +31,7 @@ struct Kernels {
 };
 
 Kernels colour_kernels() noexcept {
-#ifdef PENSTOCK_X86_KERNELS
+#ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
       return {kernels::avx512::blend_with_level, kernels::avx512::blend_with_grey,
@@ -232,4 +232,4 @@ void apply_steps(std::span<const PixelStep> steps, std::size_t picture, ImageSha
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,12 +1,12 @@
-#include "penstock/place_reader.hpp"
+#include "headrace/place_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 bool is_before(const FilePlace& a, const FilePlace& b) noexcept {
@@ -76,4 +76,4 @@ Status PlaceReader::copy(std::span<const FilePlace> places,
                 static_cast<std::int64_t>(bad));
 }
 
-}  // namespace penstock
+}  // namespace headrace

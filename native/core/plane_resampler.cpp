@@ -5,7 +5,7 @@
 
 #include "core/dispatch.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Values a kernel may read behind a row.
@@ -17,13 +17,13 @@ struct Kernels {
   decltype(&kernels::scalar::reduce_plane_row) reduce_row;
 };
 
-#define PENSTOCK_PLANE_KERNELS(level)                                     \
+#define HEADRACE_PLANE_KERNELS(level)                                     \
   Kernels {                                                               \
     kernels::level::blend_rows_fixed, kernels::level::plan_plane_columns, \
         kernels::level::reduce_plane_row                                  \
   }
-constexpr KernelTables<Kernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_PLANE_KERNELS);
-#undef PENSTOCK_PLANE_KERNELS
+constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_PLANE_KERNELS);
+#undef HEADRACE_PLANE_KERNELS
 
 template <typename T>
 void grow(std::vector<T>& memory, std::size_t size) {
@@ -80,4 +80,4 @@ void PlaneResampler::write_row(const std::uint8_t* plane, std::size_t stride, st
   kernels.reduce_row(work_.data(), &columns, out);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/resample_plan.hpp"
-#include "penstock/fixed_plan.hpp"
-#include "penstock/image.hpp"
-#include "penstock/status.hpp"
+#include "headrace/fixed_plan.hpp"
+#include "headrace/image.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct PlaneRequest {
   ImageShape plane{};  // samples there are
@@ -47,4 +47,4 @@ class PlaneResampler {
   std::vector<std::int16_t> work_;
 };
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/pool.hpp"
+#include "headrace/pool.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock {
+namespace headrace {
 
 // The workers of one process, and the jobs they wait for.
 class ThreadPool::Crew {
@@ -155,4 +155,4 @@ Status ThreadPool::run_job(const Task& task) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::int64_t>::max();
@@ -139,4 +139,4 @@ bool RangePlan::next(ReadOperation& operation) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

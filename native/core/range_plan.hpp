@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "penstock/range_reader.hpp"
+#include "headrace/range_reader.hpp"
 
-namespace penstock {
+namespace headrace {
 
 // What a direct read's place in the file, size and memory are multiples of. Disks ask for less, but
 // this is what every one of them takes.
@@ -80,4 +80,4 @@ class RangePlan {
   std::uint64_t done_ = 0;  // bytes of it that have been cut off
 };
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/range_reader.hpp"
+#include "headrace/range_reader.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "core/lane.hpp"
 #include "core/read_call.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 Status os_error(int error, std::string_view what) noexcept {
@@ -267,4 +267,4 @@ bool ReadCall::advance(std::chrono::milliseconds time) noexcept {
 
 std::span<const ReadFailure> ReadCall::failures() const noexcept { return work_->failures(); }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -303,4 +303,4 @@ void ReadCall::Work::finish_call() noexcept {
   is_done_ = true;
 }
 
-}  // namespace penstock
+}  // namespace headrace

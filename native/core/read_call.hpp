@@ -8,9 +8,9 @@
 
 #include "core/lane.hpp"
 #include "core/range_plan.hpp"
-#include "penstock/range_reader.hpp"
+#include "headrace/range_reader.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class ReadCall::Work {
  public:
@@ -55,4 +55,4 @@ class ReadCall::Work {
   bool is_done_ = false;
 };
 
-}  // namespace penstock
+}  // namespace headrace

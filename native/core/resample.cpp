@@ -1,4 +1,4 @@
-#include "penstock/resample.hpp"
+#include "headrace/resample.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "core/dispatch.hpp"
 #include "core/resample_plan.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr int kWeightOne = 1 << 14;
@@ -30,15 +30,15 @@ struct Kernels {
   decltype(&kernels::scalar::blend_rows_sharp) blend_rows_sharp;
 };
 
-#define PENSTOCK_RESAMPLE_KERNELS(level)                                                      \
+#define HEADRACE_RESAMPLE_KERNELS(level)                                                      \
   Kernels {                                                                                   \
     kernels::level::blend_rows, kernels::level::reduce_row, kernels::level::blend_rows_fixed, \
         kernels::level::plan_columns_fixed, kernels::level::plan_sixteens,                    \
         kernels::level::reduce_sixteens, kernels::level::reduce_row_fixed,                    \
         kernels::level::reduce_row_sharp, kernels::level::blend_rows_sharp                    \
   }
-constexpr KernelTables<Kernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_RESAMPLE_KERNELS);
-#undef PENSTOCK_RESAMPLE_KERNELS
+constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_RESAMPLE_KERNELS);
+#undef HEADRACE_RESAMPLE_KERNELS
 
 const Kernels& resample_kernels() noexcept { return in_use(kTables); }
 
@@ -282,4 +282,4 @@ void Resampler::write_values(const PixelView& view, std::size_t y,
   resample_kernels().reduce_sixteens(fixed_work_.data(), &columns, &out);
 }
 
-}  // namespace penstock
+}  // namespace headrace

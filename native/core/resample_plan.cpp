@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // A source touched by less than this share is left out, as OpenCV does.
@@ -251,4 +251,4 @@ void plan_axis(const AxisRequest& request, AxisPlan& plan) {
   }
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include "penstock/resample.hpp"
+#include "headrace/resample.hpp"
 
-namespace penstock {
+namespace headrace {
 
 enum class AxisKind { area, area_linear, triangle, cubic, lanczos, nearest };
 
@@ -27,4 +27,4 @@ struct AxisRequest {
 // Throws std::bad_alloc.
 void plan_axis(const AxisRequest& request, AxisPlan& plan);
 
-}  // namespace penstock
+}  // namespace headrace

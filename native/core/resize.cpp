@@ -1,12 +1,12 @@
-#include "penstock/resize.hpp"
+#include "headrace/resize.hpp"
 
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
-#include "penstock/opencv_area.hpp"
+#include "headrace/opencv_area.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 Status check_shapes(ByteSpan pixels, ImageShape shape, MutableByteSpan out,
@@ -53,4 +53,4 @@ Status resize_area(ByteSpan pixels, ImageShape shape, MutableByteSpan out,
   return {};
 }
 
-}  // namespace penstock
+}  // namespace headrace

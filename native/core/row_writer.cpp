@@ -2,7 +2,7 @@
 
 #include "core/dispatch.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct Kernels {
@@ -12,13 +12,13 @@ struct Kernels {
   decltype(&kernels::scalar::look_up_row) look_up_row;
 };
 
-#define PENSTOCK_PIXEL_KERNELS(level)                                                     \
+#define HEADRACE_PIXEL_KERNELS(level)                                                     \
   Kernels {                                                                               \
     kernels::level::split_row, kernels::level::scale_row, kernels::level::scale_row_half, \
         kernels::level::look_up_row                                                       \
   }
-constexpr KernelTables<Kernels> kTables = PENSTOCK_KERNEL_TABLES(PENSTOCK_PIXEL_KERNELS);
-#undef PENSTOCK_PIXEL_KERNELS
+constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_PIXEL_KERNELS);
+#undef HEADRACE_PIXEL_KERNELS
 
 const Kernels& pixel_kernels() noexcept { return in_use(kTables); }
 
@@ -87,4 +87,4 @@ void RowWriter::write(const std::uint8_t* row, std::size_t y, std::byte* slot) c
   scale(row, size, slot + y * size * size_bytes_of(type_));
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/load.hpp"
 #include "kernels/kernels.hpp"
-#include "penstock/load.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class RowWriter {
  public:
@@ -40,4 +40,4 @@ class RowWriter {
   alignas(64) std::uint8_t table_bytes_[kRgbChannels * sizeof(float) * kernels::kLevels];
 };
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,9 +3,9 @@
 #include <new>
 
 #include "core/sqlite_values.hpp"
-#include "penstock/file_table.hpp"
+#include "headrace/file_table.hpp"
 
-namespace penstock::sqlite {
+namespace headrace::sqlite {
 namespace {
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -97,4 +97,4 @@ bool File::join(const Payload& payload, std::vector<std::byte>& scratch,
   return true;
 }
 
-}  // namespace penstock::sqlite
+}  // namespace headrace::sqlite

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string_view>
 
-#include "penstock/bytes.hpp"
-#include "penstock/file_table.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/file_table.hpp"
 
-namespace penstock::sqlite {
+namespace headrace::sqlite {
 
 inline constexpr std::uint8_t kIndexInner = 2;
 inline constexpr std::uint8_t kTableInner = 5;
@@ -102,4 +102,4 @@ class Values {
   std::uint64_t type_ = 0;
 };
 
-}  // namespace penstock::sqlite
+}  // namespace headrace::sqlite

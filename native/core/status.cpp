@@ -1,9 +1,9 @@
-#include "penstock/status.hpp"
+#include "headrace/status.hpp"
 
 #include <algorithm>
 #include <charconv>
 
-namespace penstock {
+namespace headrace {
 
 std::string_view code_name(Code code) noexcept {
   switch (code) {
@@ -49,4 +49,4 @@ Detail& Detail::operator<<(Hex32 number) noexcept {
   return *this << std::string_view(digits);
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/store.hpp"
+#include "headrace/store.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "penstock/jpeg.hpp"
-#include "penstock/resize.hpp"
+#include "headrace/jpeg.hpp"
+#include "headrace/resize.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxSide = 65'535;
@@ -129,4 +129,4 @@ Status read_file(const char* path, std::vector<std::byte>& out) noexcept {
   return is_fine ? Status() : failed;
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // What lies inside the image along one axis, and where in the output.
@@ -93,4 +93,4 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
   return StoredImageView{bytes, mode, shape, crop, place, is_flipped, tiles.value()};
 }
 
-}  // namespace penstock
+}  // namespace headrace

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
-#include "penstock/jpeg_window.hpp"
-#include "penstock/load.hpp"
+#include "headrace/jpeg_window.hpp"
+#include "headrace/load.hpp"
 
-namespace penstock {
+namespace headrace {
 
 struct StoredImageView {
   ByteSpan bytes;
@@ -26,4 +26,4 @@ struct StoredImageView {
 Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
                                      const LoadOptions& options, std::size_t i) noexcept;
 
-}  // namespace penstock
+}  // namespace headrace

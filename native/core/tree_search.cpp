@@ -4,7 +4,7 @@
 #include <bit>
 #include <compare>
 
-namespace penstock::sqlite {
+namespace headrace::sqlite {
 namespace {
 
 constexpr std::size_t kLineSize = 64;
@@ -236,4 +236,4 @@ void find_rows(const File& file, std::uint32_t root, std::span<const std::int64_
   find_all(file, kTableInner, kTableLeaf, descents, seek);
 }
 
-}  // namespace penstock::sqlite
+}  // namespace headrace::sqlite

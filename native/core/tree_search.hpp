@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/sqlite_values.hpp"
-#include "penstock/file_table.hpp"
+#include "headrace/file_table.hpp"
 
-namespace penstock::sqlite {
+namespace headrace::sqlite {
 
 // The page before entry i of an inner page, 0 when there is none.
 [[nodiscard]] std::uint32_t child_before(const Page& page, std::size_t i) noexcept;
@@ -41,4 +41,4 @@ void find_paths(const File& file, std::uint32_t root, std::span<const std::strin
 void find_rows(const File& file, std::uint32_t root, std::span<const std::int64_t> rows,
                std::span<Descent> descents) noexcept;
 
-}  // namespace penstock::sqlite
+}  // namespace headrace::sqlite

@@ -1,6 +1,6 @@
 #include "core/uring.hpp"
 
-#ifdef PENSTOCK_HAS_URING
+#ifdef HEADRACE_HAS_URING
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 #include <new>
 #include <thread>
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 // Newer than the oldest headers we build with.
@@ -192,16 +192,16 @@ Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth) noexcept {
   return UringQueue::create(depth);
 }
 
-}  // namespace penstock
+}  // namespace headrace
 
 #else
 
-namespace penstock {
+namespace headrace {
 
 Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned) noexcept {
   return Status(Code::unsupported, "this build has no io_uring");
 }
 
-}  // namespace penstock
+}  // namespace headrace
 
 #endif

@@ -2,7 +2,7 @@
 #pragma once
 
 #if defined(__linux__) && __has_include(<linux/io_uring.h>)
-#define PENSTOCK_HAS_URING
+#define HEADRACE_HAS_URING
 
 #include <linux/io_uring.h>
 
@@ -12,7 +12,7 @@
 
 #include "core/io_queue.hpp"
 
-namespace penstock {
+namespace headrace {
 
 class UringQueue final : public IoQueue {
  public:
@@ -48,6 +48,6 @@ class UringQueue final : public IoQueue {
   std::vector<IoDone> refused_;
 };
 
-}  // namespace penstock
+}  // namespace headrace
 
 #endif

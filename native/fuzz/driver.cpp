@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer:
-//   penstock_fuzz_NOUN [--iterations N | --seconds T] [--seed S] [--write-corpus DIR] [FILE or DIR
+//   headrace_fuzz_NOUN [--iterations N | --seconds T] [--seed S] [--write-corpus DIR] [FILE or DIR
 //   ...]
 // Replays the target's own seeds and all files, then mutates them N times, or for T seconds. The
 // same arguments give the same inputs. --write-corpus only stores the seeds, for use with
@@ -17,7 +17,7 @@
 
 #include "fuzz.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,10 +143,10 @@ void run(const Input& input) {
 }
 
 }  // namespace
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 int main(int count, char** values) {
-  using namespace penstock::fuzz;
+  using namespace headrace::fuzz;
   const Arguments arguments = parse(count, values);
   if (!arguments.corpus_to_write.empty()) {
     write_corpus(arguments);

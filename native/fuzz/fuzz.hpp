@@ -7,11 +7,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 
 using Input = std::vector<std::uint8_t>;
 
 // Valid inputs to start from, so that no binary corpus has to be stored.
 std::vector<Input> seed_inputs();
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz

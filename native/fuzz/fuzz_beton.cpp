@@ -4,9 +4,9 @@
 #include <span>
 
 #include "fuzz.hpp"
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::size_t kHeaderSize = 25;
@@ -80,9 +80,9 @@ std::vector<Input> seed_inputs() {
   return inputs;
 }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

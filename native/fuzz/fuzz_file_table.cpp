@@ -5,11 +5,11 @@
 #include <string>
 
 #include "fuzz.hpp"
-#include "penstock/file_table.hpp"
-#include "penstock/index_check.hpp"
-#include "penstock/page_check.hpp"
+#include "headrace/file_table.hpp"
+#include "headrace/index_check.hpp"
+#include "headrace/page_check.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::size_t kHeaderSize = 4;
@@ -54,9 +54,9 @@ void check(ByteSpan data) {
 
 std::vector<Input> seed_inputs() { return {Input(kHeaderSize + 512)}; }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -1,8 +1,8 @@
 // Header, decoding, and encoding of what was decoded.
+#include "headrace/jpeg.hpp"
 #include "jpeg_input.hpp"
-#include "penstock/jpeg.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::uint64_t kMaxPixels = 1 << 20;
@@ -42,9 +42,9 @@ std::vector<Input> seed_inputs() {
   return inputs;
 }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

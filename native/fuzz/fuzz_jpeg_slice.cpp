@@ -1,9 +1,9 @@
 // A slice of a JPEG against the whole of it.
+#include "headrace/jpeg.hpp"
+#include "headrace/jpeg_slice.hpp"
 #include "jpeg_input.hpp"
-#include "penstock/jpeg.hpp"
-#include "penstock/jpeg_slice.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::uint64_t kMaxPixels = 1 << 18;
@@ -34,9 +34,9 @@ void check(ByteSpan bytes) {
 
 std::vector<Input> seed_inputs() { return jpeg_inputs(); }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -1,12 +1,12 @@
 // A packed index of entry points, and entry points of a JPEG: the first byte chooses.
 #include <algorithm>
 
+#include "headrace/checksum.hpp"
+#include "headrace/jpeg.hpp"
+#include "headrace/jpeg_tiles.hpp"
 #include "jpeg_input.hpp"
-#include "penstock/checksum.hpp"
-#include "penstock/jpeg.hpp"
-#include "penstock/jpeg_tiles.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 void check_tiles(const JpegTiles& tiles) {
@@ -70,9 +70,9 @@ std::vector<Input> seed_inputs() {
   return inputs;
 }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

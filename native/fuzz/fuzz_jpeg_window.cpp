@@ -1,7 +1,7 @@
 // A window of a JPEG by libjpeg against the whole of it, at a scale that is chosen.
 #include "jpeg_input.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::uint64_t kMaxPixels = 1 << 20;
@@ -25,9 +25,9 @@ void check(ByteSpan bytes) {
 
 std::vector<Input> seed_inputs() { return jpeg_inputs(); }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

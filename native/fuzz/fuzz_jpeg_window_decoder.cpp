@@ -1,10 +1,10 @@
 // Windows by our own decoder against libjpeg, at a level that is chosen; and their samples in 16
 // bits.
+#include "headrace/cpu.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
 #include "jpeg_input.hpp"
-#include "penstock/cpu.hpp"
-#include "penstock/jpeg_window_decoder.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::uint64_t kMaxPixels = 1 << 18;
@@ -56,9 +56,9 @@ void check(ByteSpan bytes) {
 
 std::vector<Input> seed_inputs() { return jpeg_inputs(); }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  penstock::fuzz::check(std::as_bytes(std::span(data, size)));
+  headrace::fuzz::check(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "penstock/jpeg.hpp"
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/jpeg.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 namespace {
 
 constexpr std::size_t kChoices = 7;
@@ -90,4 +90,4 @@ std::vector<Input> jpeg_inputs() {
   return inputs;
 }
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz

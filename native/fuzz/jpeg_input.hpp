@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "penstock/jpeg_window.hpp"
+#include "headrace/jpeg_window.hpp"
 
-namespace penstock::fuzz {
+namespace headrace::fuzz {
 
 inline void require(bool holds) {
   if (!holds) std::abort();
@@ -42,4 +42,4 @@ std::vector<std::byte> make_jpeg(ImageShape shape, int quality);
 // Valid inputs of several sizes and windows.
 std::vector<Input> jpeg_inputs();
 
-}  // namespace penstock::fuzz
+}  // namespace headrace::fuzz

@@ -4,7 +4,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 constexpr double kRed = 0.2989;
@@ -231,4 +231,4 @@ uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept {
   return sum;
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 template <uint32_t kPolynomial>
@@ -198,4 +198,4 @@ inline __m128i fold_wide(uint32_t state, From& from) {
 #endif
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

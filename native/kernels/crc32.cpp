@@ -2,7 +2,7 @@
 // carry-less products. Polynomials are bit-reflected: bit 31 is x^0.
 #include "kernels/crc.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 constexpr uint32_t kPolynomial = 0xEDB88320;
@@ -104,4 +104,4 @@ uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t siz
   return update_and_copy(state, from, to, size);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

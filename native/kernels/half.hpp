@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 // The type says what the bits are.
@@ -52,4 +52,4 @@ struct [[gnu::may_alias]] Half {
 }
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

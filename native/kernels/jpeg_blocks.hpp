@@ -8,65 +8,65 @@
 #include <immintrin.h>
 #endif
 
-#define PENSTOCK_INLINE inline __attribute__((always_inline))
+#define HEADRACE_INLINE inline __attribute__((always_inline))
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 #if defined(__AVX2__)
 
 #if defined(__AVX512VNNI__)
 using Vector = __m512i;
-#define PENSTOCK_V(name) _mm512_##name
-PENSTOCK_INLINE Vector load(const int16_t* from) { return _mm512_load_si512(from); }
-PENSTOCK_INLINE void clear(int16_t* to) { _mm512_store_si512(to, _mm512_setzero_si512()); }
-PENSTOCK_INLINE Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
-PENSTOCK_INLINE bool is_zero(Vector v) { return _mm512_test_epi32_mask(v, v) == 0; }
+#define HEADRACE_V(name) _mm512_##name
+HEADRACE_INLINE Vector load(const int16_t* from) { return _mm512_load_si512(from); }
+HEADRACE_INLINE void clear(int16_t* to) { _mm512_store_si512(to, _mm512_setzero_si512()); }
+HEADRACE_INLINE Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
+HEADRACE_INLINE bool is_zero(Vector v) { return _mm512_test_epi32_mask(v, v) == 0; }
 #else
 using Vector = __m256i;
-#define PENSTOCK_V(name) _mm256_##name
-PENSTOCK_INLINE Vector load(const int16_t* from) {
+#define HEADRACE_V(name) _mm256_##name
+HEADRACE_INLINE Vector load(const int16_t* from) {
   return _mm256_load_si256(reinterpret_cast<const Vector*>(from));
 }
-PENSTOCK_INLINE void clear(int16_t* to) {
+HEADRACE_INLINE void clear(int16_t* to) {
   _mm256_store_si256(reinterpret_cast<Vector*>(to), _mm256_setzero_si256());
 }
-PENSTOCK_INLINE Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
-PENSTOCK_INLINE bool is_zero(Vector v) { return _mm256_testz_si256(v, v) != 0; }
+HEADRACE_INLINE Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
+HEADRACE_INLINE bool is_zero(Vector v) { return _mm256_testz_si256(v, v) != 0; }
 #endif
 
 constexpr size_t kVectorBlocks = sizeof(Vector) / 16;
 
-PENSTOCK_INLINE Vector beyond(Vector values, Vector limits) {
-  return PENSTOCK_V(subs_epu16)(PENSTOCK_V(abs_epi16)(values), limits);
+HEADRACE_INLINE Vector beyond(Vector values, Vector limits) {
+  return HEADRACE_V(subs_epu16)(HEADRACE_V(abs_epi16)(values), limits);
 }
 
 // Of each block by itself.
-PENSTOCK_INLINE void transpose(Vector* v) {
+HEADRACE_INLINE void transpose(Vector* v) {
   Vector a[8];
   Vector b[8];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    a[2 * i] = PENSTOCK_V(unpacklo_epi16)(v[2 * i], v[2 * i + 1]);
-    a[2 * i + 1] = PENSTOCK_V(unpackhi_epi16)(v[2 * i], v[2 * i + 1]);
+    a[2 * i] = HEADRACE_V(unpacklo_epi16)(v[2 * i], v[2 * i + 1]);
+    a[2 * i + 1] = HEADRACE_V(unpackhi_epi16)(v[2 * i], v[2 * i + 1]);
   }
 #pragma GCC unroll 2
   for (int i = 0; i < 8; i += 4) {
-    b[i] = PENSTOCK_V(unpacklo_epi32)(a[i], a[i + 2]);
-    b[i + 1] = PENSTOCK_V(unpackhi_epi32)(a[i], a[i + 2]);
-    b[i + 2] = PENSTOCK_V(unpacklo_epi32)(a[i + 1], a[i + 3]);
-    b[i + 3] = PENSTOCK_V(unpackhi_epi32)(a[i + 1], a[i + 3]);
+    b[i] = HEADRACE_V(unpacklo_epi32)(a[i], a[i + 2]);
+    b[i + 1] = HEADRACE_V(unpackhi_epi32)(a[i], a[i + 2]);
+    b[i + 2] = HEADRACE_V(unpacklo_epi32)(a[i + 1], a[i + 3]);
+    b[i + 3] = HEADRACE_V(unpackhi_epi32)(a[i + 1], a[i + 3]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    v[2 * i] = PENSTOCK_V(unpacklo_epi64)(b[i], b[i + 4]);
-    v[2 * i + 1] = PENSTOCK_V(unpackhi_epi64)(b[i], b[i + 4]);
+    v[2 * i] = HEADRACE_V(unpacklo_epi64)(b[i], b[i + 4]);
+    v[2 * i + 1] = HEADRACE_V(unpackhi_epi64)(b[i], b[i + 4]);
   }
 }
 
-PENSTOCK_INLINE Vector to_levels(Vector a, Vector b) {
-  return PENSTOCK_V(add_epi8)(PENSTOCK_V(packs_epi16)(a, b),
-                              PENSTOCK_V(set1_epi8)(static_cast<char>(0x80)));
+HEADRACE_INLINE Vector to_levels(Vector a, Vector b) {
+  return HEADRACE_V(add_epi8)(HEADRACE_V(packs_epi16)(a, b),
+                              HEADRACE_V(set1_epi8)(static_cast<char>(0x80)));
 }
 
 #if defined(__AVX512VNNI__)
@@ -95,13 +95,13 @@ constexpr Permutations make_permutations() {
 
 alignas(64) constexpr Permutations kPermutations = make_permutations();
 
-PENSTOCK_INLINE void store_two(uint8_t* out, size_t stride, __m512i rows) {
+HEADRACE_INLINE void store_two(uint8_t* out, size_t stride, __m512i rows) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(rows));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + stride), _mm512_extracti64x4_epi64(rows, 1));
 }
 
 // v[x] has column x of each block.
-PENSTOCK_INLINE void store_levels(const Vector* v, uint8_t* out, size_t stride) {
+HEADRACE_INLINE void store_levels(const Vector* v, uint8_t* out, size_t stride) {
   const __m512i p01 = to_levels(v[0], v[1]);
   const __m512i p23 = to_levels(v[2], v[3]);
   const __m512i p45 = to_levels(v[4], v[5]);
@@ -121,7 +121,7 @@ PENSTOCK_INLINE void store_levels(const Vector* v, uint8_t* out, size_t stride) 
 
 #else
 
-PENSTOCK_INLINE void store_levels(Vector* v, uint8_t* out, size_t stride) {
+HEADRACE_INLINE void store_levels(Vector* v, uint8_t* out, size_t stride) {
   transpose(v);
 #pragma GCC unroll 4
   for (size_t y = 0; y < 8; y += 2) {
@@ -159,4 +159,4 @@ bool transform_all_groups(const JpegRows& rows, size_t first, TransformGroup tra
 }
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -2,7 +2,7 @@
 // blocks at a time.
 #include "kernels/jpeg_blocks.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 // All constants are sums of those of jidctint, in 1/8192; in exact arithmetic the order of
@@ -12,7 +12,7 @@ constexpr int kSecondShift = 18;
 
 #if defined(__AVX2__)
 
-PENSTOCK_INLINE Vector dot(Vector sum, Vector pairs, Vector weights) {
+HEADRACE_INLINE Vector dot(Vector sum, Vector pairs, Vector weights) {
 #if defined(__AVX512VNNI__)
   return _mm512_dpwssd_epi32(sum, pairs, weights);
 #else
@@ -20,66 +20,66 @@ PENSTOCK_INLINE Vector dot(Vector sum, Vector pairs, Vector weights) {
 #endif
 }
 
-PENSTOCK_INLINE Vector pair(int a, int b) {
-  return PENSTOCK_V(set1_epi32)(
+HEADRACE_INLINE Vector pair(int a, int b) {
+  return HEADRACE_V(set1_epi32)(
       static_cast<int>(static_cast<uint32_t>(b) << 16 | (static_cast<uint32_t>(a) & 0xFFFF)));
 }
 
 // One half of the columns of each block, widened to 32 bits.
 template <bool kIsHigh>
-PENSTOCK_INLINE Vector interleave(Vector a, Vector b) {
-  return kIsHigh ? PENSTOCK_V(unpackhi_epi16)(a, b) : PENSTOCK_V(unpacklo_epi16)(a, b);
+HEADRACE_INLINE Vector interleave(Vector a, Vector b) {
+  return kIsHigh ? HEADRACE_V(unpackhi_epi16)(a, b) : HEADRACE_V(unpacklo_epi16)(a, b);
 }
 
 template <int kShift, bool kIsHigh>
-PENSTOCK_INLINE void transform_half(const Vector* v, Vector* out) {
-  const Vector rounding = PENSTOCK_V(set1_epi32)(1 << (kShift - 1));
+HEADRACE_INLINE void transform_half(const Vector* v, Vector* out) {
+  const Vector rounding = HEADRACE_V(set1_epi32)(1 << (kShift - 1));
   const Vector p04 = interleave<kIsHigh>(v[0], v[4]);
   const Vector p26 = interleave<kIsHigh>(v[2], v[6]);
   const Vector p13 = interleave<kIsHigh>(v[1], v[3]);
   const Vector p57 = interleave<kIsHigh>(v[5], v[7]);
   const Vector t0 = dot(rounding, p04, pair(8192, 8192));
   const Vector t1 = dot(rounding, p04, pair(8192, -8192));
-  const Vector t2 = PENSTOCK_V(madd_epi16)(p26, pair(4433, -10704));
-  const Vector t3 = PENSTOCK_V(madd_epi16)(p26, pair(10703, 4433));
-  const Vector even[4] = {PENSTOCK_V(add_epi32)(t0, t3), PENSTOCK_V(add_epi32)(t1, t2),
-                          PENSTOCK_V(sub_epi32)(t1, t2), PENSTOCK_V(sub_epi32)(t0, t3)};
+  const Vector t2 = HEADRACE_V(madd_epi16)(p26, pair(4433, -10704));
+  const Vector t3 = HEADRACE_V(madd_epi16)(p26, pair(10703, 4433));
+  const Vector even[4] = {HEADRACE_V(add_epi32)(t0, t3), HEADRACE_V(add_epi32)(t1, t2),
+                          HEADRACE_V(sub_epi32)(t1, t2), HEADRACE_V(sub_epi32)(t0, t3)};
   const Vector odd[4] = {
-      dot(PENSTOCK_V(madd_epi16)(p13, pair(11363, 9633)), p57, pair(6437, 2260)),
-      dot(PENSTOCK_V(madd_epi16)(p13, pair(9633, -2259)), p57, pair(-11362, -6436)),
-      dot(PENSTOCK_V(madd_epi16)(p13, pair(6437, -11362)), p57, pair(2261, 9633)),
-      dot(PENSTOCK_V(madd_epi16)(p13, pair(2260, -6436)), p57, pair(9633, -11363))};
+      dot(HEADRACE_V(madd_epi16)(p13, pair(11363, 9633)), p57, pair(6437, 2260)),
+      dot(HEADRACE_V(madd_epi16)(p13, pair(9633, -2259)), p57, pair(-11362, -6436)),
+      dot(HEADRACE_V(madd_epi16)(p13, pair(6437, -11362)), p57, pair(2261, 9633)),
+      dot(HEADRACE_V(madd_epi16)(p13, pair(2260, -6436)), p57, pair(9633, -11363))};
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    out[i] = PENSTOCK_V(srai_epi32)(PENSTOCK_V(add_epi32)(even[i], odd[i]), kShift);
-    out[7 - i] = PENSTOCK_V(srai_epi32)(PENSTOCK_V(sub_epi32)(even[i], odd[i]), kShift);
+    out[i] = HEADRACE_V(srai_epi32)(HEADRACE_V(add_epi32)(even[i], odd[i]), kShift);
+    out[7 - i] = HEADRACE_V(srai_epi32)(HEADRACE_V(sub_epi32)(even[i], odd[i]), kShift);
   }
 }
 
 template <int kShift>
-PENSTOCK_INLINE void transform(Vector* v) {
+HEADRACE_INLINE void transform(Vector* v) {
   Vector low[8];
   Vector high[8];
   transform_half<kShift, false>(v, low);
   transform_half<kShift, true>(v, high);
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) v[i] = PENSTOCK_V(packs_epi32)(low[i], high[i]);
+  for (int i = 0; i < 8; ++i) v[i] = HEADRACE_V(packs_epi32)(low[i], high[i]);
 }
 
 // Of as many blocks as a vector has room for. Clears the coefficients.
-PENSTOCK_INLINE bool transform_blocks(int16_t* coefficients, const int16_t* quantiser,
+HEADRACE_INLINE bool transform_blocks(int16_t* coefficients, const int16_t* quantiser,
                                       const int16_t* limits, uint8_t* out, size_t stride) {
   Vector v[8];
-  Vector wild = PENSTOCK_V(set1_epi32)(0);
+  Vector wild = HEADRACE_V(set1_epi32)(0);
 #pragma GCC unroll 8
   for (size_t y = 0; y < 8; ++y) {
     const Vector row = load(coefficients + y * kGroupWidth);
     wild = either(wild, beyond(row, load(limits + y * kGroupWidth)));
-    v[y] = PENSTOCK_V(mullo_epi16)(row, load(quantiser + y * kGroupWidth));
+    v[y] = HEADRACE_V(mullo_epi16)(row, load(quantiser + y * kGroupWidth));
     clear(coefficients + y * kGroupWidth);
   }
   transform<kFirstShift>(v);
-  const Vector most = PENSTOCK_V(set1_epi16)(kMaxDequantised);
+  const Vector most = HEADRACE_V(set1_epi16)(kMaxDequantised);
 #pragma GCC unroll 8
   for (size_t y = 0; y < 8; ++y) wild = either(wild, beyond(v[y], most));
   transpose(v);
@@ -166,4 +166,4 @@ bool transform_jpeg_mcus(const JpegRows* rows, size_t first) noexcept {
                               });
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

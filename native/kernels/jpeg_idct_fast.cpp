@@ -3,7 +3,7 @@
 // the same samples.
 #include "kernels/jpeg_blocks.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 // Values have two binary places, and the two passes multiply by eight.
@@ -18,27 +18,27 @@ constexpr int16_t kSum = 20091;
 #if defined(__AVX2__)
 
 using Value = Vector;
-PENSTOCK_INLINE Value add(Value a, Value b) { return PENSTOCK_V(adds_epi16)(a, b); }
-PENSTOCK_INLINE Value sub(Value a, Value b) { return PENSTOCK_V(subs_epi16)(a, b); }
-PENSTOCK_INLINE Value part(Value a, int16_t factor) {
-  return PENSTOCK_V(mulhrs_epi16)(a, PENSTOCK_V(set1_epi16)(factor));
+HEADRACE_INLINE Value add(Value a, Value b) { return HEADRACE_V(adds_epi16)(a, b); }
+HEADRACE_INLINE Value sub(Value a, Value b) { return HEADRACE_V(subs_epi16)(a, b); }
+HEADRACE_INLINE Value part(Value a, int16_t factor) {
+  return HEADRACE_V(mulhrs_epi16)(a, HEADRACE_V(set1_epi16)(factor));
 }
 
 #else
 
 using Value = int16_t;
-PENSTOCK_INLINE Value cut(int32_t value) {
+HEADRACE_INLINE Value cut(int32_t value) {
   return static_cast<Value>(value < -32768 ? -32768 : value > 32767 ? 32767 : value);
 }
-PENSTOCK_INLINE Value add(Value a, Value b) { return cut(a + b); }
-PENSTOCK_INLINE Value sub(Value a, Value b) { return cut(a - b); }
-PENSTOCK_INLINE Value part(Value a, int16_t factor) {
+HEADRACE_INLINE Value add(Value a, Value b) { return cut(a + b); }
+HEADRACE_INLINE Value sub(Value a, Value b) { return cut(a - b); }
+HEADRACE_INLINE Value part(Value a, int16_t factor) {
   return static_cast<Value>((a * factor + (1 << 14)) >> 15);
 }
 
 #endif
 
-PENSTOCK_INLINE void transform(Value* v) {
+HEADRACE_INLINE void transform(Value* v) {
   const Value sum_04 = add(v[0], v[4]);
   const Value difference_04 = sub(v[0], v[4]);
   const Value sum_26 = add(v[2], v[6]);
@@ -69,25 +69,25 @@ PENSTOCK_INLINE void transform(Value* v) {
 #if defined(__AVX2__)
 
 // Of as many blocks as a vector has room for. Clears the coefficients.
-PENSTOCK_INLINE bool transform_blocks(int16_t* coefficients, const JpegFactors& factors, size_t at,
+HEADRACE_INLINE bool transform_blocks(int16_t* coefficients, const JpegFactors& factors, size_t at,
                                       uint8_t* out, size_t stride) {
   Vector v[8];
-  Vector wild = PENSTOCK_V(set1_epi32)(0);
+  Vector wild = HEADRACE_V(set1_epi32)(0);
 #pragma GCC unroll 8
   for (size_t y = 0; y < 8; ++y) {
     const Vector row = load(coefficients + y * kGroupWidth);
     wild = either(wild, beyond(row, load(factors.limits + at + y * kGroupWidth)));
     const Vector coarse =
-        PENSTOCK_V(mullo_epi16)(row, load(factors.quantiser + at + y * kGroupWidth));
-    v[y] = PENSTOCK_V(mulhrs_epi16)(coarse, load(factors.fine + at + y * kGroupWidth));
+        HEADRACE_V(mullo_epi16)(row, load(factors.quantiser + at + y * kGroupWidth));
+    v[y] = HEADRACE_V(mulhrs_epi16)(coarse, load(factors.fine + at + y * kGroupWidth));
     clear(coefficients + y * kGroupWidth);
   }
   transform(v);
   transpose(v);
-  v[0] = add(v[0], PENSTOCK_V(set1_epi16)(1 << (kShift - 1)));
+  v[0] = add(v[0], HEADRACE_V(set1_epi16)(1 << (kShift - 1)));
   transform(v);
 #pragma GCC unroll 8
-  for (size_t y = 0; y < 8; ++y) v[y] = PENSTOCK_V(srai_epi16)(v[y], kShift);
+  for (size_t y = 0; y < 8; ++y) v[y] = HEADRACE_V(srai_epi16)(v[y], kShift);
   store_levels(v, out, stride);
   return is_zero(wild);
 }
@@ -150,4 +150,4 @@ bool transform_jpeg_mcus_fast(const JpegRows* rows, size_t first) noexcept {
                               });
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

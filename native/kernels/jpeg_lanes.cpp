@@ -8,17 +8,17 @@
 // values in registers that are far from the integer units.
 #include "kernels/kernels.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
-#define PENSTOCK_INLINE inline __attribute__((always_inline))
+#define HEADRACE_INLINE inline __attribute__((always_inline))
 
 constexpr int kStepsPerRefill = 5;  // of at most 11 bits each, of 56
 constexpr size_t kLastCoefficient = 63;
 
 using Reader = JpegReader;
 
-PENSTOCK_INLINE uint64_t load_bits(const uint8_t* from) {
+HEADRACE_INLINE uint64_t load_bits(const uint8_t* from) {
   uint64_t value;
   __builtin_memcpy(&value, from, sizeof value);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -27,31 +27,31 @@ PENSTOCK_INLINE uint64_t load_bits(const uint8_t* from) {
   return value | 1;
 }
 
-PENSTOCK_INLINE void start(Reader* reader, const uint8_t* bytes, uint64_t bit) {
+HEADRACE_INLINE void start(Reader* reader, const uint8_t* bytes, uint64_t bit) {
   reader->next = bytes + bit / 8;
   reader->bits = load_bits(reader->next) << bit % 8;
 }
 
 // At least 56 bits are there afterwards.
-PENSTOCK_INLINE void refill(Reader* reader) {
+HEADRACE_INLINE void refill(Reader* reader) {
   const unsigned used = static_cast<unsigned>(__builtin_ctzll(reader->bits));
   reader->next += used / 8;
   reader->bits = load_bits(reader->next) << used % 8;
 }
 
-PENSTOCK_INLINE uint64_t position_of(const Reader* reader, const uint8_t* bytes) {
+HEADRACE_INLINE uint64_t position_of(const Reader* reader, const uint8_t* bytes) {
   return static_cast<uint64_t>(reader->next - bytes) * 8 +
          static_cast<unsigned>(__builtin_ctzll(reader->bits));
 }
 
 // The value of `size` bits at the top: the lower half of the numbers stands for negative ones.
-PENSTOCK_INLINE int32_t value_of(uint64_t bits, uint32_t size) {
+HEADRACE_INLINE int32_t value_of(uint64_t bits, uint32_t size) {
   const int32_t number = static_cast<int32_t>(bits >> 1 >> (63 - size));
   const int32_t is_negative = static_cast<int32_t>(~bits >> 63);
   return number + (-is_negative & (1 - (1 << size)));
 }
 
-PENSTOCK_INLINE int32_t read_dc(Reader* reader, const JpegCodes* codes, bool* is_wrong) {
+HEADRACE_INLINE int32_t read_dc(Reader* reader, const JpegCodes* codes, bool* is_wrong) {
   refill(reader);
   const uint32_t entry = codes->entries[reader->bits >> (64 - kDcBits)];
   uint32_t length = entry >> 8 & 255;
@@ -87,35 +87,35 @@ __attribute__((noinline)) uint32_t long_entry(const JpegCodes* codes, uint64_t b
 // Keeps the compiler from holding sums of this value and others in registers of their own, of which
 // there are too few: they are cheap to form in each address.
 template <typename T>
-PENSTOCK_INLINE void forget_sums_of(T& value) {
+HEADRACE_INLINE void forget_sums_of(T& value) {
   asm("" : "+r"(value));
 }
 
 // The fields of an entry. Loads are cheaper than shifts of what was loaded.
-PENSTOCK_INLINE uint32_t length_at(const JpegCodes* codes, size_t at) {
+HEADRACE_INLINE uint32_t length_at(const JpegCodes* codes, size_t at) {
   return codes->entries[at] & 255;
 }
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-PENSTOCK_INLINE uint32_t advance_at(const JpegCodes* codes, size_t at) {
+HEADRACE_INLINE uint32_t advance_at(const JpegCodes* codes, size_t at) {
   return reinterpret_cast<const uint8_t*>(codes->entries)[4 * at + 1];
 }
-PENSTOCK_INLINE int16_t value_at(const JpegCodes* codes, size_t at) {
+HEADRACE_INLINE int16_t value_at(const JpegCodes* codes, size_t at) {
   int16_t value;
   __builtin_memcpy(&value, reinterpret_cast<const uint8_t*>(codes->entries) + 4 * at + 2,
                    sizeof value);
   return value;
 }
 #else
-PENSTOCK_INLINE uint32_t advance_at(const JpegCodes* codes, size_t at) {
+HEADRACE_INLINE uint32_t advance_at(const JpegCodes* codes, size_t at) {
   return codes->entries[at] >> 8 & 255;
 }
-PENSTOCK_INLINE int16_t value_at(const JpegCodes* codes, size_t at) {
+HEADRACE_INLINE int16_t value_at(const JpegCodes* codes, size_t at) {
   return static_cast<int16_t>(codes->entries[at] >> 16);
 }
 #endif
 
 template <int kLanes>
-PENSTOCK_INLINE bool all_are_done(const size_t* last) {
+HEADRACE_INLINE bool all_are_done(const size_t* last) {
   size_t least = last[0];
 #pragma GCC unroll 4
   for (int i = 1; i < kLanes; ++i) least = last[i] < least ? last[i] : least;
@@ -123,7 +123,7 @@ PENSTOCK_INLINE bool all_are_done(const size_t* last) {
 }
 
 // One symbol whose value does not fit the table. Returns the lane's bits, refilled.
-PENSTOCK_INLINE uint64_t take_value(Reader* reader, uint64_t bits, size_t* last,
+HEADRACE_INLINE uint64_t take_value(Reader* reader, uint64_t bits, size_t* last,
                                     const JpegCodes* codes, uint32_t entry, int16_t* block) {
   reader->bits = bits;
   refill(reader);
@@ -157,7 +157,7 @@ __attribute__((noinline)) void take_long(Reader* readers, size_t* last, size_t l
 // the 512 for which a place is known. A long symbol goes through memory, so that nothing has to be
 // kept in registers across the call.
 template <int kLanes>
-PENSTOCK_INLINE void read_ac(Reader* readers, const JpegCodes* codes, int16_t* blocks,
+HEADRACE_INLINE void read_ac(Reader* readers, const JpegCodes* codes, int16_t* blocks,
                              bool* is_wrong) {
   uint64_t bits[kLanes];
   size_t last[kLanes];
@@ -306,4 +306,4 @@ uint64_t jpeg_position(const JpegRows* rows, size_t lane, const JpegRowsState* s
   return position_of(&state->readers[lane], rows->lanes[lane].bytes);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -6,30 +6,30 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
-#define PENSTOCK_INLINE inline __attribute__((always_inline))
+#define HEADRACE_INLINE inline __attribute__((always_inline))
 
 #if defined(__AVX512VBMI__)
 using Vector = __m512i;  // of 16-bit values
 using Bytes = __m256i;
-#define PENSTOCK_V(name) _mm512_##name
-PENSTOCK_INLINE Vector load(const uint8_t* from) {
+#define HEADRACE_V(name) _mm512_##name
+HEADRACE_INLINE Vector load(const uint8_t* from) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const Bytes*>(from)));
 }
-PENSTOCK_INLINE void store_pairs(uint8_t* out, Vector even, Vector odd) {
+HEADRACE_INLINE void store_pairs(uint8_t* out, Vector even, Vector odd) {
   _mm512_storeu_si512(out, _mm512_or_si512(even, _mm512_slli_epi16(odd, 8)));
 }
-PENSTOCK_INLINE Bytes to_bytes(Vector v) { return _mm512_cvtepi16_epi8(v); }
+HEADRACE_INLINE Bytes to_bytes(Vector v) { return _mm512_cvtepi16_epi8(v); }
 // Levels below 0 or above 255 are cut.
-PENSTOCK_INLINE Bytes to_levels(Vector v) {
+HEADRACE_INLINE Bytes to_levels(Vector v) {
   return _mm512_cvtusepi16_epi8(_mm512_max_epi16(v, _mm512_setzero_si512()));
 }
-PENSTOCK_INLINE void store(uint8_t* out, Bytes bytes) {
+HEADRACE_INLINE void store(uint8_t* out, Bytes bytes) {
   _mm256_storeu_si256(reinterpret_cast<Bytes*>(out), bytes);
 }
-PENSTOCK_INLINE Bytes load_bytes(const uint8_t* from) {
+HEADRACE_INLINE Bytes load_bytes(const uint8_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const Bytes*>(from));
 }
 
@@ -44,7 +44,7 @@ constexpr Order make_order() {
 }
 alignas(64) constexpr Order kOrder = make_order();
 
-PENSTOCK_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes blue) {
+HEADRACE_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes blue) {
   const __m512i two = _mm512_inserti64x4(_mm512_castsi256_si512(red), green, 1);
   const __m512i third = _mm512_castsi256_si512(blue);
   _mm512_storeu_si512(out, _mm512_permutex2var_epi8(two, _mm512_load_si512(kOrder.places), third));
@@ -55,22 +55,22 @@ PENSTOCK_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes bl
 #elif defined(__AVX2__)
 using Vector = __m256i;
 using Bytes = __m128i;
-#define PENSTOCK_V(name) _mm256_##name
-PENSTOCK_INLINE Vector load(const uint8_t* from) {
+#define HEADRACE_V(name) _mm256_##name
+HEADRACE_INLINE Vector load(const uint8_t* from) {
   return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const Bytes*>(from)));
 }
-PENSTOCK_INLINE void store_pairs(uint8_t* out, Vector even, Vector odd) {
+HEADRACE_INLINE void store_pairs(uint8_t* out, Vector even, Vector odd) {
   _mm256_storeu_si256(reinterpret_cast<Vector*>(out),
                       _mm256_or_si256(even, _mm256_slli_epi16(odd, 8)));
 }
-PENSTOCK_INLINE Bytes to_levels(Vector v) {
+HEADRACE_INLINE Bytes to_levels(Vector v) {
   return _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
-PENSTOCK_INLINE Bytes to_bytes(Vector v) { return to_levels(v); }
-PENSTOCK_INLINE void store(uint8_t* out, Bytes bytes) {
+HEADRACE_INLINE Bytes to_bytes(Vector v) { return to_levels(v); }
+HEADRACE_INLINE void store(uint8_t* out, Bytes bytes) {
   _mm_storeu_si128(reinterpret_cast<Bytes*>(out), bytes);
 }
-PENSTOCK_INLINE Bytes load_bytes(const uint8_t* from) {
+HEADRACE_INLINE Bytes load_bytes(const uint8_t* from) {
   return _mm_loadu_si128(reinterpret_cast<const Bytes*>(from));
 }
 
@@ -93,7 +93,7 @@ constexpr Order make_order() {
 }
 alignas(16) constexpr Order kOrder = make_order();
 
-PENSTOCK_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes blue) {
+HEADRACE_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes blue) {
 #pragma GCC unroll 3
   for (int third = 0; third < 3; ++third) {
     const auto& places = kOrder.places[third];
@@ -109,23 +109,23 @@ PENSTOCK_INLINE void store_pixels(uint8_t* out, Bytes red, Bytes green, Bytes bl
 
 constexpr size_t kStep = sizeof(Vector) / 2;
 
-PENSTOCK_INLINE Vector add(Vector a, Vector b) { return PENSTOCK_V(add_epi16)(a, b); }
-PENSTOCK_INLINE Vector all(int value) {
-  return PENSTOCK_V(set1_epi16)(static_cast<int16_t>(value));
+HEADRACE_INLINE Vector add(Vector a, Vector b) { return HEADRACE_V(add_epi16)(a, b); }
+HEADRACE_INLINE Vector all(int value) {
+  return HEADRACE_V(set1_epi16)(static_cast<int16_t>(value));
 }
-PENSTOCK_INLINE Vector triple(Vector v) { return add(v, add(v, v)); }
+HEADRACE_INLINE Vector triple(Vector v) { return add(v, add(v, v)); }
 
 // Nearest sums counted three times, those beside them once.
 template <int kShift>
-PENSTOCK_INLINE void store_mixed(uint8_t* out, Vector left, Vector middle, Vector right,
+HEADRACE_INLINE void store_mixed(uint8_t* out, Vector left, Vector middle, Vector right,
                                  int even_bias, int odd_bias) {
   const Vector nearest = triple(middle);
   const Vector even = add(add(nearest, left), all(even_bias));
   const Vector odd = add(add(nearest, right), all(odd_bias));
-  store_pairs(out, PENSTOCK_V(srli_epi16)(even, kShift), PENSTOCK_V(srli_epi16)(odd, kShift));
+  store_pairs(out, HEADRACE_V(srli_epi16)(even, kShift), HEADRACE_V(srli_epi16)(odd, kShift));
 }
 
-PENSTOCK_INLINE Vector column_sum(const JpegSamples* samples, size_t at, int shift) {
+HEADRACE_INLINE Vector column_sum(const JpegSamples* samples, size_t at, int shift) {
   const uint8_t* row = samples->row + at + shift;
   const uint8_t* beside = samples->beside + at + shift;
   return add(triple(load(row)), load(beside));
@@ -134,7 +134,7 @@ PENSTOCK_INLINE Vector column_sum(const JpegSamples* samples, size_t at, int shi
 #endif
 
 #if !defined(__AVX2__)
-PENSTOCK_INLINE uint8_t cut(int level) {
+HEADRACE_INLINE uint8_t cut(int level) {
   return static_cast<uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);
 }
 #endif
@@ -159,7 +159,7 @@ void upsample_h2v2(const JpegSamples* samples, size_t size, uint8_t* out) noexce
 void upsample_h1v2(const JpegSamples* samples, size_t size, int bias, uint8_t* out) noexcept {
   for (size_t i = 0; i < size; i += kStep) {
     const Vector sum = add(column_sum(samples, i, 0), all(bias));
-    store(out + i, to_bytes(PENSTOCK_V(srli_epi16)(sum, 2)));
+    store(out + i, to_bytes(HEADRACE_V(srli_epi16)(sum, 2)));
   }
 }
 
@@ -167,24 +167,24 @@ void upsample_h1v2(const JpegSamples* samples, size_t size, int bias, uint8_t* o
 // is 1 + 0.402, 1.772 is 2 - 0.228, -0.71414 is 0.28586 - 1.
 void ycc_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept {
   const Vector one = all(1);
-  const Vector half = PENSTOCK_V(set1_epi32)(32768);
-  const Vector green_factors = PENSTOCK_V(set1_epi32)(
+  const Vector half = HEADRACE_V(set1_epi32)(32768);
+  const Vector green_factors = HEADRACE_V(set1_epi32)(
       static_cast<int>(18734U << 16 | (static_cast<uint32_t>(-22554) & 0xFFFF)));
   for (size_t i = 0; i < pixels; i += kStep) {
     const Vector y = load(planes[0] + i);
-    const Vector cb = PENSTOCK_V(sub_epi16)(load(planes[1] + i), all(128));
-    const Vector cr = PENSTOCK_V(sub_epi16)(load(planes[2] + i), all(128));
+    const Vector cb = HEADRACE_V(sub_epi16)(load(planes[1] + i), all(128));
+    const Vector cr = HEADRACE_V(sub_epi16)(load(planes[2] + i), all(128));
     const Vector cb2 = add(cb, cb);
     const Vector cr2 = add(cr, cr);
     const Vector blue =
-        add(PENSTOCK_V(srai_epi16)(add(PENSTOCK_V(mulhi_epi16)(cb2, all(-14942)), one), 1), cb2);
+        add(HEADRACE_V(srai_epi16)(add(HEADRACE_V(mulhi_epi16)(cb2, all(-14942)), one), 1), cb2);
     const Vector red =
-        add(PENSTOCK_V(srai_epi16)(add(PENSTOCK_V(mulhi_epi16)(cr2, all(26345)), one), 1), cr);
-    const Vector low = PENSTOCK_V(madd_epi16)(PENSTOCK_V(unpacklo_epi16)(cb, cr), green_factors);
-    const Vector high = PENSTOCK_V(madd_epi16)(PENSTOCK_V(unpackhi_epi16)(cb, cr), green_factors);
-    const Vector green = PENSTOCK_V(sub_epi16)(
-        PENSTOCK_V(packs_epi32)(PENSTOCK_V(srai_epi32)(PENSTOCK_V(add_epi32)(low, half), 16),
-                                PENSTOCK_V(srai_epi32)(PENSTOCK_V(add_epi32)(high, half), 16)),
+        add(HEADRACE_V(srai_epi16)(add(HEADRACE_V(mulhi_epi16)(cr2, all(26345)), one), 1), cr);
+    const Vector low = HEADRACE_V(madd_epi16)(HEADRACE_V(unpacklo_epi16)(cb, cr), green_factors);
+    const Vector high = HEADRACE_V(madd_epi16)(HEADRACE_V(unpackhi_epi16)(cb, cr), green_factors);
+    const Vector green = HEADRACE_V(sub_epi16)(
+        HEADRACE_V(packs_epi32)(HEADRACE_V(srai_epi32)(HEADRACE_V(add_epi32)(low, half), 16),
+                                HEADRACE_V(srai_epi32)(HEADRACE_V(add_epi32)(high, half), 16)),
         cr);
     store_pixels(out + 3 * i, to_levels(add(y, red)), to_levels(add(y, green)),
                  to_levels(add(y, blue)));
@@ -244,4 +244,4 @@ void planes_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) no
 
 #endif
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

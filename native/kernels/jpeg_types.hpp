@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-namespace penstock::kernels {
+namespace headrace::kernels {
 
 inline constexpr int kAcBits = 11;
 inline constexpr int kDcBits = 9;
@@ -103,4 +103,4 @@ struct JpegSamples {
   const uint8_t* beside;
 };
 
-}  // namespace penstock::kernels
+}  // namespace headrace::kernels

@@ -10,7 +10,7 @@
 
 #include "kernels/jpeg_types.hpp"
 
-namespace penstock::kernels {
+namespace headrace::kernels {
 
 // How the pixels of an output row are made of those of a source row. Weights come in pairs of taps,
 // the second one in the upper half of the word: pairs[p * padded + j] has taps 2p and 2p + 1 of
@@ -79,25 +79,25 @@ inline constexpr size_t kColumnTableAlignment = 64;
 inline constexpr size_t kPlaneTableBytes = 64;
 inline constexpr size_t kPlaneGroup = 16;
 
-}  // namespace penstock::kernels
+}  // namespace headrace::kernels
 
-#define PENSTOCK_DECLARE_CRC32C(level)                                                          \
-  namespace penstock::kernels::level {                                                          \
+#define HEADRACE_DECLARE_CRC32C(level)                                                          \
+  namespace headrace::kernels::level {                                                          \
   /* CRC-32C register after `size` more bytes, without the inversions at either end. */         \
   uint32_t crc32c_update(uint32_t state, const uint8_t* data, size_t size) noexcept;            \
   /* The same of bytes that are copied, read once. */                                           \
   uint32_t crc32c_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_CRC32(level)                                                          \
-  namespace penstock::kernels::level {                                                         \
+#define HEADRACE_DECLARE_CRC32(level)                                                          \
+  namespace headrace::kernels::level {                                                         \
   /* The same for CRC-32 as zlib has it. */                                                    \
   uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept;            \
   uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_RESIZE(level)                                                           \
-  namespace penstock::kernels::level {                                                           \
+#define HEADRACE_DECLARE_RESIZE(level)                                                           \
+  namespace headrace::kernels::level {                                                           \
   /* work[x] = sum over k of weights[k] * first_row[k * stride + x], for x < size. */            \
   void blend_rows(const uint8_t* first_row, size_t stride, const float* weights, size_t taps,    \
                   size_t size, float* work) noexcept;                                            \
@@ -107,8 +107,8 @@ inline constexpr size_t kPlaneGroup = 16;
                   size_t pixels, float scale, float bias, uint8_t* out) noexcept;                \
   }
 
-#define PENSTOCK_DECLARE_RESAMPLE(level)                                                          \
-  namespace penstock::kernels::level {                                                            \
+#define HEADRACE_DECLARE_RESAMPLE(level)                                                          \
+  namespace headrace::kernels::level {                                                            \
   /* work[x] = (sum over k of weights[k] * first_row[k * stride + x] + 64) >> 7, for x < size:    \
      grey levels in 128ths. The weights are not negative and sum to 16384. */                     \
   void blend_rows_fixed(const uint8_t* first_row, size_t stride, const int16_t* weights,          \
@@ -126,8 +126,8 @@ inline constexpr size_t kPlaneGroup = 16;
                         size_t taps, size_t size, uint8_t* out) noexcept;                         \
   }
 
-#define PENSTOCK_DECLARE_SIXTEENS(level)                                                      \
-  namespace penstock::kernels::level {                                                        \
+#define HEADRACE_DECLARE_SIXTEENS(level)                                                      \
+  namespace headrace::kernels::level {                                                        \
   /* Fills `table` for reduce_sixteens, which may only be called with it; false where that is \
      no use: at most levels, and where much is reduced. */                                    \
   bool plan_sixteens(const FixedColumns* columns, uint8_t* table) noexcept;                   \
@@ -136,16 +136,16 @@ inline constexpr size_t kPlaneGroup = 16;
                        const ValueRow* out) noexcept;                                         \
   }
 
-#define PENSTOCK_DECLARE_REDUCE_PLANE(level)                                                      \
-  namespace penstock::kernels::level {                                                            \
+#define HEADRACE_DECLARE_REDUCE_PLANE(level)                                                      \
+  namespace headrace::kernels::level {                                                            \
   /* As plan_columns_fixed and reduce_row_fixed, of one channel. The starts are padded with zeros \
      to a multiple of kPlaneGroup, weights too, and as many bytes are written. */                 \
   bool plan_plane_columns(const FixedColumns* columns, uint8_t* table) noexcept;                  \
   void reduce_plane_row(const int16_t* work, const FixedColumns* columns, uint8_t* out) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_PIXELS(level)                                                         \
-  namespace penstock::kernels::level {                                                         \
+#define HEADRACE_DECLARE_PIXELS(level)                                                         \
+  namespace headrace::kernels::level {                                                         \
   /* Interleaved bytes to three planes. */                                                     \
   void split_row(const uint8_t* row, size_t pixels, const ValueRow* out) noexcept;             \
   /* out[i] = row[i] * scale[i % 48] + bias[i % 48], as float or rounded to half precision. */ \
@@ -157,8 +157,8 @@ inline constexpr size_t kPlaneGroup = 16;
   void to_half(const float* values, size_t size, uint16_t* out) noexcept;                      \
   }
 
-#define PENSTOCK_DECLARE_OPENCV_AREA(level)                                                       \
-  namespace penstock::kernels::level {                                                            \
+#define HEADRACE_DECLARE_OPENCV_AREA(level)                                                       \
+  namespace headrace::kernels::level {                                                            \
   /* A plan fills `table` and says how. Rows between the passes have 64 values more than used,    \
      which may be read and written. */                                                            \
   bool plan_average_rows(const TapColumns* columns, uint8_t* table) noexcept;                     \
@@ -177,15 +177,15 @@ inline constexpr size_t kPlaneGroup = 16;
                       int second_weight, size_t size, uint8_t* out) noexcept;                     \
   }
 
-#define PENSTOCK_DECLARE_LOOKUP(level)                                                   \
-  namespace penstock::kernels::level {                                                   \
+#define HEADRACE_DECLARE_LOOKUP(level)                                                   \
+  namespace headrace::kernels::level {                                                   \
   /* Every level's entry, for halves and floats; the row's scale and bias do nothing. */ \
   void look_up_row(const uint8_t* row, size_t pixels, const LevelTable* table,           \
                    const ValueRow* out) noexcept;                                        \
   }
 
-#define PENSTOCK_DECLARE_COLOUR(level)                                                        \
-  namespace penstock::kernels::level {                                                        \
+#define HEADRACE_DECLARE_COLOUR(level)                                                        \
+  namespace headrace::kernels::level {                                                        \
   /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
   void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;  \
   /* The same with each pixel's own grey. */                                                  \
@@ -196,8 +196,8 @@ inline constexpr size_t kPlaneGroup = 16;
   void mirror_row(uint8_t* row, size_t pixels) noexcept;                                      \
   }
 
-#define PENSTOCK_DECLARE_MIX(level)                                                                \
-  namespace penstock::kernels::level {                                                             \
+#define HEADRACE_DECLARE_MIX(level)                                                                \
+  namespace headrace::kernels::level {                                                             \
   /* out[i] = a[i] * weight + b[i] * (1 - weight) in single precision; bytes are cut, halves       \
      rounded. The weight is 0 to 1. */                                                             \
   void mix_bytes(const uint8_t* a, const uint8_t* b, size_t size, float weight,                    \
@@ -207,8 +207,8 @@ inline constexpr size_t kPlaneGroup = 16;
   void mix_floats(const float* a, const float* b, size_t size, float weight, float* out) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_JPEG_LANES(level)                                                        \
-  namespace penstock::kernels::level {                                                            \
+#define HEADRACE_DECLARE_JPEG_LANES(level)                                                        \
+  namespace headrace::kernels::level {                                                            \
   void start_jpeg_rows(const JpegRows* rows, JpegRowsState* state) noexcept;                      \
   /* The next MCUs of every row, MCU i to column i % 4 of the groups. False when codes are        \
      wrong or end too early; then the coefficients are to be cleared. */                          \
@@ -217,8 +217,8 @@ inline constexpr size_t kPlaneGroup = 16;
   uint64_t jpeg_position(const JpegRows* rows, size_t lane, const JpegRowsState* state) noexcept; \
   }
 
-#define PENSTOCK_DECLARE_JPEG_IDCT(level)                                                      \
-  namespace penstock::kernels::level {                                                         \
+#define HEADRACE_DECLARE_JPEG_IDCT(level)                                                      \
+  namespace headrace::kernels::level {                                                         \
   /* Four MCUs of every row to samples, from column `first` on; clears the coefficients. False \
      when values leave the range in which decoders agree. */                                   \
   bool transform_jpeg_mcus(const JpegRows* rows, size_t first) noexcept;                       \
@@ -226,8 +226,8 @@ inline constexpr size_t kPlaneGroup = 16;
   bool transform_jpeg_mcus_fast(const JpegRows* rows, size_t first) noexcept;                  \
   }
 
-#define PENSTOCK_DECLARE_JPEG_PIXELS(level)                                                     \
-  namespace penstock::kernels::level {                                                          \
+#define HEADRACE_DECLARE_JPEG_PIXELS(level)                                                     \
+  namespace headrace::kernels::level {                                                          \
   /* Fancy upsampling as libjpeg has it, of `size` samples to 2 * size; `row` and `beside` have \
      a readable sample before the first one. All of these functions read and write up to 64     \
      samples, and write up to 192 bytes of pixels, more than asked for. */                      \
@@ -238,60 +238,60 @@ inline constexpr size_t kPlaneGroup = 16;
   void planes_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) noexcept;       \
   }
 
-PENSTOCK_DECLARE_CRC32(scalar)
-PENSTOCK_DECLARE_CRC32C(scalar)
-PENSTOCK_DECLARE_RESIZE(scalar)
-PENSTOCK_DECLARE_RESAMPLE(scalar)
-PENSTOCK_DECLARE_SIXTEENS(scalar)
-PENSTOCK_DECLARE_REDUCE_PLANE(scalar)
-PENSTOCK_DECLARE_PIXELS(scalar)
-PENSTOCK_DECLARE_OPENCV_AREA(scalar)
-PENSTOCK_DECLARE_LOOKUP(scalar)
-PENSTOCK_DECLARE_CRC32(sse42)
-PENSTOCK_DECLARE_COLOUR(scalar)
-PENSTOCK_DECLARE_MIX(scalar)
-PENSTOCK_DECLARE_CRC32C(sse42)
-PENSTOCK_DECLARE_RESAMPLE(sse42)
-PENSTOCK_DECLARE_PIXELS(sse42)
-PENSTOCK_DECLARE_RESIZE(avx2)
-PENSTOCK_DECLARE_RESAMPLE(avx2)
-PENSTOCK_DECLARE_SIXTEENS(avx2)
-PENSTOCK_DECLARE_REDUCE_PLANE(avx2)
-PENSTOCK_DECLARE_PIXELS(avx2)
-PENSTOCK_DECLARE_OPENCV_AREA(avx2)
-PENSTOCK_DECLARE_CRC32(avx512)
-PENSTOCK_DECLARE_COLOUR(avx2)
-PENSTOCK_DECLARE_MIX(avx2)
-PENSTOCK_DECLARE_CRC32C(avx512)
-PENSTOCK_DECLARE_RESIZE(avx512)
-PENSTOCK_DECLARE_RESAMPLE(avx512)
-PENSTOCK_DECLARE_SIXTEENS(avx512)
-PENSTOCK_DECLARE_REDUCE_PLANE(avx512)
-PENSTOCK_DECLARE_PIXELS(avx512)
-PENSTOCK_DECLARE_OPENCV_AREA(avx512)
-PENSTOCK_DECLARE_LOOKUP(avx512)
-PENSTOCK_DECLARE_COLOUR(avx512)
-PENSTOCK_DECLARE_MIX(avx512)
-PENSTOCK_DECLARE_JPEG_LANES(scalar)
-PENSTOCK_DECLARE_JPEG_IDCT(scalar)
-PENSTOCK_DECLARE_JPEG_PIXELS(scalar)
-PENSTOCK_DECLARE_JPEG_LANES(avx2)
-PENSTOCK_DECLARE_JPEG_IDCT(avx2)
-PENSTOCK_DECLARE_JPEG_PIXELS(avx2)
-PENSTOCK_DECLARE_JPEG_IDCT(avx512)
-PENSTOCK_DECLARE_JPEG_PIXELS(avx512)
+HEADRACE_DECLARE_CRC32(scalar)
+HEADRACE_DECLARE_CRC32C(scalar)
+HEADRACE_DECLARE_RESIZE(scalar)
+HEADRACE_DECLARE_RESAMPLE(scalar)
+HEADRACE_DECLARE_SIXTEENS(scalar)
+HEADRACE_DECLARE_REDUCE_PLANE(scalar)
+HEADRACE_DECLARE_PIXELS(scalar)
+HEADRACE_DECLARE_OPENCV_AREA(scalar)
+HEADRACE_DECLARE_LOOKUP(scalar)
+HEADRACE_DECLARE_CRC32(sse42)
+HEADRACE_DECLARE_COLOUR(scalar)
+HEADRACE_DECLARE_MIX(scalar)
+HEADRACE_DECLARE_CRC32C(sse42)
+HEADRACE_DECLARE_RESAMPLE(sse42)
+HEADRACE_DECLARE_PIXELS(sse42)
+HEADRACE_DECLARE_RESIZE(avx2)
+HEADRACE_DECLARE_RESAMPLE(avx2)
+HEADRACE_DECLARE_SIXTEENS(avx2)
+HEADRACE_DECLARE_REDUCE_PLANE(avx2)
+HEADRACE_DECLARE_PIXELS(avx2)
+HEADRACE_DECLARE_OPENCV_AREA(avx2)
+HEADRACE_DECLARE_CRC32(avx512)
+HEADRACE_DECLARE_COLOUR(avx2)
+HEADRACE_DECLARE_MIX(avx2)
+HEADRACE_DECLARE_CRC32C(avx512)
+HEADRACE_DECLARE_RESIZE(avx512)
+HEADRACE_DECLARE_RESAMPLE(avx512)
+HEADRACE_DECLARE_SIXTEENS(avx512)
+HEADRACE_DECLARE_REDUCE_PLANE(avx512)
+HEADRACE_DECLARE_PIXELS(avx512)
+HEADRACE_DECLARE_OPENCV_AREA(avx512)
+HEADRACE_DECLARE_LOOKUP(avx512)
+HEADRACE_DECLARE_COLOUR(avx512)
+HEADRACE_DECLARE_MIX(avx512)
+HEADRACE_DECLARE_JPEG_LANES(scalar)
+HEADRACE_DECLARE_JPEG_IDCT(scalar)
+HEADRACE_DECLARE_JPEG_PIXELS(scalar)
+HEADRACE_DECLARE_JPEG_LANES(avx2)
+HEADRACE_DECLARE_JPEG_IDCT(avx2)
+HEADRACE_DECLARE_JPEG_PIXELS(avx2)
+HEADRACE_DECLARE_JPEG_IDCT(avx512)
+HEADRACE_DECLARE_JPEG_PIXELS(avx512)
 
-#undef PENSTOCK_DECLARE_CRC32
-#undef PENSTOCK_DECLARE_CRC32C
-#undef PENSTOCK_DECLARE_RESIZE
-#undef PENSTOCK_DECLARE_RESAMPLE
-#undef PENSTOCK_DECLARE_SIXTEENS
-#undef PENSTOCK_DECLARE_REDUCE_PLANE
-#undef PENSTOCK_DECLARE_PIXELS
-#undef PENSTOCK_DECLARE_OPENCV_AREA
-#undef PENSTOCK_DECLARE_LOOKUP
-#undef PENSTOCK_DECLARE_COLOUR
-#undef PENSTOCK_DECLARE_MIX
-#undef PENSTOCK_DECLARE_JPEG_LANES
-#undef PENSTOCK_DECLARE_JPEG_IDCT
-#undef PENSTOCK_DECLARE_JPEG_PIXELS
+#undef HEADRACE_DECLARE_CRC32
+#undef HEADRACE_DECLARE_CRC32C
+#undef HEADRACE_DECLARE_RESIZE
+#undef HEADRACE_DECLARE_RESAMPLE
+#undef HEADRACE_DECLARE_SIXTEENS
+#undef HEADRACE_DECLARE_REDUCE_PLANE
+#undef HEADRACE_DECLARE_PIXELS
+#undef HEADRACE_DECLARE_OPENCV_AREA
+#undef HEADRACE_DECLARE_LOOKUP
+#undef HEADRACE_DECLARE_COLOUR
+#undef HEADRACE_DECLARE_MIX
+#undef HEADRACE_DECLARE_JPEG_LANES
+#undef HEADRACE_DECLARE_JPEG_IDCT
+#undef HEADRACE_DECLARE_JPEG_PIXELS

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 template <typename T>
@@ -217,4 +217,4 @@ void look_up_row(const uint8_t* row, size_t pixels, const LevelTable* table,
   look_up_floats(row, pixels, *table, *out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

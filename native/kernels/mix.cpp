@@ -3,7 +3,7 @@
 #include "kernels/floats.hpp"
 #include "kernels/kernels.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 inline float value_of(float value) { return value; }
@@ -66,4 +66,4 @@ void mix_floats(const float* a, const float* b, size_t size, float weight, float
   mix(a, b, size, weight, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -7,7 +7,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/tap_vectors.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 inline void average_pixel(const uint8_t* row, const TapColumns& columns, size_t j, float* out) {
@@ -385,4 +385,4 @@ void blend_averages(const float* const* rows, const float* weights, size_t taps,
   blend(rows, weights, taps, size, scale, bias, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

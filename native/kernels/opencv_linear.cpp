@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 constexpr int kKeptShift = 4;   // of the 11 bits of a weight, 7 go into the second pass
@@ -178,4 +178,4 @@ void blend_two_rows(const int16_t* first, const int16_t* second, int first_weigh
   blend_pair(first, second, first_weight, second_weight, size, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -5,7 +5,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 constexpr size_t kPeriod = 48;
@@ -164,4 +164,4 @@ void to_half(const float* values, size_t size, uint16_t* out) noexcept {
   for (size_t i = half_vectors(values, size, out); i < size; ++i) out[i] = half_of(values[i]);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

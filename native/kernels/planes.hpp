@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 // Three vectors of 16 bytes: 16 pixels one after another, or their red, green and blue.
@@ -78,6 +78,6 @@ inline ThreeVectors to_planes(const ThreeVectors& pixels) {
 }
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL
 
 #endif

@@ -2,7 +2,7 @@
 // exact, so that all levels give the same bytes.
 #include "kernels/resample.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 #if defined(__SSE4_1__)
@@ -166,4 +166,4 @@ void reduce_plane_row(const int16_t* work, const FixedColumns* columns, uint8_t*
   reduce(work, *columns, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 [[maybe_unused]] constexpr int kBlendShift = 7;    // 14 bits of weight, 7 of them kept
@@ -30,4 +30,4 @@ struct Parts {
 };
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

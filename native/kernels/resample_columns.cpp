@@ -2,7 +2,7 @@
 // of 16 bits, three channels each.
 #include "kernels/resample_groups.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 #if defined(__SSE4_1__)
@@ -195,4 +195,4 @@ void reduce_row_sharp(const int16_t* work, const FixedColumns* columns, int16_t*
   reduce<Parts>(work, *columns, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

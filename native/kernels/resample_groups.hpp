@@ -7,7 +7,7 @@
 
 #if defined(__AVX512BW__)
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 // A group is 5 pixels: 15 sums of 32 bits. Its table row for a pair of taps has 32 indices of
@@ -134,6 +134,6 @@ inline void reduce_by_table(const int16_t* work, const FixedColumns& columns,
 }
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL
 
 #endif

@@ -2,7 +2,7 @@
 // the first one, and those to bytes where it is the second.
 #include "kernels/resample.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 template <typename Value>
@@ -188,4 +188,4 @@ void blend_rows_sharp(const int16_t* first_row, size_t stride, const int16_t* we
   blend(first_row, stride, weights, taps, size, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

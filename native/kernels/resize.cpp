@@ -6,7 +6,7 @@
 #include "kernels/floats.hpp"
 #include "kernels/kernels.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 inline void reduce_pixel(const float* source, const float* weights, size_t taps, float scale,
@@ -150,4 +150,4 @@ void reduce_row(const float* work, const uint32_t* starts, const float* weights,
   reduce(work, starts, weights, taps, pixels, scale, bias, out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -3,7 +3,7 @@
 // Sums are exact, so that the levels are those of reduce_row_fixed.
 #include "kernels/resample.hpp"
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 #if defined(__AVX512VBMI__)
@@ -281,4 +281,4 @@ void reduce_sixteens(const int16_t* work, const FixedColumns* columns,
   reduce_all(work, *columns, *out);
 }
 
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

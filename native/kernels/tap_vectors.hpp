@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL {
+namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
 [[maybe_unused]] inline size_t bytes_of(const TapColumns& columns) {
@@ -88,4 +88,4 @@ inline __m512i load_window(const uint8_t* row, size_t first, size_t size) {
 #endif
 
 }  // namespace
-}  // namespace penstock::kernels::PENSTOCK_KERNEL_LEVEL
+}  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <vector>
 
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 #include "support.hpp"
 
-namespace penstock::testing {
+namespace headrace::testing {
 
 // Bytes of the table, shifted by `misalignment` so that no field is aligned.
 inline Bytes table_bytes(const std::vector<TableRow>& rows, std::size_t misalignment) {
@@ -21,4 +21,4 @@ inline Bytes table_bytes(const std::vector<TableRow>& rows, std::size_t misalign
   return bytes;
 }
 
-}  // namespace penstock::testing
+}  // namespace headrace::testing

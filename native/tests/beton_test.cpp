@@ -1,11 +1,11 @@
-#include "penstock/beton.hpp"
+#include "headrace/beton.hpp"
 
 #include <algorithm>
 #include <thread>
 
 #include "beton_support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -180,4 +180,4 @@ TEST(TableCheck, PageSizeMustBeAPowerOfTwo) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/buffer_pool.hpp"
+#include "headrace/buffer_pool.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 std::uintptr_t address_of(const PooledBuffer& buffer) {
@@ -97,4 +97,4 @@ TEST(BufferPool, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

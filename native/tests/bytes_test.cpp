@@ -1,9 +1,9 @@
-#include "penstock/bytes.hpp"
+#include "headrace/bytes.hpp"
 
-#include "penstock/image.hpp"
+#include "headrace/image.hpp"
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 constexpr std::uint64_t kMax = UINT64_MAX;
@@ -65,4 +65,4 @@ TEST(Image, SizesThatOverflowAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

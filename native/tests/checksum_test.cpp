@@ -1,11 +1,11 @@
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::as_bytes;
@@ -186,4 +186,4 @@ TEST(Checksum, Buffers) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/ffcv_order.hpp"
+#include "headrace/ffcv_order.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::expect_code;
@@ -69,4 +69,4 @@ TEST(FfcvOrder, WrongArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/ffr.hpp"
+#include "headrace/ffr.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -140,4 +140,4 @@ TEST(FfrOffsets, NotWhole) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/file_checksum.hpp"
+#include "headrace/file_checksum.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -19,7 +19,7 @@ using testing::random_bytes;
 class FileChecksumTest : public ::testing::Test {
  protected:
   FileChecksumTest() : data_(random_bytes(1'000'003, 7)) {
-    std::string name = ::testing::TempDir() + "penstock_file_checksum_XXXXXX";
+    std::string name = ::testing::TempDir() + "headrace_file_checksum_XXXXXX";
     fd_ = mkstemp(name.data());
     unlink(name.c_str());
     EXPECT_EQ(write(fd_, data_.data(), data_.size()), static_cast<ssize_t>(data_.size()));
@@ -79,4 +79,4 @@ TEST_F(FileChecksumTest, TellsWhichIsNotThere) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

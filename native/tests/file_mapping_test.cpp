@@ -1,4 +1,4 @@
-#include "penstock/file_mapping.hpp"
+#include "headrace/file_mapping.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -65,4 +65,4 @@ TEST(FileMapping, SaysWhatTheSystemSays) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,10 +1,10 @@
-#include "penstock/file_table.hpp"
+#include "headrace/file_table.hpp"
 
 #include <string>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::expect_code;
@@ -149,4 +149,4 @@ TEST(FileTable, MissingPagesAndCutEntries) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/gather.hpp"
+#include "headrace/gather.hpp"
 
 #include <algorithm>
 
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -149,4 +149,4 @@ TEST(Gather, EmptyRegion) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,10 +1,10 @@
 // Damaged and malicious JPEG files: an error or a full decode, never a crash.
 #include <algorithm>
 
+#include "headrace/jpeg.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/jpeg.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -186,4 +186,4 @@ TEST(HostileJpeg, MissingComponentIsAnError) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

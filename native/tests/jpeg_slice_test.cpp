@@ -1,14 +1,14 @@
-#include "penstock/jpeg_slice.hpp"
+#include "headrace/jpeg_slice.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "core/jpeg_writer.hpp"
+#include "headrace/checksum.hpp"
+#include "headrace/jpeg_tiles.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/checksum.hpp"
-#include "penstock/jpeg_tiles.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -213,4 +213,4 @@ TEST(HostileJpegSlice, IndexAndDataThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

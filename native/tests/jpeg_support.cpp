@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 // clang-format on
 
-namespace penstock::testing {
+namespace headrace::testing {
 namespace {
 
 J_COLOR_SPACE input_space(JpegKind kind) {
@@ -172,4 +172,4 @@ Bytes from_hex(std::string_view text) {
   return bytes;
 }
 
-}  // namespace penstock::testing
+}  // namespace headrace::testing

@@ -4,12 +4,12 @@
 #include <random>
 #include <string>
 
-#include "penstock/image.hpp"
-#include "penstock/jpeg_tiles.hpp"
-#include "penstock/jpeg_window.hpp"
+#include "headrace/image.hpp"
+#include "headrace/jpeg_tiles.hpp"
+#include "headrace/jpeg_window.hpp"
 #include "support.hpp"
 
-namespace penstock::testing {
+namespace headrace::testing {
 
 enum class JpegKind { color, grayscale, rgb, cmyk, ycck };
 
@@ -52,4 +52,4 @@ std::string text_of(const Window& window);
 // Markers and other test data in hexadecimal, blanks ignored.
 Bytes from_hex(std::string_view text);
 
-}  // namespace penstock::testing
+}  // namespace headrace::testing

@@ -1,4 +1,4 @@
-#include "penstock/jpeg.hpp"
+#include "headrace/jpeg.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "jpeg_support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -217,4 +217,4 @@ TEST(Jpeg, ThreadsHaveTheirOwnHandles) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

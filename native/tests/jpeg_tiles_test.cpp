@@ -1,11 +1,11 @@
-#include "penstock/jpeg_tiles.hpp"
+#include "headrace/jpeg_tiles.hpp"
 
 #include <algorithm>
 
+#include "headrace/checksum.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/checksum.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -217,4 +217,4 @@ TEST(HostileJpegTiles, NoMemoryForWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,13 +1,13 @@
-#include "penstock/jpeg_window_decoder.hpp"
+#include "headrace/jpeg_window_decoder.hpp"
 
 #include <algorithm>
 #include <string>
 
+#include "headrace/checksum.hpp"
+#include "headrace/jpeg_tiles.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/checksum.hpp"
-#include "penstock/jpeg_tiles.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -267,4 +267,4 @@ TEST(HostileJpegWindowDecoder, IndexAndDataThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/jpeg_window.hpp"
+#include "headrace/jpeg_window.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "jpeg_support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -223,4 +223,4 @@ TEST(HostileJpegWindow, BitFlips) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "headrace/cpu.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/cpu.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -165,4 +165,4 @@ TEST(HostileLateColour, BitFlips) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

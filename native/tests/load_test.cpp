@@ -1,4 +1,4 @@
-#include "penstock/load.hpp"
+#include "headrace/load.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,12 +7,12 @@
 #include <memory>
 #include <thread>
 
+#include "headrace/checksum.hpp"
+#include "headrace/jpeg.hpp"
+#include "headrace/jpeg_tiles.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/checksum.hpp"
-#include "penstock/jpeg.hpp"
-#include "penstock/jpeg_tiles.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -622,4 +622,4 @@ TEST(Load, WrongArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

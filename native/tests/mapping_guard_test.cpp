@@ -1,4 +1,4 @@
-#include "penstock/mapping_guard.hpp"
+#include "headrace/mapping_guard.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -192,4 +192,4 @@ TEST(MappingGuard, TheHandlerBeforeIsCalled) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

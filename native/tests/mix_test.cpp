@@ -1,4 +1,4 @@
-#include "penstock/mix.hpp"
+#include "headrace/mix.hpp"
 
 #include <bit>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -103,4 +103,4 @@ TEST(Mix, WrongArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

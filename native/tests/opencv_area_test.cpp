@@ -1,11 +1,11 @@
-#include "penstock/opencv_area.hpp"
+#include "headrace/opencv_area.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -159,4 +159,4 @@ TEST(OpenCvArea, EqualSizeCopies) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,10 +1,10 @@
-#include "penstock/path_index.hpp"
+#include "headrace/path_index.hpp"
 
 #include <string>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::expect_code;
@@ -70,4 +70,4 @@ TEST(PathIndex, RefusesShardsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

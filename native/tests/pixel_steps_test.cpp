@@ -1,4 +1,4 @@
-#include "penstock/pixel_steps.hpp"
+#include "headrace/pixel_steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "kernels/kernels.hpp"
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -226,4 +226,4 @@ TEST(PixelSteps, WrongValuesAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -8,7 +8,7 @@
 #include "kernels/kernels.hpp"
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct Level {
@@ -179,4 +179,4 @@ TEST(Pixels, ScalesAlikeAtEveryLevel) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,11 +1,11 @@
-#include "penstock/place_reader.hpp"
+#include "headrace/place_reader.hpp"
 
 #include <algorithm>
 
-#include "penstock/checksum.hpp"
+#include "headrace/checksum.hpp"
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::expect_code;
@@ -77,4 +77,4 @@ TEST_F(PlaceReaderTest, RefusesWhatIsNotInAShard) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -2,7 +2,7 @@
 
 #include "beton_support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -110,4 +110,4 @@ TEST(Place, ResultsAreSoundTables) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/pool.hpp"
+#include "headrace/pool.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 struct Counter : WorkerMemory {
@@ -237,4 +237,4 @@ TEST(Pool, WrongSizesAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/range_reader.hpp"
+#include "headrace/range_reader.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -28,7 +28,7 @@ constexpr std::size_t kFileSize = 3'000'003;
 
 class TestFile {
  public:
-  explicit TestFile(const Bytes& bytes) : path_(::testing::TempDir() + "penstock_reader_XXXXXX") {
+  explicit TestFile(const Bytes& bytes) : path_(::testing::TempDir() + "headrace_reader_XXXXXX") {
     const int fd = mkstemp(path_.data());
     EXPECT_EQ(write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     close(fd);
@@ -436,4 +436,4 @@ TEST(RangeReader, FailuresOfTheSystemAreInWords) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "penstock/resample.hpp"
+#include "headrace/resample.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -327,4 +327,4 @@ TEST(Resample, WrongArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

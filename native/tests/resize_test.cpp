@@ -1,4 +1,4 @@
-#include "penstock/resize.hpp"
+#include "headrace/resize.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::available_levels;
@@ -158,4 +158,4 @@ TEST(Resize, WrongArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

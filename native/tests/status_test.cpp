@@ -1,10 +1,10 @@
-#include "penstock/status.hpp"
+#include "headrace/status.hpp"
 
 #include <string>
 
 #include "support.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 TEST(Status, IsOkByDefault) {
@@ -65,4 +65,4 @@ TEST(Cpu, NamesRoundTrip) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

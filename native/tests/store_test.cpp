@@ -1,4 +1,4 @@
-#include "penstock/store.hpp"
+#include "headrace/store.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <fstream>
 #include <string>
 
+#include "headrace/jpeg.hpp"
+#include "headrace/resize.hpp"
 #include "jpeg_support.hpp"
-#include "penstock/jpeg.hpp"
-#include "penstock/resize.hpp"
 
-namespace penstock {
+namespace headrace {
 namespace {
 
 using testing::Bytes;
@@ -104,7 +104,7 @@ TEST(Store, NoTruncationPassesUnnoticed) {
 }
 
 TEST(Store, ReadsWholeFiles) {
-  const std::string path = ::testing::TempDir() + "penstock_store_test";
+  const std::string path = ::testing::TempDir() + "headrace_store_test";
   std::ofstream(path, std::ios::binary) << "abc";
   std::vector<std::byte> data;
   ASSERT_TRUE(read_file(path.c_str(), data).is_ok());
@@ -116,4 +116,4 @@ TEST(Store, ReadsWholeFiles) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace headrace

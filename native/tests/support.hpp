@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/bytes.hpp"
-#include "penstock/cpu.hpp"
-#include "penstock/status.hpp"
+#include "headrace/bytes.hpp"
+#include "headrace/cpu.hpp"
+#include "headrace/status.hpp"
 
-namespace penstock::testing {
+namespace headrace::testing {
 
 using Bytes = std::vector<std::byte>;
 
@@ -60,4 +60,4 @@ inline void expect_code(const Status& status, Code code) {
   EXPECT_EQ(code_name(status.code()), code_name(code)) << status.detail();
 }
 
-}  // namespace penstock::testing
+}  // namespace headrace::testing

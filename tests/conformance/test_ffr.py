@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import CorruptSampleError, FormatError, PenstockError
-from penstock.formats.ffr import FfrReader, FfrWriter, PackedFolder
-from penstock.formats.ffr.packed_index import pack_index
+import headrace as hr
+from headrace.errors import CorruptSampleError, FormatError, HeadraceError
+from headrace.formats.ffr import FfrReader, FfrWriter, PackedFolder
+from headrace.formats.ffr.packed_index import pack_index
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ffr"
 MANIFEST: dict[str, Any] = json.loads((GOLDEN / "manifest.json").read_text())
@@ -63,7 +63,7 @@ def test_every_sample(kind: str, name: str, cold: bool | None) -> None:
     assert [sha(reader.read_one(i)) for i in everything] == hashes
     assert reader.checksums().tolist() == [sample[2] for sample in expected["samples"]]
     assert reader.offsets().tolist() == [*(sample[0] for sample in expected["samples"]), expected["file_size"]]
-    assert ps.open(GOLDEN / kind / name, packed=False).verify().ok
+    assert hr.open(GOLDEN / kind / name, packed=False).verify().ok
 
 
 @pytest.mark.parametrize(("kind", "name"), [*SINGLE, ("multi", "dump_single.ffr")])
@@ -88,7 +88,7 @@ def test_written_byte_for_byte(kind: str, name: str, knows_n: bool, tmp_path: Pa
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_parts(name: str) -> None:
     expected = MANIFEST["multi"][name]
-    dataset = ps.open(GOLDEN / "multi" / name)
+    dataset = hr.open(GOLDEN / "multi" / name)
     assert len(dataset) == expected["total_n"]
     assert [sha(sample.data) for sample in dataset] == expected["order"]
     backwards = np.arange(len(dataset))[::-1]
@@ -109,7 +109,7 @@ def test_packed_folders(name: str) -> None:
     assert folder.list(files=False) == about["list_dirs"]
     paths = list(about["files"])
     assert [sha(data) for data in folder.read(paths)] == [about["files"][path]["sha256"] for path in paths]
-    dataset = ps.open(GOLDEN / "packed" / name)
+    dataset = hr.open(GOLDEN / "packed" / name)
     assert dataset.keys == about["list_recursive_files"]
     assert [sha(sample.data) for sample in dataset] == [about["files"][path]["sha256"] for path in dataset.keys]
     if expected["meta_pickle_protocol"] == 4:
@@ -120,7 +120,7 @@ def test_packed_folders(name: str) -> None:
 def test_damaged_headers(name: str) -> None:
     path = GOLDEN / "corrupted" / f"{name}.ffr"
     with pytest.raises(FormatError, match=name):
-        ps.open(path)
+        hr.open(path)
     # What can be reached without trusting the header is reached, everything else is a clean error.
     try:
         reader = FfrReader(path, checksums=False)
@@ -146,7 +146,7 @@ def test_damaged_headers(name: str) -> None:
 )
 def test_damaged_samples(name: str, bad: list[int], cold: bool | None) -> None:
     path = GOLDEN / "corrupted" / f"{name}.ffr"
-    dataset = ps.open(path, cold=cold)
+    dataset = hr.open(path, cold=cold)
     for i in range(6):
         if i not in bad:
             assert len(dataset[i].data) == 50 + i
@@ -165,25 +165,25 @@ def test_damaged_samples(name: str, bad: list[int], cold: bool | None) -> None:
 @pytest.mark.parametrize("name", HOSTILE_INDEX)
 def test_hostile_indexes(name: str) -> None:
     path = GOLDEN / "corrupted" / f"{name}.ffr"
-    for reading in (PackedFolder, ps.open):
+    for reading in (PackedFolder, hr.open):
         with pytest.raises(FormatError, match=rf"{name}\.ffr: the index of the packed folder \(sample 1\)"):
             reading(path)
-    assert len(ps.open(path, packed=False)) == 2
+    assert len(hr.open(path, packed=False)) == 2
 
 
 def test_not_a_packed_folder() -> None:
     wrong = GOLDEN / "corrupted" / "packed_wrong_magic.ffr"
     with pytest.raises(FormatError, match="begins with b'piouhjgbr', found"):
         PackedFolder(wrong)
-    assert ps.open(wrong).keys is None
+    assert hr.open(wrong).keys is None
     with pytest.raises(FormatError, match="no samples, so it is not a packed folder"):
         PackedFolder(GOLDEN / "plain" / "empty_file.ffr")
 
 
-def test_every_damaged_file_gives_penstock_errors_only() -> None:
+def test_every_damaged_file_gives_headrace_errors_only() -> None:
     for path in sorted((GOLDEN / "corrupted").iterdir()):
         for checksums in (True, False):
-            with contextlib.suppress(PenstockError):
-                dataset = ps.open(path, checksums=checksums)
+            with contextlib.suppress(HeadraceError):
+                dataset = hr.open(path, checksums=checksums)
                 dataset.verify(decode=True)
                 _ = [dataset[i] for i in range(len(dataset))]

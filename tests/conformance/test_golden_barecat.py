@@ -22,14 +22,14 @@ from tests.conformance.barecat_golden import (
     sha,
 )
 
-from penstock.errors import (
+from headrace.errors import (
     EntryExistsError,
     EntryIsDirectoryError,
     EntryIsFileError,
     EntryNotFoundError,
     FormatError,
 )
-from penstock.formats.barecat import Archive, Metadata
+from headrace.formats.barecat import Archive, Metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from tests.conformance.barecat_golden import (
     sha,
 )
 
-from penstock.compat.barecat import Barecat, BarecatError, BarecatFileInfo
+from headrace.compat.barecat import Barecat, BarecatError, BarecatFileInfo
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.conftest import GOLDEN, GOLDEN_NAMES, manifest
 
-import penstock as ps
-from penstock.codecs import jpeg
+import headrace as hr
+from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def samples_of(expected: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
 def test_every_value(name: str, golden_dir: Path) -> None:
     expected = manifest(name)
-    dataset = ps.open(golden_dir / f"{name}.beton")
+    dataset = hr.open(golden_dir / f"{name}.beton")
     assert len(dataset) == expected["num_samples"]
     assert dataset.layout.record.itemsize == expected["metadata_itemsize"]
     offsets = [dataset.layout.record.fields[c.member][1] for c in dataset.layout.columns]
@@ -80,7 +80,7 @@ def check_image(dataset: Any, i: int, field: str, want: dict[str, Any], value: n
 
 @pytest.mark.parametrize("name", [n for n in GOLDEN_NAMES if (GOLDEN / f"{n}.pixels.npz").exists()])
 def test_pixels_that_ffcv_decodes(name: str, golden_dir: Path) -> None:
-    dataset = ps.open(golden_dir / f"{name}.beton")
+    dataset = hr.open(golden_dir / f"{name}.beton")
     with np.load(GOLDEN / f"{name}.pixels.npz") as pixels:
         for key in pixels.files:
             field, _, i = key.partition("/")
@@ -92,7 +92,7 @@ def test_pixels_that_ffcv_decodes(name: str, golden_dir: Path) -> None:
 
 def test_whole_columns(golden_dir: Path) -> None:
     expected = manifest("big_metadata")
-    dataset = ps.open(golden_dir / "big_metadata.beton")
+    dataset = hr.open(golden_dir / "big_metadata.beton")
     for field, want in expected["columns"].items():
         if dataset.schema[field].kind == "int":
             data = dataset.column(field).tobytes()
@@ -103,6 +103,6 @@ def test_whole_columns(golden_dir: Path) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
 def test_verify_finds_nothing(name: str, golden_dir: Path) -> None:
-    report = ps.verify(golden_dir / f"{name}.beton", decode=True)
+    report = hr.verify(golden_dir / f"{name}.beton", decode=True)
     assert report.ok, report.problems
     assert report.samples_checked == manifest(name)["num_samples"]

@@ -12,14 +12,14 @@ from tests.conftest import GOLDEN
 
 torch = pytest.importorskip("torch")
 
-from penstock.compat.ffcv.fields.decoders import (  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import (  # noqa: E402
     CenterCropRGBImageDecoder,
     IntDecoder,
     SimpleRGBImageDecoder,
 )
-from penstock.compat.ffcv.loader import Loader, OrderOption  # noqa: E402
-from penstock.compat.ffcv.reader import Reader  # noqa: E402
-from penstock.compat.ffcv.transforms import (  # noqa: E402
+from headrace.compat.ffcv.loader import Loader, OrderOption  # noqa: E402
+from headrace.compat.ffcv.reader import Reader  # noqa: E402
+from headrace.compat.ffcv.transforms import (  # noqa: E402
     Convert,
     ImageMixup,
     LabelMixup,

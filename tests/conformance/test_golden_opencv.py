@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.unit.native.test_load import load
 
-from penstock._native import set_simd_level, simd_level
+from headrace._native import set_simd_level, simd_level
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "opencv" / "area.json").read_text())
 SIDE = 700

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import penstock
-from penstock import errors
-from penstock.cli.main import build_parser
-from penstock.errors import MissingExtraError
-from penstock.formats.beton import BetonDataset, BetonWriter
+import headrace
+from headrace import errors
+from headrace.cli.main import build_parser
+from headrace.errors import MissingExtraError
+from headrace.formats.beton import BetonDataset, BetonWriter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,7 +35,7 @@ PYTHON_REFERENCE = ROOT / "docs" / "reference" / "python.md"
 COMMAND_REFERENCE = ROOT / "docs" / "reference" / "command.md"
 FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-COMMANDS = {"$ penstock ": "-m penstock ", "$ python ": "", "$ torchrun ": "-m torch.distributed.run "}
+COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": "-m torch.distributed.run "}
 NEEDS = ("torch", "lightning", "cuda")
 
 
@@ -165,13 +165,13 @@ def public_members(cls: type) -> list[str]:
 def test_python_reference_names_everything_public() -> None:
     text = PYTHON_REFERENCE.read_text(encoding="utf-8")
     headings = set(re.findall(r"^#+ `?([\w.]+)", text, re.MULTILINE))
-    assert [name for name in penstock.__all__ if f"penstock.{name}" not in headings] == []
+    assert [name for name in headrace.__all__ if f"headrace.{name}" not in headings] == []
     words = set(re.findall(r"`\.?(\w+)", text))
     wanted = [
         *errors.__all__,
         *public_members(BetonDataset),
         *public_members(BetonWriter),
-        *public_members(penstock.Sample),
+        *public_members(headrace.Sample),
     ]
     assert sorted({name for name in wanted if name not in words}) == []
 
@@ -198,14 +198,14 @@ def test_command_reference_names_every_verb_and_option() -> None:
     for option in options_of(build_parser()):
         assert f"`{option}`" in text, f"{option} is missing"
     for verb, parser in verbs().items():
-        section = section_of(text, f"penstock {verb}")
+        section = section_of(text, f"headrace {verb}")
         for option in options_of(parser):
-            assert re.search(rf"`{re.escape(option)}[` ]", section), f"penstock {verb}: {option} is missing"
+            assert re.search(rf"`{re.escape(option)}[` ]", section), f"headrace {verb}: {option} is missing"
 
 
 def module_names() -> list[str]:
-    found = [module.name for module in pkgutil.walk_packages(penstock.__path__, "penstock.")]
-    return ["penstock", *(name for name in found if not name.endswith(("._core", ".__main__")))]
+    found = [module.name for module in pkgutil.walk_packages(headrace.__path__, "headrace.")]
+    return ["headrace", *(name for name in found if not name.endswith(("._core", ".__main__")))]
 
 
 @pytest.mark.parametrize("name", module_names())

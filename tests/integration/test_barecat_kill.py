@@ -2,7 +2,7 @@
 
 A child changes an archive and says on its standard output what it is about to do, and when it has committed. It is
 killed at a random moment. The archive must then open, verify, and be exactly as after one of the steps since the last
-commit. PENSTOCK_KILLS sets how often this is tried.
+commit. HEADRACE_KILLS sets how often this is tried.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.formats.barecat import Archive
+from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "24"))
+KILLS = int(os.environ.get("HEADRACE_KILLS", "24"))
 CHILD = """
 import hashlib, json, random, sys
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.maintenance import defragment, reshard
 
 def content(name, version, size):
     block = hashlib.sha256(f"{name}:{version}".encode()).digest()

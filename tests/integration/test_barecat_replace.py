@@ -1,7 +1,7 @@
 """An archive is replaced by another; whenever the process is killed, the old or the new one is there, whole.
 
 One child goes through all points: it makes the old archive anew, forks, and lets the fork kill itself before the n-th
-call to the system. PENSTOCK_KILLS sets how often the kill comes from outside, at a random moment.
+call to the system. HEADRACE_KILLS sets how often the kill comes from outside, at a random moment.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import penstock as ps
-from penstock.errors import ArchiveBusyError, FormatError
-from penstock.formats.barecat import Archive, handover, locking
-from penstock.formats.barecat.replacing import new_archive
+import headrace as hr
+from headrace.errors import ArchiveBusyError, FormatError
+from headrace.formats.barecat import Archive, handover, locking
+from headrace.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "24"))
+KILLS = int(os.environ.get("HEADRACE_KILLS", "24"))
 COMMON = """
 import json, os, shutil, signal, sys
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.handover import made_beside
-from penstock.formats.barecat.merging import link_archives
-from penstock.formats.barecat.replacing import new_archive
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.handover import made_beside
+from headrace.formats.barecat.merging import link_archives
+from headrace.formats.barecat.replacing import new_archive
 
 def files(version, count):
     return {f"d/{i}": f"{version}-{i}-".encode() * 30 for i in range(count)}
@@ -155,7 +155,7 @@ def test_killed_at_every_call_where_nothing_was(tmp_path: Path) -> None:
         else:
             with pytest.raises(FileNotFoundError):
                 Archive(path)
-        ps.write(path, [b"1"], fields={"data": ps.Bytes()})
+        hr.write(path, [b"1"], fields={"data": hr.Bytes()})
         assert sorted(os.listdir(path.parent)) == ["x.barecat", "x.barecat-shard-00000"]
 
 
@@ -220,9 +220,9 @@ def test_whoever_opens_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, how:
     elif how == "a":
         Archive(path, "a").close()
     elif how == "dataset":
-        assert len(ps.open(path)) == 30
+        assert len(hr.open(path)) == 30
     elif how == "verify":
-        assert ps.verify(path).ok
+        assert hr.verify(path).ok
     elif how == "x":
         with pytest.raises(FileExistsError):
             Archive(path, "x")
@@ -263,7 +263,7 @@ def test_where_nothing_can_be_renamed(path: Path, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patch:
         patch.setattr(handover, "lock_file", refuse)
-        with pytest.raises(FormatError, match=r"was interrupted.*may write to the folder.*penstock info"):
+        with pytest.raises(FormatError, match=r"was interrupted.*may write to the folder.*headrace info"):
             Archive(path)
     is_whole(path, contents("new", 30))
 
@@ -316,7 +316,7 @@ def test_a_plan_that_is_none(path: Path, plan: bytes) -> None:
 
 
 def test_two_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.formats.barecat.locking.WAIT_S", 0)
+    monkeypatch.setattr("headrace.formats.barecat.locking.WAIT_S", 0)
     with new_archive(path) as archive:
         archive["a"] = b"1"
         with pytest.raises(ArchiveBusyError, match="somebody else is making"), new_archive(path):
@@ -339,7 +339,7 @@ def test_a_writer_that_waited_does_not_write_to_the_old_archive(path: Path) -> N
             [
                 sys.executable,
                 "-c",
-                "import sys; from penstock.formats.barecat import Archive, locking\n"
+                "import sys; from headrace.formats.barecat import Archive, locking\n"
                 "locking.WAIT_S = 20; print('ready', flush=True)\n"
                 "with Archive(sys.argv[1], 'r+') as archive: archive['late'] = b'1'",
                 str(path),

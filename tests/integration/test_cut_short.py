@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import FormatError
+import headrace as hr
+from headrace.errors import FormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,8 @@ COUNT, SIZE = 200, 30_000
 PRELUDE = """
 import faulthandler, mmap, os, sys
 import numpy as np
-import penstock as ps
-from penstock.errors import FormatError
+import headrace as hr
+from headrace.errors import FormatError
 path = sys.argv[1]
 
 def fails(read):
@@ -45,10 +45,10 @@ def run(script: str, path: Path) -> subprocess.CompletedProcess[str]:
 def path(tmp_path: Path) -> Path:
     target = tmp_path / "x.beton"
     rng = np.random.default_rng(0)
-    ps.write(
+    hr.write(
         target,
         [(i, rng.bytes(SIZE), np.full(5, i)) for i in range(COUNT)],
-        fields={"label": ps.Int(), "data": ps.Bytes(), "array": ps.NDArray("<i8", (5,))},
+        fields={"label": hr.Int(), "data": hr.Bytes(), "array": hr.NDArray("<i8", (5,))},
     )
     return target
 
@@ -65,7 +65,7 @@ for read in (
     lambda d: list(d.sources()[i] for i in (1, 150)),
 ):
     os.system(f"cp {{path}} {{path}}.copy")
-    dataset = ps.open(path + ".copy", checksums={checksums})
+    dataset = hr.open(path + ".copy", checksums={checksums})
     end = int(dataset.table[:, 1].max()) - 2_000_000
     dataset[10]
     os.truncate(path + ".copy", end)
@@ -81,8 +81,8 @@ for read in (
 def test_pictures_cut_short_while_open(tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
     pictures = np.random.default_rng(0).integers(0, 256, (60, 100, 100, 3), np.uint8)
-    ps.write(path, [(p,) for p in pictures], fields={"image": ps.Image(mode="raw")})
-    dataset = ps.open(path)
+    hr.write(path, [(p,) for p in pictures], fields={"image": hr.Image(mode="raw")})
+    dataset = hr.open(path)
     os.truncate(path, path.stat().st_size // 2)
     with pytest.raises(FormatError, match="became shorter"):
         dataset.image_spans(np.array([50]), "image")
@@ -90,7 +90,7 @@ def test_pictures_cut_short_while_open(tmp_path: Path) -> None:
 
 def test_a_forked_child_is_guarded_too(path: Path) -> None:
     script = """
-dataset = ps.open(path)
+dataset = hr.open(path)
 if (child := os.fork()) == 0:
     os.truncate(path, int(dataset.table[:, 1].max()) - 2_000_000)
     fails(lambda: dataset[199])
@@ -108,11 +108,11 @@ def test_beside_faulthandler(path: Path, when: str) -> None:
     script = f"""
 if {when!r} == "before":
     faulthandler.enable()
-dataset = ps.open(path)
+dataset = hr.open(path)
 if {when!r} in ("after", "between"):
     faulthandler.enable()
 if {when!r} == "between":
-    other = ps.open(path)
+    other = hr.open(path)
 os.truncate(path, int(dataset.table[:, 1].max()) - 2_000_000)
 fails(lambda: dataset[199])
 """
@@ -128,11 +128,11 @@ def test_what_is_not_guarded_still_kills(path: Path, when: str, how: str) -> Non
     script = f"""
 if {when!r} == "before":
     faulthandler.enable()
-dataset = ps.open(path)
+dataset = hr.open(path)
 if {when!r} in ("after", "between"):
     faulthandler.enable()
 if {when!r} == "between":
-    other = ps.open(path)
+    other = hr.open(path)
 if {how!r} == "sent":
     os.kill(os.getpid(), {int(signal.SIGBUS)})
 with open(path, "rb") as file:

@@ -37,7 +37,7 @@ PROGRAMS = {
 
 
 def launch(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "penstock.compat", *map(str, words)]
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "headrace.compat", *map(str, words)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280, check=False)
 
 
@@ -72,7 +72,7 @@ def test_as_tests(tmp_path: Path) -> None:
 
 
 def test_started_by_torchrun(tmp_path: Path) -> None:
-    """Processes that the program starts find penstock under FFCV's name, too."""
+    """Processes that the program starts find headrace under FFCV's name, too."""
     (tmp_path / "train.py").write_text(
         """
 import ffcv, json, os, sys
@@ -98,5 +98,5 @@ DatasetWriter(sys.argv[1], {"n": IntField(), "blob": BytesField()}).from_indexed
     result = launch("-m", "torch.distributed.run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
     ranks = [json.loads(Path(f"{data}.{rank}").read_text()) for rank in range(2)]
-    assert [name for name, _ in ranks] == ["penstock.compat.ffcv"] * 2
+    assert [name for name, _ in ranks] == ["headrace.compat.ffcv"] * 2
     assert sorted(ranks[0][1] + ranks[1][1]) == list(range(16))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import CorruptSampleError, FormatError, PenstockError
-from penstock.formats.ffr import FfrReader, FfrWriter
+import headrace as hr
+from headrace.errors import CorruptSampleError, FormatError, HeadraceError
+from headrace.formats.ffr import FfrReader, FfrWriter
 
 COUNT, SIZE = 300, 30_000
 
@@ -77,11 +77,11 @@ def test_cut_short_while_open(path: Path, cold: bool | None) -> None:
     script = f"""
 import os, sys
 import numpy as np
-import penstock as ps
-from penstock.errors import FormatError
-from penstock.formats.ffr import FfrReader
+import headrace as hr
+from headrace.errors import FormatError
+from headrace.formats.ffr import FfrReader
 path = sys.argv[1]
-dataset, reader = ps.open(path, cold={cold}), FfrReader(path, cold={cold})
+dataset, reader = hr.open(path, cold={cold}), FfrReader(path, cold={cold})
 reader.read([0]), dataset[0]
 os.truncate(path, os.path.getsize(path) // 2)
 indices = np.arange(250, 260)
@@ -108,17 +108,17 @@ def test_a_part_is_missing(path: Path, tmp_path: Path) -> None:
     (folder / "meta.pkl").write_bytes(b"ignored")
     for number in (0, 1, 3):
         os.link(path, folder / f"PART_{number:05d}.ffr")
-    with pytest.raises(PenstockError, match=r"PART_00002\.ffr is missing, 3 other parts are there"):
-        ps.open(folder)
-    assert len(ps.open(sorted(folder.glob("*.ffr")))) == 3 * COUNT
+    with pytest.raises(HeadraceError, match=r"PART_00002\.ffr is missing, 3 other parts are there"):
+        hr.open(folder)
+    assert len(hr.open(sorted(folder.glob("*.ffr")))) == 3 * COUNT
     os.link(path, folder / "PART_00002.ffr")
     (folder / "sub.ffr").mkdir()
-    assert len(ps.open(folder)) == 4 * COUNT
+    assert len(hr.open(folder)) == 4 * COUNT
     for file in folder.glob("*.ffr"):
         if file.is_file():
             file.unlink()
-    with pytest.raises(PenstockError):
-        ps.open(folder, format="ffr")
+    with pytest.raises(HeadraceError):
+        hr.open(folder, format="ffr")
 
 
 def test_parts_that_disagree(path: Path, tmp_path: Path) -> None:
@@ -128,16 +128,16 @@ def test_parts_that_disagree(path: Path, tmp_path: Path) -> None:
     folder.mkdir()
     for number, part in enumerate((path, golden / "old" / "old_count.ffr", golden / "plain" / "empty_file.ffr")):
         (folder / f"PART_{number:05d}.ffr").write_bytes(part.read_bytes())
-    dataset = ps.open(folder)
+    dataset = hr.open(folder)
     assert len(dataset) == COUNT + 12
     assert dataset.verify().ok
     for name in ("zero_bytes", "n_huge", "flip_header_checksum"):
         (folder / "PART_00003.ffr").write_bytes((golden / "corrupted" / f"{name}.ffr").read_bytes())
         with pytest.raises(FormatError, match=r"PART_00003\.ffr") as caught:
-            ps.open(folder)
+            hr.open(folder)
         assert caught.value.path == str(folder / "PART_00003.ffr")
     (folder / "PART_00003.ffr").write_bytes((golden / "corrupted" / "flip_sample.ffr").read_bytes())
-    dataset = ps.open(folder)
+    dataset = hr.open(folder)
     assert dataset.verify().bad_samples == (COUNT + 13,)
     with pytest.raises(CorruptSampleError, match=r"PART_00003\.ffr: sample 313, .* \(sample 1 of this file\)"):
         dataset[313]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.compat.ffrecord import FileReader, FileWriter
-from penstock.compat.ffrecord.utils import dump
+from headrace.compat.ffrecord import FileReader, FileWriter
+from headrace.compat.ffrecord.utils import dump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def test_parts_cost_no_open_files(tmp_path: Path) -> None:
     dump([sample(i) for i in range(COUNT)], tmp_path, COUNT)
     code = """
 import os, resource, sys
-from penstock.compat.ffrecord import FileReader
+from headrace.compat.ffrecord import FileReader
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 reader = FileReader(sys.argv[1])
 print(reader.n, len(reader.fnames), len(os.listdir("/proc/self/fd")) < 20)
@@ -93,7 +93,7 @@ print([int(array[0]) for array in reader.read([199, 0, 77])])
 def test_unfinished_writers_do_not_end_the_process(tmp_path: Path) -> None:
     code = """
 import sys
-from penstock.compat.ffrecord import FileWriter, pack_folder
+from headrace.compat.ffrecord import FileWriter, pack_folder
 writer = FileWriter(sys.argv[1] + "/x.ffr", 3)
 writer.write_one(b"one")
 del writer
@@ -160,7 +160,7 @@ def test_other_threads_run_while_one_reads(tmp_path: Path) -> None:
 def test_cut_short_while_open(path: Path) -> None:
     code = """
 import os, sys
-from penstock.compat.ffrecord import FileReader
+from headrace.compat.ffrecord import FileReader
 reader = FileReader(sys.argv[1])
 reader.read([0, 1, 2])
 os.truncate(sys.argv[1], os.path.getsize(sys.argv[1]) // 2)

@@ -22,7 +22,7 @@ WITH_TORCH = {"own_getitem": "own style: 60", "distributed": "shared: 50 50"}
 
 
 def launch(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "penstock.compat", *map(str, words)]
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "headrace.compat", *map(str, words)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280, check=False)
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock._native import FileRows, FileTable, NativeError, PathIndex
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.rows import FILE_COLUMNS, FileInfo
+from headrace._native import FileRows, FileTable, NativeError, PathIndex
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.rows import FILE_COLUMNS, FileInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ITERATIONS = int(os.environ.get("PENSTOCK_FUZZ_ITERATIONS", "300"))
+ITERATIONS = int(os.environ.get("HEADRACE_FUZZ_ITERATIONS", "300"))
 COLUMNS = len(FILE_COLUMNS.split(", "))
 
 

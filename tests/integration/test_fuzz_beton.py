@@ -1,6 +1,6 @@
-"""Mutated files: whatever comes out is a PenstockError, never another exception, never a crash.
+"""Mutated files: whatever comes out is a HeadraceError, never another exception, never a crash.
 
-PENSTOCK_FUZZ_ITERATIONS sets the number of mutations in all (a few hundred by default), PENSTOCK_FUZZ_SEED the
+HEADRACE_FUZZ_ITERATIONS sets the number of mutations in all (a few hundred by default), HEADRACE_FUZZ_SEED the
 start. Mutations hit the places that matter: header, descriptors, metadata, payloads in use, annex and table.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from tests.helpers import Surgeon, write_all_fields
 
-import penstock as ps
-from penstock.errors import PenstockError
+import headrace as hr
+from headrace.errors import HeadraceError
 
-ITERATIONS = int(os.environ.get("PENSTOCK_FUZZ_ITERATIONS", "300"))
-SEED = int(os.environ.get("PENSTOCK_FUZZ_SEED", "1"))
+ITERATIONS = int(os.environ.get("HEADRACE_FUZZ_ITERATIONS", "300"))
+SEED = int(os.environ.get("HEADRACE_FUZZ_SEED", "1"))
 GOLDEN = ["scalars", "all_fields", "one_sample", "img_jpg_var", "img_raw_only", "img_prop", "ndarrays", "tensors"]
 GOLDEN += ["bytes_json", "bytes_empty", "names", "custom"]
 OURS = ["annex", "beside"]
@@ -40,7 +40,7 @@ def sources(golden_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 @pytest.fixture(autouse=True)
 def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """A header may claim a picture of 800 MB; refuse earlier, the machine has other work."""
-    monkeypatch.setattr("penstock.codecs.jpeg.MAX_PIXELS", MAX_PIXELS)
+    monkeypatch.setattr("headrace.codecs.jpeg.MAX_PIXELS", MAX_PIXELS)
 
 
 def regions(file: Surgeon) -> list[tuple[int, int]]:
@@ -84,11 +84,11 @@ def mutate(file: Surgeon, rng: np.random.Generator) -> bytearray:
 
 
 def use(path: Path, rng: np.random.Generator) -> None:
-    """Everything a user may do with a file; PenstockErrors are what is expected."""
+    """Everything a user may do with a file; HeadraceErrors are what is expected."""
     options: dict[str, Any] = {"annex": bool(rng.integers(4)), "checksums": bool(rng.integers(2))}
     try:
-        dataset = ps.open(path, **options)
-    except PenstockError:
+        dataset = hr.open(path, **options)
+    except HeadraceError:
         return
     some = rng.integers(0, len(dataset), 4).tolist() if len(dataset) else []
     calls = [lambda i=i: dataset[i] for i in [*some, *range(min(len(dataset), 8))]]
@@ -102,13 +102,13 @@ def use(path: Path, rng: np.random.Generator) -> None:
             if column.field.kind != "image":
                 calls += [lambda c=column, i=i: dataset.view(i, c.name) for i in some]
     for call in calls:
-        with contextlib.suppress(PenstockError):
+        with contextlib.suppress(HeadraceError):
             call()
 
 
 @pytest.mark.parametrize("name", GOLDEN + OURS)
-def test_only_penstock_errors(sources: dict[str, Surgeon], tmp_path: Path, name: str) -> None:
-    from penstock.formats import index
+def test_only_headrace_errors(sources: dict[str, Surgeon], tmp_path: Path, name: str) -> None:
+    from headrace.formats import index
 
     path = tmp_path / "x.beton"
     file = sources["annex"] if name in OURS else sources[name]

@@ -1,6 +1,6 @@
-"""Mutated .ffr files never do more than raise a PenstockError: no crash, no other exception.
+"""Mutated .ffr files never do more than raise a HeadraceError: no crash, no other exception.
 
-The number of mutations and the seed can be set: PENSTOCK_FUZZ_ITERATIONS, PENSTOCK_FUZZ_SEED.
+The number of mutations and the seed can be set: HEADRACE_FUZZ_ITERATIONS, HEADRACE_FUZZ_SEED.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import PenstockError
-from penstock.formats.ffr import FfrReader, PackedFolder
-from penstock.formats.ffr import packed_index as index
-from penstock.formats.ffr.index_pickle import Refused, parse_index
+import headrace as hr
+from headrace.errors import HeadraceError
+from headrace.formats.ffr import FfrReader, PackedFolder
+from headrace.formats.ffr import packed_index as index
+from headrace.formats.ffr.index_pickle import Refused, parse_index
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ffr"
 SOURCES = [
@@ -33,8 +33,8 @@ SOURCES = [
     "packed/packed_meta_protocol_0.ffr",
     "packed/packed_meta_protocol_2.ffr",
 ]
-ITERATIONS = int(os.environ.get("PENSTOCK_FUZZ_ITERATIONS", "600"))
-SEED = int(os.environ.get("PENSTOCK_FUZZ_SEED", "0"))
+ITERATIONS = int(os.environ.get("HEADRACE_FUZZ_ITERATIONS", "600"))
+SEED = int(os.environ.get("HEADRACE_FUZZ_SEED", "0"))
 INTERESTING = [0, 1, 2, 11, 12, 13, 127, 128, 255, 256, 2**16, 2**31, 2**32, 2**48, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
 
 
@@ -68,15 +68,15 @@ def mutate(data: bytearray, rng: np.random.Generator) -> bytearray:
 
 
 def use(path: Path, rng: np.random.Generator) -> None:
-    """Everything a user may do with a file; PenstockErrors are what is expected."""
+    """Everything a user may do with a file; HeadraceErrors are what is expected."""
     options: dict[str, Any] = {"checksums": bool(rng.integers(2)), "cold": [None, True, False][rng.integers(3)]}
-    with contextlib.suppress(PenstockError):
+    with contextlib.suppress(HeadraceError):
         folder = PackedFolder(path, **options)
         names = folder.list(recursive=True, folders=False)
         folder.read(names[:5])
     try:
-        dataset = ps.open(path, packed=[None, False][rng.integers(2)], **options)
-    except PenstockError:
+        dataset = hr.open(path, packed=[None, False][rng.integers(2)], **options)
+    except HeadraceError:
         return
     some = rng.integers(0, len(dataset), 5).tolist() if len(dataset) else []
     calls = [lambda i=i: dataset[i] for i in range(min(len(dataset), 8))]
@@ -85,12 +85,12 @@ def use(path: Path, rng: np.random.Generator) -> None:
     calls += [lambda: dataset.verify(workers=2), lambda: dataset.fingerprint, lambda: repr(dataset)]
     calls += [lambda: FfrReader(path, **options).read(some)]
     for call in calls:
-        with contextlib.suppress(PenstockError):
+        with contextlib.suppress(HeadraceError):
             call()
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_only_penstock_errors(name: str, tmp_path: Path) -> None:
+def test_only_headrace_errors(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ffr"
     original = (GOLDEN / name).read_bytes()
     for iteration in range(-(-ITERATIONS // len(SOURCES))):

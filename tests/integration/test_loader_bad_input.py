@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.loader.tools import contents, run_script, values_of, write_pages, write_rows
 
-from penstock import Loader, ops
+from headrace import Loader, ops
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ ORDERS = ["sequential", "random", "quasi_random"]
 
 TRUNCATED = """
 import os, sys, threading
-from penstock import Loader, errors
+from headrace import Loader, errors
 path, cache, order, verify, on_error = sys.argv[1:]
 verify = {"None": None, "False": False}[verify]
 loader = Loader(path, 2, order=order, cache=cache, verify=verify, on_error=on_error, batches_ahead=1)
@@ -32,7 +32,7 @@ except errors.FormatError as error:
     assert error.path == path, error.path
     print(error)
 assert count < 23, count
-assert not [thread for thread in threading.enumerate() if thread.name.startswith("penstock-")]
+assert not [thread for thread in threading.enumerate() if thread.name.startswith("headrace-")]
 """
 
 

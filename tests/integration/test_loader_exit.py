@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 START = """
 import os, sys, threading, time
-from penstock import Loader, ops
+from headrace import Loader, ops
 path, cache = sys.argv[1:]
 
 def slowly(labels):
@@ -59,7 +59,7 @@ def test_an_exception_in_the_loop_is_all_there_is_to_see(pages: Path, cache: str
     assert lines[0].startswith("Traceback")
     assert lines[-1] == "ZeroDivisionError: division by zero"
     assert sum(line.startswith("Traceback") for line in lines) == 1
-    assert "penstock" not in result.stderr
+    assert "headrace" not in result.stderr
 
 
 def test_a_loader_in_a_thread_that_is_no_daemon_lets_the_program_end(pages: Path) -> None:

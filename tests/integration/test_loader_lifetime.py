@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.helpers import picture
 from tests.unit.loader.tools import (
+    headrace_threads,
     native_threads,
-    penstock_threads,
     resident_bytes,
     run_script,
     wait_until,
@@ -18,9 +18,9 @@ from tests.unit.loader.tools import (
     write_pictures,
 )
 
-from penstock import Loader, ops
-from penstock.loader import loader as loader_module
-from penstock.storage import allocate_pages
+from headrace import Loader, ops
+from headrace.loader import loader as loader_module
+from headrace.storage import allocate_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ def test_what_a_loader_made_outlives_it(path: Path) -> None:
 def test_peak_memory_is_that_of_the_batches_ahead(path: Path) -> None:
     code = """
         import sys
-        from penstock import Loader, ops
+        from headrace import Loader, ops
 
         def memory_bytes(name):
             with open("/proc/self/status") as file:
@@ -175,10 +175,10 @@ def test_pictures_of_many_sizes_do_not_fill_the_memory(tmp_path: Path, allocated
 @pytest.fixture
 def clean() -> Iterator[None]:
     """No thread of a loader before, and none afterwards, native ones included."""
-    assert wait_until(lambda: not penstock_threads())
+    assert wait_until(lambda: not headrace_threads())
     before = native_threads()
     yield
-    assert wait_until(lambda: not penstock_threads()), penstock_threads()
+    assert wait_until(lambda: not headrace_threads()), headrace_threads()
     assert wait_until(lambda: native_threads() <= before), native_threads()
 
 
@@ -189,7 +189,7 @@ def test_200_abandoned_iterators_leave_nothing(path: Path, clean: None) -> None:
     before = resident_bytes()
     for _ in range(150):
         next(iter(loader))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     assert resident_bytes() - before < 8 << 20
 
 
@@ -200,7 +200,7 @@ def test_200_abandoned_iterators_with_a_cache_leave_nothing(pages: Path, clean: 
     before = resident_bytes()
     for _ in range(150):
         next(iter(loader))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     assert resident_bytes() - before < 12 << 20
 
 
@@ -212,7 +212,7 @@ def test_100_abandoned_loaders_leave_nothing(path: Path, clean: None) -> None:
         if number == 30:
             before = resident_bytes()
     del batches
-    assert wait_until(lambda: not penstock_threads())
+    assert wait_until(lambda: not headrace_threads())
     assert resident_bytes() - before < 16 << 20
 
 
@@ -226,7 +226,7 @@ def test_an_op_that_raises_ends_all_threads(pages: Path, clean: None, cache: str
     loader = Loader(pages, 2, cache=cache, pipelines={"label": [ops.Apply(fail)]})
     with pytest.raises(ZeroDivisionError):
         list(loader)
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 @pytest.mark.parametrize("cache", ["os", "4MB"])
@@ -239,7 +239,7 @@ def test_an_interrupt_in_the_loop_ends_all_threads(pages: Path, clean: None, cac
 
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert wait_until(lambda: not penstock_threads())
+    assert wait_until(lambda: not headrace_threads())
 
 
 @pytest.mark.parametrize("cache", ["os", "4MB"])
@@ -247,14 +247,14 @@ def test_deleting_a_loader_in_the_middle_ends_all_threads(pages: Path, clean: No
     loader = Loader(pages, 2, cache=cache)
     batches = iter(loader)
     next(batches)
-    assert penstock_threads() != []
+    assert headrace_threads() != []
     del loader, batches
-    assert wait_until(lambda: not penstock_threads())
+    assert wait_until(lambda: not headrace_threads())
 
 
 def test_an_iterator_that_was_never_asked_has_no_threads(path: Path, clean: None) -> None:
     batches = iter(Loader(path, 2, pipelines=PIPELINES))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     del batches
 
 
@@ -265,4 +265,4 @@ def test_a_generator_over_a_loader_may_be_closed(path: Path, clean: None) -> Non
     generator = generate()
     next(generator)
     generator.close()  # type: ignore[attr-defined]
-    assert penstock_threads() == []
+    assert headrace_threads() == []

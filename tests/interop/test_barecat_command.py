@@ -1,6 +1,6 @@
 """The original's command and ours print the same and end in the same way.
 
-Needs PENSTOCK_BARECAT_PYTHON: an interpreter with barecat 0.3.
+Needs HEADRACE_BARECAT_PYTHON: an interpreter with barecat 0.3.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-PYTHON = os.environ.get("PENSTOCK_BARECAT_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="PENSTOCK_BARECAT_PYTHON names no interpreter with barecat")
+PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
+pytestmark = pytest.mark.skipif(not PYTHON, reason="HEADRACE_BARECAT_PYTHON names no interpreter with barecat")
 COMMANDS = """
 create a.barecat src
 create a.barecat src
@@ -99,7 +99,7 @@ verify nope.barecat
 
 @pytest.mark.timeout(900)
 def test_every_command(tmp_path: Path) -> None:
-    programs = {"theirs": [PYTHON, "-m", "barecat"], "ours": [sys.executable, "-m", "penstock.compat.barecat"]}
+    programs = {"theirs": [PYTHON, "-m", "barecat"], "ours": [sys.executable, "-m", "headrace.compat.barecat"]}
     for name in programs:
         for file, text in (("a.txt", "hi\n"), ("sub/b.txt", "yo there\n"), ("sub/deep/c", "")):
             path = tmp_path / name / "src" / file

@@ -1,6 +1,6 @@
 """The same calls on the original and on the drop-in give the same answers and the same files.
 
-Needs PENSTOCK_BARECAT_PYTHON: an interpreter with barecat 0.3.
+Needs HEADRACE_BARECAT_PYTHON: an interpreter with barecat 0.3.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-PYTHON = os.environ.get("PENSTOCK_BARECAT_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="PENSTOCK_BARECAT_PYTHON names no interpreter with barecat")
+PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
+pytestmark = pytest.mark.skipif(not PYTHON, reason="HEADRACE_BARECAT_PYTHON names no interpreter with barecat")
 PROGRAM = Path(__file__).with_name("barecat_calls.py")
 PATTERNS = """
 import importlib, json, random, re, sys
@@ -44,17 +44,17 @@ def answers(python: str, module: str, *words: str | Path, code: str = "") -> lis
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6, 8, 9, 10, 11])
 def test_calls(tmp_path: Path, seed: int) -> None:
     found = {}
-    for python, module in ((PYTHON, "barecat"), (sys.executable, "penstock.compat.barecat")):
+    for python, module in ((PYTHON, "barecat"), (sys.executable, "headrace.compat.barecat")):
         (tmp_path / module).mkdir()
         found[module] = answers(python, module, str(seed), tmp_path / module)
-    ours, theirs = found["penstock.compat.barecat"], found["barecat"]
+    ours, theirs = found["headrace.compat.barecat"], found["barecat"]
     assert len(ours) == len(theirs) > 400
     for mine, other in zip(ours, theirs, strict=True):
         assert mine == other
 
 
 def test_patterns() -> None:
-    ours = answers(sys.executable, "penstock.compat.barecat", code=PATTERNS)
+    ours = answers(sys.executable, "headrace.compat.barecat", code=PATTERNS)
     theirs = answers(PYTHON, "barecat", code=PATTERNS)
     for mine, other in zip(ours, theirs, strict=True):
         assert json.loads(mine) == json.loads(other)
@@ -62,7 +62,7 @@ def test_patterns() -> None:
 
 def test_all_names_are_there() -> None:
     code = "import importlib, json, sys; print(json.dumps(sorted(importlib.import_module(sys.argv[1]).__all__)))"
-    assert answers(sys.executable, "penstock.compat.barecat", code=code) == answers(PYTHON, "barecat", code=code)
+    assert answers(sys.executable, "headrace.compat.barecat", code=code) == answers(PYTHON, "barecat", code=code)
 
 
 SIGNATURES = """
@@ -78,7 +78,7 @@ for cls in ("Barecat", "Index", "Sharder", "BarecatFileInfo", "BarecatDirInfo", 
 def test_all_methods_take_the_same_arguments() -> None:
     ours = {
         tuple(row[:2]): row[2]
-        for row in map(json.loads, answers(sys.executable, "penstock.compat.barecat", code=SIGNATURES))
+        for row in map(json.loads, answers(sys.executable, "headrace.compat.barecat", code=SIGNATURES))
     }
     for line in answers(PYTHON, "barecat", code=SIGNATURES):
         cls, name, parameters = json.loads(line)

@@ -1,6 +1,6 @@
-"""The real Barecat reads and changes archives of penstock, and its verify passes.
+"""The real Barecat reads and changes archives of headrace, and its verify passes.
 
-Needs PENSTOCK_BARECAT_PYTHON: an interpreter with barecat 0.3.
+Needs HEADRACE_BARECAT_PYTHON: an interpreter with barecat 0.3.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.formats.barecat import Archive, Metadata
-from penstock.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat import Archive, Metadata
+from headrace.formats.barecat.maintenance import defragment, reshard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PYTHON = os.environ.get("PENSTOCK_BARECAT_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="PENSTOCK_BARECAT_PYTHON names no interpreter with barecat")
+PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
+pytestmark = pytest.mark.skipif(not PYTHON, reason="HEADRACE_BARECAT_PYTHON names no interpreter with barecat")
 READ = """
 import hashlib, json, sys
 import barecat

@@ -1,6 +1,6 @@
-"""The real FFCV reads what penstock writes, with and without annex, and sees the same values.
+"""The real FFCV reads what headrace writes, with and without annex, and sees the same values.
 
-Needs an environment with FFCV; name its interpreter in PENSTOCK_FFCV_PYTHON. Skipped otherwise.
+Needs an environment with FFCV; name its interpreter in HEADRACE_FFCV_PYTHON. Skipped otherwise.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 import pytest
 from tests.conftest import picture
 
-import penstock as ps
-from penstock.codecs import jpeg
+import headrace as hr
+from headrace.codecs import jpeg
 
-FFCV_PYTHON = os.environ.get("PENSTOCK_FFCV_PYTHON", "")
+FFCV_PYTHON = os.environ.get("HEADRACE_FFCV_PYTHON", "")
 
 pytestmark = [
-    pytest.mark.skipif(not FFCV_PYTHON, reason="PENSTOCK_FFCV_PYTHON does not name a Python with ffcv"),
+    pytest.mark.skipif(not FFCV_PYTHON, reason="HEADRACE_FFCV_PYTHON does not name a Python with ffcv"),
     pytest.mark.timeout(600),
 ]
 
 COUNT = 23
 FIELDS = {
-    "label": ps.Int(),
-    "raw": ps.Image(mode="raw"),
-    "jpg": ps.Image(mode="jpg"),
-    "score": ps.Float(),
-    "blob": ps.Bytes(),
-    "doc": ps.Json(),
-    "text": ps.Text(),
-    "array": ps.NDArray("<f4", (2, 3)),
-    "tensor": ps.Tensor("int64", (5,)),
+    "label": hr.Int(),
+    "raw": hr.Image(mode="raw"),
+    "jpg": hr.Image(mode="jpg"),
+    "score": hr.Float(),
+    "blob": hr.Bytes(),
+    "doc": hr.Json(),
+    "text": hr.Text(),
+    "array": hr.NDArray("<f4", (2, 3)),
+    "tensor": hr.Tensor("int64", (5,)),
 }
 
 
@@ -75,9 +75,9 @@ def read_with_ffcv(path: Path, cache: str) -> dict[str, np.ndarray]:
 def test_ffcv_sees_the_same_values(tmp_path: Path, has_annex: bool, cache: str, page_size: int | None) -> None:
     path = tmp_path / "x.beton"
     rows = samples()
-    ps.write(path, rows, fields=FIELDS, page_size=page_size, annex=has_annex)
+    hr.write(path, rows, fields=FIELDS, page_size=page_size, annex=has_annex)
     seen = read_with_ffcv(path, cache)
-    ours = ps.open(path)
+    ours = hr.open(path)
     for i, row in enumerate(rows):
         value = dict(zip(FIELDS, row, strict=True))
         assert seen[f"label/{i}"].tolist() == [value["label"]]
@@ -95,7 +95,7 @@ def test_ffcv_sees_the_same_values(tmp_path: Path, has_annex: bool, cache: str, 
 def test_a_file_whose_pages_grew(tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
     sizes = [100, 9 << 20, 0, 5, 17 << 20, 7]
-    ps.write(path, ((bytes([n % 251]) * n, n) for n in sizes), fields={"b": ps.Bytes(), "n": ps.Int()})
+    hr.write(path, ((bytes([n % 251]) * n, n) for n in sizes), fields={"b": hr.Bytes(), "n": hr.Int()})
     seen = read_with_ffcv(path, "os_cache")
     assert [len(seen[f"b/{i}"]) for i in range(len(sizes))] == sizes
     assert [int(seen[f"n/{i}"][0]) for i in range(len(sizes))] == sizes
@@ -109,6 +109,6 @@ def test_grey_jpeg_is_readable(tmp_path: Path) -> None:
     data = BytesIO()
     Image.fromarray(picture(1, 24, 30)[:, :, 0]).save(data, "JPEG")
     path = tmp_path / "x.beton"
-    ps.write(path, [(data.getvalue(), 1)], fields={"image": ps.Image(), "label": ps.Int()})
-    assert ps.open(path).read_bytes([0], "image") == [data.getvalue()]
+    hr.write(path, [(data.getvalue(), 1)], fields={"image": hr.Image(), "label": hr.Int()})
+    assert hr.open(path).read_bytes([0], "image") == [data.getvalue()]
     np.testing.assert_array_equal(read_with_ffcv(path, "os_cache")["image/0"], jpeg.decode(data.getvalue(), dct="fast"))

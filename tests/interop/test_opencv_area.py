@@ -1,6 +1,6 @@
 """``opencv_area`` gives the bytes of the real OpenCV's INTER_AREA, whatever crop and size.
 
-Needs an environment with FFCV, and so with OpenCV; name its interpreter in PENSTOCK_FFCV_PYTHON. Skipped otherwise.
+Needs an environment with FFCV, and so with OpenCV; name its interpreter in HEADRACE_FFCV_PYTHON. Skipped otherwise.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from tests.unit.native.test_load import load, random_crop
 
-from penstock._native import resize_area
+from headrace._native import resize_area
 
-FFCV_PYTHON = os.environ.get("PENSTOCK_FFCV_PYTHON", "")
+FFCV_PYTHON = os.environ.get("HEADRACE_FFCV_PYTHON", "")
 COUNT = 400
 SIDE = 700
 
 pytestmark = [
-    pytest.mark.skipif(not FFCV_PYTHON, reason="PENSTOCK_FFCV_PYTHON does not name a Python with ffcv"),
+    pytest.mark.skipif(not FFCV_PYTHON, reason="HEADRACE_FFCV_PYTHON does not name a Python with ffcv"),
     pytest.mark.timeout(600),
 ]
 

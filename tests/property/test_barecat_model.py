@@ -10,9 +10,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError, EntryNotFoundError
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.maintenance import defragment, reshard
+from headrace.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError, EntryNotFoundError
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.maintenance import defragment, reshard
 
 PARTS = st.sampled_from(["a", "b", "c", "ü", "%", "[x]"])
 NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join)

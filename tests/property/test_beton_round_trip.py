@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.helpers import MIB, Indexable
 
-import penstock as ps
+import headrace as hr
 
 settings.register_profile(
-    "penstock", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "headrace", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-settings.load_profile("penstock")
+settings.load_profile("headrace")
 
 DTYPES = ["|b1", "|u1", "<i2", ">i4", "<i8", "<f2", ">f4", "<f8", "<c8"]
 JSON_VALUES = st.recursive(
@@ -45,18 +45,18 @@ def arrays(dtype: str, shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
 def array_fields(draw: st.DrawFn) -> tuple[Any, st.SearchStrategy[Any]]:
     dtype = draw(st.sampled_from(DTYPES))
     shape = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
-    cls = draw(st.sampled_from([ps.NDArray, ps.Tensor]))
+    cls = draw(st.sampled_from([hr.NDArray, hr.Tensor]))
     return cls(dtype, shape), arrays(dtype, shape)
 
 
 PICTURES = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(lambda s: arrays("|u1", (*s, 3)))
 FIELDS = st.one_of(
-    st.just((ps.Int(), st.integers(-(2**63), 2**63 - 1))),
-    st.just((ps.Float(), st.binary(min_size=8, max_size=8).map(lambda b: struct.unpack("<d", b)[0]))),
-    st.just((ps.Bytes(), st.binary(max_size=200))),
-    st.just((ps.Text(), st.text(max_size=50))),
-    st.just((ps.Json(), JSON_VALUES)),
-    st.just((ps.Image(mode="raw"), PICTURES)),
+    st.just((hr.Int(), st.integers(-(2**63), 2**63 - 1))),
+    st.just((hr.Float(), st.binary(min_size=8, max_size=8).map(lambda b: struct.unpack("<d", b)[0]))),
+    st.just((hr.Bytes(), st.binary(max_size=200))),
+    st.just((hr.Text(), st.text(max_size=50))),
+    st.just((hr.Json(), JSON_VALUES)),
+    st.just((hr.Image(mode="raw"), PICTURES)),
     array_fields(),
 )
 
@@ -89,8 +89,8 @@ def test_what_is_written_is_read(data: Any, annex: bool, workers: int, is_stream
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "x.beton")
         source = iter(samples) if is_stream else samples
-        ps.write(path, source, fields=fields, annex=annex, workers=workers, page_size=2 * MIB, worker_kind="thread")
-        dataset = ps.open(path)
+        hr.write(path, source, fields=fields, annex=annex, workers=workers, page_size=2 * MIB, worker_kind="thread")
+        dataset = hr.open(path)
         assert list(dataset.schema) == list(fields)
         if annex:
             assert dict(dataset.schema) == fields
@@ -106,8 +106,8 @@ def test_the_reader_never_mixes_samples(data: Any, draw: st.DataObject) -> None:
     fields, samples = data
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "x.beton")
-        ps.write(path, samples, fields=fields, page_size=2 * MIB)
-        dataset = ps.open(path)
+        hr.write(path, samples, fields=fields, page_size=2 * MIB)
+        dataset = hr.open(path)
         count = len(samples)
         indices = draw.draw(st.lists(st.integers(-count, count - 1), max_size=20))
         assert_same(dataset[indices], [samples[i] for i in indices])
@@ -127,24 +127,24 @@ def test_indices_choose_and_order(data: Any, draw: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "x.beton")
         source = Indexable(samples)
-        ps.write(path, source, fields=fields, indices=indices, names=names, worker_kind="thread", page_size=2 * MIB)
-        assert_same(ps.open(path), [samples[i] for i in indices])
-        assert list(ps.open(path).keys or ()) == [names[i] for i in indices]
+        hr.write(path, source, fields=fields, indices=indices, names=names, worker_kind="thread", page_size=2 * MIB)
+        assert_same(hr.open(path), [samples[i] for i in indices])
+        assert list(hr.open(path).keys or ()) == [names[i] for i in indices]
 
 
 @given(st.lists(st.integers(0, 700_000), min_size=1, max_size=14), st.sampled_from([1, 2, 3]))
 @settings(max_examples=15)
 def test_sizes_around_the_page(sizes: list[int], slots: int) -> None:
     """Three of these fill a 2 MiB page, so that breaks fall everywhere."""
-    fields = {f"b{k}": ps.Bytes() for k in range(slots)}
+    fields = {f"b{k}": hr.Bytes() for k in range(slots)}
     samples = [
         tuple(bytes([(i + k) % 256]) * ((size + 77 * k) % 700_000) for k in range(slots))
         for i, size in enumerate(sizes)
     ]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "x.beton")
-        ps.write(path, samples, fields=fields, page_size=2 * MIB)
-        dataset = ps.open(path)
+        hr.write(path, samples, fields=fields, page_size=2 * MIB)
+        dataset = hr.open(path)
         assert [tuple(s) for s in dataset] == samples
         pages = dataset.table[:, 1].reshape(-1, slots) // (2 * MIB)
         assert (pages == pages[:, :1]).all()
@@ -154,7 +154,7 @@ def test_sizes_around_the_page(sizes: list[int], slots: int) -> None:
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 80), st.sampled_from(["raw", "jpg"]))
 @settings(max_examples=40)
 def test_pictures_keep_their_size(height: int, width: int, max_side: int, mode: Any) -> None:
-    field = ps.Image(mode=mode, max_side=max_side)
+    field = hr.Image(mode=mode, max_side=max_side)
     encoded = field.encode(np.full((height, width, 3), 200, np.uint8), 0)
     found = field.decode(encoded.facts, memoryview(encoded.payload or b""))
     assert (found.shape[1], found.shape[0]) == field.stored_size(width, height)

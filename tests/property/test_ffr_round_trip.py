@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import penstock as ps
-from penstock.formats.ffr import FfrReader, FfrWriter, PackedFolder
-from penstock.formats.ffr import packed_index as index
-from penstock.formats.ffr import writer as writing
-from penstock.formats.ffr.index_pickle import parse_index
+import headrace as hr
+from headrace.formats.ffr import FfrReader, FfrWriter, PackedFolder
+from headrace.formats.ffr import packed_index as index
+from headrace.formats.ffr import writer as writing
+from headrace.formats.ffr.index_pickle import parse_index
 
 samples = st.lists(st.binary(max_size=300) | st.integers(0, 70_000).map(bytes), max_size=40)
 names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
@@ -45,7 +45,7 @@ def test_samples(values: list[bytes], knows_n: bool, is_held: bool, cold: bool |
         out = np.zeros(sum(map(len, expected)), np.uint8)
         reader.read_into(order, out)
         assert out.tobytes() == b"".join(expected)
-        dataset = ps.open(path, packed=False)
+        dataset = hr.open(path, packed=False)
         ragged = dataset.read_ragged(order, "data")
         assert ragged.values.tobytes() == b"".join(expected)
         assert dataset.verify().ok

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 from tests.helpers import Surgeon, image_file, picture, sections_of
 
-import penstock as ps
-from penstock import _native, ops
-from penstock.codecs import jpeg
-from penstock.errors import AnnexError, ImageError
+import headrace as hr
+from headrace import _native, ops
+from headrace.codecs import jpeg
+from headrace.errors import AnnexError, ImageError
 
 ENOUGH = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 REJECTED = 5  # of the counts
@@ -183,13 +183,13 @@ def packed() -> Any:
         path = Path(folder) / "x.beton"
         files = [image_file(picture(i, 30 + 5 * i, 60 + i), "JPEG", subsampling=i % 3) for i in range(12)]
         rows = [(file, i) for i, file in enumerate(files)]
-        ps.write(path, rows, fields={"image": ps.Image(), "label": ps.Int()}, page_size=1 << 21)
+        hr.write(path, rows, fields={"image": hr.Image(), "label": hr.Int()}, page_size=1 << 21)
         yield path, batch_of(path)
 
 
 def batch_of(path: Path) -> bytes:
     pipelines = {"image": [ops.RandomResizedCrop(8, reduced=False)], "label": None}
-    image: np.ndarray = ps.Loader(path, 12, pipelines=pipelines, workers=1)[0].image
+    image: np.ndarray = hr.Loader(path, 12, pipelines=pipelines, workers=1)[0].image
     return image.tobytes()
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.helpers import picture
 from tests.unit.loader.tools import contents, values_of
 
-import penstock as ps
-from penstock import Loader, ops
+import headrace as hr
+from headrace import Loader, ops
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 40
-FIELDS = {"image": ps.Image(mode="proportion"), "label": ps.Int(), "blob": ps.Bytes()}
+FIELDS = {"image": hr.Image(mode="proportion"), "label": hr.Int(), "blob": hr.Bytes()}
 
 
 def by_halves(n: int, seed: int, epoch: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six pages; pictures of different sizes, stored in both ways."""
     target = tmp_path_factory.mktemp("property") / "x.beton"
     samples = [(picture(i, 20 + i % 5, 22 + i % 3), i, np.random.default_rng(i).bytes(250_000)) for i in range(COUNT)]
-    ps.write(target, samples, fields=FIELDS, page_size=1 << 21)
+    hr.write(target, samples, fields=FIELDS, page_size=1 << 21)
     return target
 
 

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from penstock import errors
+from headrace import errors
 
 EXAMPLES = [
     errors.FormatError("a.beton", problem="x expected, found y", offset=7, fix="Do z."),
@@ -30,7 +30,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
-def test_survives_the_way_to_another_process(error: errors.PenstockError) -> None:
+def test_survives_the_way_to_another_process(error: errors.HeadraceError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
@@ -39,8 +39,8 @@ def test_survives_the_way_to_another_process(error: errors.PenstockError) -> Non
 
 def test_the_examples_are_all_of_the_tree() -> None:
     classes = {getattr(errors, name) for name in errors.__all__}
-    assert classes - {errors.PenstockError} == {type(e) for e in EXAMPLES}
-    assert all(issubclass(c, errors.PenstockError) for c in classes)
+    assert classes - {errors.HeadraceError} == {type(e) for e in EXAMPLES}
+    assert all(issubclass(c, errors.HeadraceError) for c in classes)
     for name in errors.__all__:
         assert name in (inspect.getdoc(errors) or ""), f"{name} is missing in the tree atop errors.py"
 
@@ -77,7 +77,7 @@ def test_messages_say_where_what_and_what_to_do() -> None:
     assert str(EXAMPLES[0]) == "a.beton: x expected, found y (at byte 7). Do z."
     assert str(EXAMPLES[2]) == "a.beton: sample 3, field 'image', byte 99: bad. Restore."
     assert "page_size=16" in str(EXAMPLES[4])
-    assert "pip install 'penstock[torch]'" in str(EXAMPLES[7])
+    assert "pip install 'headrace[torch]'" in str(EXAMPLES[7])
 
 
 def test_a_sample_that_no_page_can_hold() -> None:

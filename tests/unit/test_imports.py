@@ -1,4 +1,4 @@
-"""The import rule, the weight of ``import penstock``, and the facade."""
+"""The import rule, the weight of ``import headrace``, and the facade."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import penstock
+import headrace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(penstock.__file__).parent
+ROOT = Path(headrace.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"compat", "cli", "viewer"}),
@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 TOP = LAYERS[0] | LAYERS[1]
-FACADE = "penstock"
+FACADE = "headrace"
 TYPES_ONLY = frozenset({"types", "errors"})
 FRAMEWORKS = frozenset({"torch", "jax", "tensorflow"})
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -88,10 +88,10 @@ def test_every_module_imports_only_what_lies_below(path: Path) -> None:
 def test_the_rule_notices_a_wrong_import(tmp_path: Path) -> None:
     file = tmp_path / "x.py"
     file.write_text(
-        "from typing import TYPE_CHECKING\nimport penstock\nfrom penstock import formats\n"
-        "if TYPE_CHECKING:\n    from penstock.loader.engine import Loader\n"
+        "from typing import TYPE_CHECKING\nimport headrace\nfrom headrace import formats\n"
+        "if TYPE_CHECKING:\n    from headrace.loader.engine import Loader\n"
     )
-    assert set(rooms_imported_by(file)) == {("penstock", False), ("formats", False), ("loader", True)}
+    assert set(rooms_imported_by(file)) == {("headrace", False), ("formats", False), ("loader", True)}
 
 
 def test_no_cycle_between_rooms() -> None:
@@ -114,26 +114,26 @@ def test_no_cycle_between_rooms() -> None:
 def test_only_their_rooms_import_the_extension_and_the_frameworks(path: Path) -> None:
     modules = {module for module, _ in imports_of(path)}
     if room_of(path) != "_native":
-        assert not [m for m in modules if m.startswith("penstock._native._core")]
+        assert not [m for m in modules if m.startswith("headrace._native._core")]
     if room_of(path) not in ("frameworks", "compat"):
         assert not [m for m in modules if m.split(".")[0] in FRAMEWORKS]
 
 
-def test_importing_penstock_brings_no_heavy_module() -> None:
-    heavy = ["torch", "jax", "tensorflow", "PIL", "h5py", "pyarrow", "lmdb", "cv2", "argparse", "penstock.cli"]
-    code = f"import sys, penstock; print([m for m in {heavy} if m in sys.modules])"
+def test_importing_headrace_brings_no_heavy_module() -> None:
+    heavy = ["torch", "jax", "tensorflow", "PIL", "h5py", "pyarrow", "lmdb", "cv2", "argparse", "headrace.cli"]
+    code = f"import sys, headrace; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "[]"
 
 
 def test_the_facade_is_small_and_documented() -> None:
-    assert len(penstock.__all__) <= 20
-    assert sorted(penstock.__all__) == sorted(set(penstock.__all__))
-    for name in penstock.__all__:
-        assert (getattr(penstock, name).__doc__ or "").strip(), f"{name} has no docstring"
+    assert len(headrace.__all__) <= 20
+    assert sorted(headrace.__all__) == sorted(set(headrace.__all__))
+    for name in headrace.__all__:
+        assert (getattr(headrace, name).__doc__ or "").strip(), f"{name} has no docstring"
 
 
 def test_version_and_unknown_names() -> None:
-    assert penstock.__version__.count(".") >= 1
+    assert headrace.__version__.count(".") >= 1
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = penstock.nonsense
+        _ = headrace.nonsense

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from penstock.progress import ProgressBar, format_bytes, format_duration
+from headrace.progress import ProgressBar, format_bytes, format_duration
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from penstock.errors import UnknownFormatError
-from penstock.formats.beton import FORMAT
-from penstock.registry import PluginTable
+from headrace.errors import UnknownFormatError
+from headrace.formats.beton import FORMAT
+from headrace.registry import PluginTable
 
-GROUP = "penstock.formats"
+GROUP = "headrace.formats"
 
 
 def entry(name: str, value: str) -> EntryPoint:

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from penstock.types import Problem, Report, Sample
+from headrace.types import Problem, Report, Sample
 
 SAMPLE = Sample(("image", "label"), (np.zeros((2, 3), np.uint8), 7))
 

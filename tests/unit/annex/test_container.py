@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock._native import crc32c
-from penstock.annex import Annex, write_annex
-from penstock.errors import AnnexError
+from headrace._native import crc32c
+from headrace.annex import Annex, write_annex
+from headrace.errors import AnnexError
 
 FACTS = {"num_samples": 3, "dataset_size": 1000, "dataset_fingerprint": 0xABCDEF}
 
@@ -118,13 +118,13 @@ def test_every_bit_of_every_section_counts() -> None:
 def test_the_annex_of_another_dataset_is_refused(facts: dict[str, int], message: str) -> None:
     with pytest.raises(AnnexError, match=message) as caught:
         find(build(SECTIONS), **facts)
-    assert "penstock index" in str(caught.value)
+    assert "headrace index" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("offset", "fmt", "value", "message"),
     [
-        (8, "<H", 2, "version 2, and this penstock reads version 1"),
+        (8, "<H", 2, "version 2, and this headrace reads version 1"),
         (12, "<I", 2**32 - 1, "claims 4294967295 sections"),
         (12, "<I", 1000, "claims .* bytes"),
         (12, "<I", 4, "directory does not match"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.annex import (
+from headrace.annex import (
     Annex,
     Names,
     checksums_section,
@@ -18,7 +18,7 @@ from penstock.annex import (
     side_path,
     write_annex,
 )
-from penstock.errors import AnnexError
+from headrace.errors import AnnexError
 
 
 def annex_of(name: str, pieces: Any, num_samples: int = 3) -> Annex:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.helpers import picture
 
-from penstock.cli.main import main
-from penstock.codecs import jpeg
+from headrace.cli.main import main
+from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cli.main import main
-from penstock.formats.barecat import Archive
+from headrace.cli.main import main
+from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ def test_merge_of_tar_zip_and_folders(place: Path, capsys: pytest.CaptureFixture
 def test_what_cannot_be_merged_says_what_to_do(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out_of(capsys, "convert", "src", "a.tar")
     out_of(capsys, "convert", "src", "a.ffr")
-    assert "penstock convert a.ffr a.barecat" in out_of(capsys, "merge", "a.ffr", "-o", "m.barecat", code=2)
+    assert "headrace convert a.ffr a.barecat" in out_of(capsys, "merge", "a.ffr", "-o", "m.barecat", code=2)
     assert "a.tar has none" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--symlink", code=2)
     assert "none.tar does not exist" in out_of(capsys, "merge", "a.tar", "none.tar", "-o", "m.barecat", code=2)
     assert "--max-size" in out_of(capsys, "merge", "a.tar", "-o", "m.barecat", "--max-size", "1K", code=2)
@@ -212,7 +212,7 @@ def test_what_is_damaged_is_left_out_and_named(place: Path, capsys: pytest.Captu
     captured = capsys.readouterr()
     assert code == 2
     assert captured.err.count("left out:") == 1
-    assert "1 file is damaged and not written; penstock verify x.barecat" in captured.err
+    assert "1 file is damaged and not written; headrace verify x.barecat" in captured.err
     assert len([p for p in (place / "out").rglob("*") if p.is_file()]) == 3
     (place / "x.barecat-shard-00001").unlink()
     assert "files are damaged" in out_of(capsys, "extract", "x.barecat", "-C", "out", "-f", code=2)
@@ -223,7 +223,7 @@ def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "(4 files; structure only" in out_of(capsys, "verify", "x.barecat", "--quick")
     assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.2 kB\n"
     assert "--replace" in out_of(capsys, "add", "x.barecat", "src", code=2)
-    assert "penstock convert src x.tar.gz" in out_of(capsys, "create", "x.tar.gz", "src", code=2)
+    assert "headrace convert src x.tar.gz" in out_of(capsys, "create", "x.tar.gz", "src", code=2)
     assert main(["tree", "x.barecat", "nope"]) == 2
     assert capsys.readouterr().out == ""
     out_of(capsys, "subset", "x.barecat", "-o", "s.barecat")

@@ -1,4 +1,4 @@
-"""``penstock browse``: previews, and the browser driven by keys."""
+"""``headrace browse``: previews, and the browser driven by keys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.cli.previews import describe_file, shrink
-from penstock.formats.barecat import Archive
+from headrace.cli.previews import describe_file, shrink
+from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def test_without_a_terminal(photos: Path, said: Said) -> None:
 
 def test_keys(archive: Archive, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("textual")
-    from penstock.cli.browser import ArchiveBrowser
+    from headrace.cli.browser import ArchiveBrowser
 
     (photos / "here").mkdir()
     monkeypatch.chdir(photos / "here")

@@ -1,4 +1,4 @@
-"""``penstock completion``: the scripts work in real shells."""
+"""``headrace completion``: the scripts work in real shells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cli.main import build_parser
+from headrace.cli.main import build_parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 ASK = """
 source script.bash
-penstock() { "$PYTHON" -m penstock "$@"; }
+headrace() { "$PYTHON" -m headrace "$@"; }
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-_penstock
+_headrace
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -36,7 +36,7 @@ def complete(photos: Path, said: Said) -> Callable[..., list[str]]:
 
     def ask(*words: str) -> list[str]:
         run = subprocess.run(
-            [bash, "--norc", "-c", ASK, "bash", "penstock", *words],
+            [bash, "--norc", "-c", ASK, "bash", "headrace", *words],
             env={**os.environ, "PYTHON": sys.executable},
             capture_output=True,
             text=True,
@@ -72,14 +72,14 @@ def test_every_verb_and_option_is_there(said: Said) -> None:
 
 def test_zsh(photos: Path, said: Said) -> None:
     script = said("completion", "zsh")
-    assert script.startswith("#compdef penstock\n")
+    assert script.startswith("#compdef headrace\n")
     zsh = shutil.which("zsh")
     if zsh is None:
         pytest.skip("there is no zsh")
-    (photos / "_penstock").write_text(script)
-    load = "autoload -Uz compinit && compinit -u -d dump && source ./_penstock && whence -w _penstock"
+    (photos / "_headrace").write_text(script)
+    load = "autoload -Uz compinit && compinit -u -d dump && source ./_headrace && whence -w _headrace"
     run = subprocess.run([zsh, "-f", "-c", load], capture_output=True, text=True, timeout=60, check=True)
-    assert run.stdout == "_penstock: function\n"
+    assert run.stdout == "_headrace: function\n"
     assert run.stderr == ""
 
 

@@ -1,4 +1,4 @@
-"""``penstock convert``: files between containers, samples between datasets, and what does not go."""
+"""``headrace convert``: files between containers, samples between datasets, and what does not go."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import penstock as ps
-from penstock.formats.barecat import Archive
+import headrace as hr
+from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def test_samples_between_the_formats(photos: Path, said: Said) -> None:
     assert Archive("b.barecat").shard_size == 1 << 20
     facts = json.loads(said("convert", "b.barecat", "c.beton", "--json"))
     assert facts["samples"] == 3
-    assert ps.open("c.beton").read_bytes([0], "image") == ps.open("a.beton").read_bytes([0], "image")
+    assert hr.open("c.beton").read_bytes([0], "image") == hr.open("a.beton").read_bytes([0], "image")
     said("convert", "photos.barecat", "d.ffr")
     said("convert", "d.ffr", "e.barecat")
     assert dict(Archive("e.barecat")) == dict(Archive("photos.barecat"))
@@ -97,8 +97,8 @@ def test_samples_from_and_to_files(photos: Path, said: Said, ending: str) -> Non
     assert "3 samples" in said("convert", f"x{ending}", "x.beton")
     assert "3 samples" in said("convert", f"x{ending}", "x.ffr")
     said("create", "whole.beton", "photos")
-    assert list(ps.open("x.beton").keys or ()) == list(ps.open("whole.beton").keys or ())
-    assert ps.open("x.beton")[2].label == 1
+    assert list(hr.open("x.beton").keys or ()) == list(hr.open("whole.beton").keys or ())
+    assert hr.open("x.beton")[2].label == 1
     for path in ("x.beton", "x.ffr"):
         assert "3 files" in said("convert", path, f"back-{path[2:]}{ending}")
         said("convert", f"back-{path[2:]}{ending}", f"out-{path[2:]}")
@@ -112,7 +112,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 def test_all_files_of_a_folder_go_into_an_ffr(photos: Path, said: Said) -> None:
     assert "4 samples" in said("convert", "photos", "x.ffr")
-    assert sorted(ps.open("x.ffr").keys or ()) == ["cat/1.jpg", "cat/2.jpg", "dog/3 b.jpg", "notes.txt"]
+    assert sorted(hr.open("x.ffr").keys or ()) == ["cat/1.jpg", "cat/2.jpg", "dog/3 b.jpg", "notes.txt"]
 
 
 def test_what_stands_between_is_gone_when_it_fails(photos: Path, said: Said) -> None:
@@ -122,7 +122,7 @@ def test_what_stands_between_is_gone_when_it_fails(photos: Path, said: Said) -> 
     before = sorted(photos.iterdir())
     assert "leads out" in said("convert", "texts.tar", "y.beton", code=2)
     assert "--max-size" in said("convert", "texts.tar", "y.beton", "--max-size", "1", code=2)
-    ps.write("numbers.beton", range(3), fields={"n": ps.Int()})
+    hr.write("numbers.beton", range(3), fields={"n": hr.Int()})
     assert "number" in said("convert", "numbers.beton", "y.tar", code=2)
     (photos / "numbers.beton").unlink()
     with tarfile.open("none.tar", "w"):
@@ -149,7 +149,7 @@ def test_links_of_a_tar_that_lead_elsewhere_are_named(
         link = tarfile.TarInfo("photos/away")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    from penstock.cli.main import main
+    from headrace.cli.main import main
 
     assert main(["convert", "x.tar", "x.beton", "-q"]) == 0
     assert "left out: photos/away" in capsys.readouterr().err
@@ -160,7 +160,7 @@ def test_damaged_samples_are_left_out_and_named(
     photos: Path, said: Said, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
     said("create", path, "photos")
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     (stored,) = dataset.read_bytes([0], next(iter(dataset.schema)))
     data = bytearray((photos / path).read_bytes())
     data[data.index(stored) + 200] ^= 1

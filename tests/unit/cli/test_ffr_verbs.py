@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.helpers import picture, write_folder
 
-import penstock as ps
-from penstock.cli.main import main
-from penstock.codecs import jpeg
+import headrace as hr
+from headrace.cli.main import main
+from headrace.codecs import jpeg
 
 FILES = {"a.txt": b"hello", "sub/b.bin": bytes(range(256)), "sub/deep/c": b"", "index.jsonl": b"mine"}
 
@@ -99,6 +99,6 @@ def test_convert(tmp_path: Path, capfdbinary: Any) -> None:
     assert main(["convert", str(first), str(middle)]) == 2
     assert b"exists; give --force" in capfdbinary.readouterr().err
     out_of(capfdbinary, "convert", first, middle, "-f", "-q", "--decode", "bytes", "--no-names", "--shuffle", "1")
-    assert ps.open(middle).keys is None
-    assert sorted(s.data for s in ps.open(middle)) == sorted(p.read_bytes() for p in folder.iterdir())
+    assert hr.open(middle).keys is None
+    assert sorted(s.data for s in hr.open(middle)) == sorted(p.read_bytes() for p in folder.iterdir())
     assert os.path.exists(middle)

@@ -1,4 +1,4 @@
-"""``penstock mount``: what FUSE asks for, and a real mount where that is possible."""
+"""``headrace mount``: what FUSE asks for, and a real mount where that is possible."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.formats.barecat import Archive, Metadata, mounting
-from penstock.formats.barecat.mounting import ArchiveOperations, mount_archive
+from headrace.formats.barecat import Archive, Metadata, mounting
+from headrace.formats.barecat.mounting import ArchiveOperations, mount_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +121,7 @@ def can_mount() -> bool:
 @contextmanager
 def mounted(path: Path) -> Iterator[subprocess.Popen[str]]:
     (path / "mnt").mkdir()
-    command = [sys.executable, "-m", "penstock", "mount", "photos.barecat", "mnt"]
+    command = [sys.executable, "-m", "headrace", "mount", "photos.barecat", "mnt"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             end = time.monotonic() + 30

@@ -1,4 +1,4 @@
-"""``penstock shell``: commands from -c, from standard input, and names completed."""
+"""``headrace shell``: commands from -c, from standard input, and names completed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from penstock.cli.shell import ArchiveShell
-from penstock.formats.barecat import Archive
+from headrace.cli.shell import ArchiveShell
+from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ def test_names_complete(photos: Path) -> None:
 def test_on_a_terminal(photos: Path) -> None:
     """With a prompt, Tab, Ctrl-C that gives up a line, and Ctrl-D."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "penstock", "shell", "photos.barecat"]
+    command = [sys.executable, "-m", "headrace", "shell", "photos.barecat"]
     environment = {**os.environ, "TERM": "dumb", "INPUTRC": os.devnull}
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment

@@ -1,4 +1,4 @@
-"""``penstock convert`` from standard input and to standard output."""
+"""``headrace convert`` from standard input and to standard output."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import FormatError
-from penstock.formats.barecat import Archive, convert
+from headrace.errors import FormatError
+from headrace.formats.barecat import Archive, convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ TARS = ["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst"]
 
 def piped(*args: str, data: bytes = b"", code: int = 0) -> tuple[bytes, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "penstock", "convert", *args], input=data, capture_output=True, timeout=60, check=False
+        [sys.executable, "-m", "headrace", "convert", *args], input=data, capture_output=True, timeout=60, check=False
     )
     assert done.returncode == code, done.stderr.decode()
     return done.stdout, done.stderr.decode()
@@ -86,7 +86,7 @@ def test_what_does_not_go(photos: Path, said: Said) -> None:
 def test_no_binary_on_a_terminal(photos: Path) -> None:
     leader, follower = pty.openpty()
     try:
-        command = [sys.executable, "-m", "penstock", "convert"]
+        command = [sys.executable, "-m", "headrace", "convert"]
         done = subprocess.run(
             [*command, "photos.barecat", "-", "--to", "tar"], stdout=follower, stderr=subprocess.PIPE, check=False
         )
@@ -115,7 +115,7 @@ def test_a_full_disk(photos: Path) -> None:
     for kind in ("tar", "tar.gz", "zip"):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "penstock", "convert", "photos.barecat", "-", "--to", kind],
+                [sys.executable, "-m", "headrace", "convert", "photos.barecat", "-", "--to", kind],
                 stdout=full,
                 stderr=subprocess.PIPE,
                 check=False,
@@ -130,7 +130,7 @@ def test_a_reader_that_goes_away(photos: Path, kind: str) -> None:
     need(kind)
     (photos / "photos" / "noise").write_bytes(os.urandom(3 << 20))
     with subprocess.Popen(
-        [sys.executable, "-m", "penstock", "convert", "photos", "-", "--to", kind],
+        [sys.executable, "-m", "headrace", "convert", "photos", "-", "--to", kind],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
@@ -197,7 +197,7 @@ def test_links_and_names_that_lead_out(photos: Path) -> None:
 def test_bombs(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = make_tar(("zeros", bytes(4 << 20), tarfile.REGTYPE, ""))
     packed = {"tar.gz": gzip.compress(zeros), "tar.bz2": bz2.compress(zeros), "tar.xz": lzma.compress(zeros)}
-    monkeypatch.setattr("penstock.formats.barecat.tars.FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("headrace.formats.barecat.tars.FREE_BYTES", 1 << 20)
     assert convert(io.BytesIO(zeros), "a.barecat", source_kind="tar").size_bytes == 4 << 20
     mixed = gzip.compress(make_tar(("mixed", os.urandom(40_000) + bytes(4 << 20), tarfile.REGTYPE, "")))
     assert convert(io.BytesIO(mixed), "b.barecat", source_kind="tar.gz").files == 1  # much, and still likely

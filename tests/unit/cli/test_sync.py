@@ -1,4 +1,4 @@
-"""``penstock sync``: only what differs is copied, between folders and archives."""
+"""``headrace sync``: only what differs is copied, between folders and archives."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.syncing import SyncOptions, parse_place, sync
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.syncing import SyncOptions, parse_place, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable

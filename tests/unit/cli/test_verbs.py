@@ -12,9 +12,9 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import picture
 
-import penstock as ps
-from penstock.cli.main import build_parser, main
-from penstock.codecs import jpeg
+import headrace as hr
+from headrace.cli.main import build_parser, main
+from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def json_of(capsys: pytest.CaptureFixture[str], *argv: str | Path, code: int = 0
 
 
 def test_create_keeps_bytes_names_and_classes(packed: Path, folder: Path) -> None:
-    dataset = ps.open(packed)
+    dataset = hr.open(packed)
     assert list(dataset.keys) == ["cat/a.jpg", "cat/b.JPEG", "dog/c.jpg", "dog/deep/d.jpg", "dog/e.png"]
     assert dataset.class_names == {"label": ["cat", "dog"]}
     assert dataset.column("label").tolist() == [0, 0, 1, 1, 1]
@@ -65,7 +65,7 @@ def test_create_options_reach_the_file(folder: Path, tmp_path: Path, capsys: pyt
     options = ["--mode", "raw", "--max-side", "16", "--page-size", "2M", "--shuffle", "3", "-j", "2"]
     summary = json_of(capsys, "create", path, folder, *options)
     assert summary["samples"] == 5
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     assert dataset.layout.page_size == 2 << 20
     assert dataset.image_facts("image")["mode"].tolist() == [1] * 5
     assert max(dataset.image_facts("image")["width"].max(), dataset.image_facts("image")["height"].max()) == 16
@@ -75,7 +75,7 @@ def test_create_options_reach_the_file(folder: Path, tmp_path: Path, capsys: pyt
 
 def test_create_without_annex(folder: Path, tmp_path: Path) -> None:
     assert main(["create", str(tmp_path / "x.beton"), str(folder), "--no-annex", "-q"]) == 0
-    assert ps.open(tmp_path / "x.beton").annex is None
+    assert hr.open(tmp_path / "x.beton").annex is None
 
 
 def test_create_does_not_replace_unasked(packed: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_create_names_the_bad_file_and_leaves_nothing(
     (folder / "cat" / "bad.jpg").write_bytes(b"\xff\xd8\xff nonsense")
     assert main(["create", str(tmp_path / "x.beton"), str(folder)]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("penstock: error: sample 2, field 'image'")
+    assert message.startswith("headrace: error: sample 2, field 'image'")
     assert "bad.jpg" in message
     assert os.listdir(tmp_path) == ["pictures"]
 
@@ -104,7 +104,7 @@ def test_create_with_a_background(folder: Path, tmp_path: Path, capsys: pytest.C
     assert main(["create", target, str(folder), "-q"]) == 2
     assert "background" in capsys.readouterr().err
     assert main(["create", target, str(folder), "--background", "white", "--mode", "raw", "-q"]) == 0
-    dataset = ps.open(target)
+    dataset = hr.open(target)
     assert (dataset[dataset.keys.index("cat/clear.png")].image == 255).all()
 
 
@@ -149,8 +149,8 @@ def test_cat(packed: Path, folder: Path, capfdbinary: pytest.CaptureFixture[byte
 def test_cat_makes_files_that_others_open(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     path = tmp_path / "x.beton"
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
-    fields = {"image": ps.Image(mode="raw"), "a": ps.NDArray("int16", (2, 3)), "j": ps.Json(), "t": ps.Text()}
-    ps.write(path, [(picture(0, 9, 7), array, {"ü": 1}, "größe")], fields=fields)
+    fields = {"image": hr.Image(mode="raw"), "a": hr.NDArray("int16", (2, 3)), "j": hr.Json(), "t": hr.Text()}
+    hr.write(path, [(picture(0, 9, 7), array, {"ü": 1}, "größe")], fields=fields)
 
     def cat(field: str, *options: str) -> bytes:
         assert main(["cat", str(path), "0", field, *options]) == 0
@@ -160,7 +160,7 @@ def test_cat_makes_files_that_others_open(tmp_path: Path, capfdbinary: pytest.Ca
     np.testing.assert_array_equal(np.load(io.BytesIO(cat("a"))), array)
     assert json.loads(cat("j")) == {"ü": 1}
     assert cat("t").decode() == "größe"
-    assert cat("j", "--stored") == ps.open(path).read_bytes([0], "j")[0]
+    assert cat("j", "--stored") == hr.open(path).read_bytes([0], "j")[0]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_extract_some_fields_of_some_samples(packed: Path, tmp_path: Path) -> No
 def test_extract_never_leaves_the_folder(tmp_path: Path) -> None:
     names = ["../escape.jpg", "/absolute.jpg", "a/../../b.jpg", "", "fine.jpg", "fine.jpg", "x\0y.jpg", "index.jsonl"]
     data = jpeg.encode(picture(0, 8, 8))
-    ps.write(tmp_path / "x.beton", [(data,)] * len(names), fields={"image": ps.Image()}, names=names)
+    hr.write(tmp_path / "x.beton", [(data,)] * len(names), fields={"image": hr.Image()}, names=names)
     out = tmp_path / "deep" / "out"
     assert main(["extract", str(tmp_path / "x.beton"), "-C", str(out), "-q"]) == 0
     assert sorted(os.listdir(tmp_path)) == ["deep", "x.beton"]
@@ -226,7 +226,7 @@ def test_verify_finds_what_is_bad(packed: Path, capsys: pytest.CaptureFixture[st
     report = json_of(capsys, "verify", packed, "--decode")
     assert (report["ok"], report["samples_checked"], report["images_decoded"]) == (True, 5, 5)
     assert report["checksums_checked"] == 10
-    at = int(ps.open(packed).image_facts("image")["data_ptr"][2]) + 100
+    at = int(hr.open(packed).image_facts("image")["data_ptr"][2]) + 100
     with packed.open("r+b") as file:
         file.seek(at)
         file.write(b"\0\1\2\3")
@@ -245,7 +245,7 @@ def test_verify_of_a_file_that_does_not_open(packed: Path, capsys: pytest.Captur
 def test_index_beside_and_inside(golden_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "g.beton"
     path.write_bytes((golden_dir / "img_jpg_var.beton").read_bytes())
-    before = [(s.image.tobytes(), s.label) for s in ps.open(path)]
+    before = [(s.image.tobytes(), s.label) for s in hr.open(path)]
     assert "no checksums" in out_of(capsys, "verify", path)
     assert json_of(capsys, "index", path)["annex"] == f"{path}.annex"
     assert "22 checksums" in out_of(capsys, "verify", path)
@@ -254,26 +254,26 @@ def test_index_beside_and_inside(golden_dir: Path, tmp_path: Path, capsys: pytes
     words = ["--embed", "--names", tmp_path / "names", "--classes", f"label={tmp_path / 'classes'}"]
     assert json_of(capsys, "index", path, *words)["annex"] == str(path)
     assert sorted(os.listdir(tmp_path)) == ["classes", "g.beton", "names"]
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     assert dataset.keys[3] == "n3"
     assert dataset.class_names == {"label": ["one", "two"]}
     assert [(s.image.tobytes(), s.label) for s in dataset] == before
     assert main(["index", str(path), "--embed", "-q"]) == 0
-    assert ps.open(path).keys[3] == "n3", "what the annex knew is kept"
+    assert hr.open(path).keys[3] == "n3", "what the annex knew is kept"
 
 
 def test_index_fresh_mends_a_damaged_annex(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table_at = ps.open(packed).layout.alloc_table_ptr
+    table_at = hr.open(packed).layout.alloc_table_ptr
     data = bytearray(packed.read_bytes())
     data[table_at - 30] ^= 1
     packed.write_bytes(data)
     assert main(["info", str(packed)]) == 2
-    assert "penstock index --fresh" in capsys.readouterr().err
+    assert "headrace index --fresh" in capsys.readouterr().err
     assert main(["index", str(packed), "-q", "--embed"]) == 2
     assert main(["index", str(packed), "-q", "--fresh"]) == 2
     assert main(["index", str(packed), "-q", "--fresh", "--embed"]) == 0
-    assert ps.verify(packed, decode=True).ok
-    assert ps.open(packed).has_checksums
+    assert hr.verify(packed, decode=True).ok
+    assert hr.open(packed).has_checksums
     assert len(packed.read_bytes()) < len(data), "the old annex is gone"
 
 
@@ -285,7 +285,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = out_of(capsys, "demo", "--count", "24", "--keep", keep, "-q")
     assert "verify says bad samples: [12]" in text
     assert "checksum 0x" in text
-    assert len(ps.open(keep / "pictures-raw.beton")) == 24
+    assert len(hr.open(keep / "pictures-raw.beton")) == 24
     assert main(["demo", "--keep", str(keep)]) == 2
 
 
@@ -294,11 +294,11 @@ def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as left:
             build_parser().parse_args([verb, "--help"])
         assert left.value.code == 0
-        assert f"penstock {verb}" in capsys.readouterr().out.partition("examples:")[2]
+        assert f"headrace {verb}" in capsys.readouterr().out.partition("examples:")[2]
 
 
 def test_a_closed_pipe_is_no_error(packed: Path) -> None:
-    script = f"{sys.executable} -m penstock ls {packed} | true"
+    script = f"{sys.executable} -m headrace ls {packed} | true"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {script}"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -306,6 +306,6 @@ def test_a_closed_pipe_is_no_error(packed: Path) -> None:
 def test_version_and_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert capsys.readouterr().out == f"penstock {ps.__version__}\n"
+    assert capsys.readouterr().out == f"headrace {hr.__version__}\n"
     with pytest.raises(FileNotFoundError):
         main(["--traceback", "info", "missing.beton"])

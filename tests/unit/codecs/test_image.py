@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.helpers import image_file, picture
 
-from penstock.codecs import image
-from penstock.errors import ImageError
+from headrace.codecs import image
+from headrace.errors import ImageError
 
 PIXELS = picture(2, 12, 18)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.helpers import image_file, patch_jpeg_frame, picture
 
-from penstock.codecs import jpeg
-from penstock.errors import ImageError
+from headrace.codecs import jpeg
+from headrace.errors import ImageError
 
 PIXELS = picture(3, 40, 56)
 DATA = image_file(PIXELS, "JPEG", quality=92)

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from penstock.codecs import npy
+from headrace.codecs import npy
 
 
 def header(text: bytes) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat import alias, available, install
+from headrace.compat import alias, available, install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,14 +64,14 @@ def test_both_names_are_one_module() -> None:
     import ffcv.fields.decoders
     from ffcv.transforms import ops
 
-    import penstock.compat.ffcv as home
-    import penstock.compat.ffcv.fields.decoders as home_decoders
-    import penstock.compat.ffcv.transforms.ops as home_ops
+    import headrace.compat.ffcv as home
+    import headrace.compat.ffcv.fields.decoders as home_decoders
+    import headrace.compat.ffcv.transforms.ops as home_ops
 
     assert ffcv is home
     assert ffcv.fields.decoders is home_decoders
     assert ops is home_ops
-    assert home.__name__ == home.__spec__.name == "penstock.compat.ffcv"
+    assert home.__name__ == home.__spec__.name == "headrace.compat.ffcv"
     assert importlib.reload(home_ops) is ops
 
 
@@ -119,7 +119,7 @@ def test_the_real_package_is_passed_over_and_that_is_said_once(real_ffcv: Path) 
         for _ in range(3):
             install("ffcv")
     assert [warning.category for warning in caught] == [RuntimeWarning]
-    assert f"ffcv is installed ({real_ffcv / '__init__.py'}), but penstock answers" in str(caught[0].message)
+    assert f"ffcv is installed ({real_ffcv / '__init__.py'}), but headrace answers" in str(caught[0].message)
     assert caught[0].filename == __file__
     import ffcv
 
@@ -174,24 +174,24 @@ def run_child(code: str, *path: str) -> str:
 
 @needs_torch
 def test_a_new_process_finds_the_adapters_by_the_path(real_ffcv: Path) -> None:
-    code = "import ffcv.loader; import penstock.compat.ffcv as home, sys; print(sys.modules['ffcv'] is home)"
+    code = "import ffcv.loader; import headrace.compat.ffcv as home, sys; print(sys.modules['ffcv'] is home)"
     assert run_child(code, str(real_ffcv.parent)) == "True"
 
 
 def test_another_interpreter_keeps_its_own(real_ffcv: Path) -> None:
-    hidden = "import sys; sys.modules['penstock'] = None\n"  # an interpreter without penstock
+    hidden = "import sys; sys.modules['headrace'] = None\n"  # an interpreter without headrace
     assert run_child(f"{hidden}import ffcv, ffcv.only_real; print(ffcv.is_real)", str(real_ffcv.parent)) == "True"
 
 
 def test_nothing_is_imported_before_it_is_asked_for() -> None:
-    code = "import sys; from penstock.compat import install; install(); print('torch' in sys.modules)"
+    code = "import sys; from headrace.compat import install; install(); print('torch' in sys.modules)"
     assert run_child(code) == "False"
 
 
 def test_without_torch_the_cure_is_named() -> None:
-    hidden = "import sys; sys.modules['torch'] = None; from penstock.compat import install; install()\n"
+    hidden = "import sys; sys.modules['torch'] = None; from headrace.compat import install; install()\n"
     code = f"{hidden}try: import ffcv.loader\nexcept ImportError as error: print(error)"
-    assert run_child(code).endswith("needs the 'torch' package. Install it with: pip install 'penstock[torch]'")
+    assert run_child(code).endswith("needs the 'torch' package. Install it with: pip install 'headrace[torch]'")
 
 
 def test_no_warning_without_a_real_package() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.__main__ import main
+from headrace.compat.__main__ import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 
 def launch(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock.compat", *map(str, words)]
+    command = [sys.executable, "-m", "headrace.compat", *map(str, words)]
     return subprocess.run(
         command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=150, check=False
     )
@@ -80,7 +80,7 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, code: str, expected: int)
 
 
 @needs_torch
-def test_ffcv_is_answered_by_penstock_although_a_real_one_is_there(tmp_path: Path) -> None:
+def test_ffcv_is_answered_by_headrace_although_a_real_one_is_there(tmp_path: Path) -> None:
     site = tmp_path / "site"
     (site / "ffcv").mkdir(parents=True)
     (site / "ffcv" / "__init__.py").write_text("1 / 0\n")
@@ -106,8 +106,8 @@ if __name__ == "__main__":
     result = launch("run", "p.py", cwd=tmp_path, PYTHONPATH=os.pathsep.join([str(site), *inherited]))
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if not line.startswith("1.0.2")]
-    assert "1.0.2 penstock.compat.ffcv.loader.loader" in result.stdout
-    assert lines == ["penstock.compat.ffcv", "penstock.compat.ffcv"]
+    assert "1.0.2 headrace.compat.ffcv.loader.loader" in result.stdout
+    assert lines == ["headrace.compat.ffcv", "headrace.compat.ffcv"]
     assert result.stderr.count("ffcv is installed") == 1, result.stderr
 
 
@@ -139,7 +139,7 @@ def test_barecat_and_its_commands(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(BARECAT)
     result = launch("run", "p.py", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    listed, module = "['a/b']", "['penstock.compat.barecat.maintenance.rsync']"
+    listed, module = "['a/b']", "['headrace.compat.barecat.maintenance.rsync']"
     assert result.stdout.splitlines() == [listed, listed, "['b']", module, "0 b'1'"]
     for words in (("barecat",), ("run", "barecat"), ("run", "-m", "barecat")):
         result = launch(*words, "cat", "x.barecat", "a/b", cwd=tmp_path)
@@ -153,8 +153,8 @@ def test_barecat_and_its_commands(tmp_path: Path) -> None:
 def test_help(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main(words) == 0
     text = capsys.readouterr().out
-    assert "usage: python -m penstock.compat run SCRIPT" in text
-    assert "penstock answers for: " in text
+    assert "usage: python -m headrace.compat run SCRIPT" in text
+    assert "headrace answers for: " in text
     assert "ffcv" in text
 
 
@@ -181,7 +181,7 @@ def test_nothing_to_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_missing_module(tmp_path: Path, name: str) -> None:
     result = launch("run", "-m", name, cwd=tmp_path)
     assert result.returncode == 2
-    assert result.stderr.strip() == f"penstock.compat: there is no module named {name}"
+    assert result.stderr.strip() == f"headrace.compat: there is no module named {name}"
 
 
 def test_a_package_that_misses_something_says_what(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import NDArray, Tensor
+from headrace import NDArray, Tensor
 
 DTYPES = ["bool", "u1", "i1", "<u2", ">u2", "<i4", ">i4", "<u8", "<f2", "<f4", ">f8", "<c8", "<c16"]
 

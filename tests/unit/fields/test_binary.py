@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Bytes, Json, Text
+from headrace import Bytes, Json, Text
 
 
 def round_trip(field: Any, value: Any) -> Any:

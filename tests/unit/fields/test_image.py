@@ -9,11 +9,11 @@ from PIL import Image as Pillow
 from tests.conftest import GOLDEN, manifest
 from tests.helpers import golden_photo, golden_rng, image_file, patch_jpeg_frame, picture, png_by_hand
 
-import penstock as ps
-from penstock import Image
-from penstock.codecs import jpeg
-from penstock.errors import ImageError
-from penstock.fields import JPG, RAW
+import headrace as hr
+from headrace import Image
+from headrace.codecs import jpeg
+from headrace.errors import ImageError
+from headrace.fields import JPG, RAW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -317,7 +317,7 @@ def test_shrinking_is_within_one_level_of_ffcv() -> None:
 
 def test_all_golden_raw_pixels_are_within_one_level(golden_dir: Path) -> None:
     rng = golden_rng(PARAMS["seed"], "raw")
-    dataset = ps.open(golden_dir / "img_raw_var.beton")
+    dataset = hr.open(golden_dir / "img_raw_var.beton")
     for sample, (h, w) in zip(dataset, PARAMS["variable_sizes"], strict=True):
         assert distance(stored_raw(golden_photo(rng, h, w), max_side=PARAMS["max_res"]), sample.image) <= 1
 
@@ -325,7 +325,7 @@ def test_all_golden_raw_pixels_are_within_one_level(golden_dir: Path) -> None:
 def test_golden_jpg_has_our_sizes_and_nearly_our_pixels(golden_dir: Path) -> None:
     rng = golden_rng(PARAMS["seed"], "jpg")
     field = Image(max_side=PARAMS["max_res_jpg"], quality=PARAMS["quality"])
-    dataset = ps.open(golden_dir / "img_jpg_var.beton")
+    dataset = hr.open(golden_dir / "img_jpg_var.beton")
     for i, (h, w) in enumerate(PARAMS["variable_sizes"]):
         encoded = field.encode(golden_photo(rng, h, w), i)
         want = manifest("img_jpg_var")["samples"][i]["image"]

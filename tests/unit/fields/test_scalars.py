@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Float, Int
+from headrace import Float, Int
 
 NOTHING = memoryview(b"")
 

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-import penstock as ps
-from penstock.fields import from_spec, to_spec
+import headrace as hr
+from headrace.fields import from_spec, to_spec
 
 FIELDS = [
-    ps.Int(),
-    ps.Float(),
-    ps.Bytes(),
-    ps.Json(),
-    ps.Text(),
-    ps.NDArray(">f4", (2, 3)),
-    ps.Tensor("torch.int16", (4,)),
-    ps.Image(),
-    ps.Image(mode="smart", max_side=300, quality=75, smart_threshold=9000, background=(1, 2, 3)),
+    hr.Int(),
+    hr.Float(),
+    hr.Bytes(),
+    hr.Json(),
+    hr.Text(),
+    hr.NDArray(">f4", (2, 3)),
+    hr.Tensor("torch.int16", (4,)),
+    hr.Image(),
+    hr.Image(mode="smart", max_side=300, quality=75, smart_threshold=9000, background=(1, 2, 3)),
 ]
 
 

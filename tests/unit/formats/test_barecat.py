@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.errors import (
+from headrace.errors import (
     ArchiveBusyError,
     ClosedError,
     CorruptFileError,
@@ -26,9 +26,9 @@ from penstock.errors import (
     FileTooLargeError,
     FormatError,
 )
-from penstock.formats.barecat import Archive, Metadata, appending
-from penstock.formats.barecat.maintenance import defragment, find_gaps, reshard
-from penstock.formats.barecat.merging import link_archives, merge_archives
+from headrace.formats.barecat import Archive, Metadata, appending
+from headrace.formats.barecat.maintenance import defragment, find_gaps, reshard
+from headrace.formats.barecat.merging import link_archives, merge_archives
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import penstock
-from penstock import _native
-from penstock.errors import CorruptFileError, CorruptSampleError, FormatError, PenstockError
-from penstock.formats.barecat import Archive
-from penstock.storage import ColdReads
+import headrace
+from headrace import _native
+from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, HeadraceError
+from headrace.formats.barecat import Archive
+from headrace.storage import ColdReads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_cold_reads_are_really_used(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("cold", WAYS)
 def test_as_a_dataset(path: Path, cold: bool | None) -> None:
-    dataset = penstock.open(path, decode="bytes", cold=cold)
+    dataset = headrace.open(path, decode="bytes", cold=cold)
     order = CHANCE.sample(range(len(FILES)), 150)
     assert dataset.read_bytes(order, "bytes") == [FILES[sorted(FILES)[i]] for i in order]
     ragged = dataset.read_ragged(np.array(order), "bytes")
@@ -72,7 +72,7 @@ def test_as_a_dataset(path: Path, cold: bool | None) -> None:
 
 
 def test_the_plan_says_how_files_are_read(path: Path) -> None:
-    plans = {cold: str(penstock.Loader(penstock.open(path, decode="bytes", cold=cold), 4).plan()) for cold in WAYS}
+    plans = {cold: str(headrace.Loader(headrace.open(path, decode="bytes", cold=cold), 4).plan()) for cold in WAYS}
     assert "from the mapped file" in plans[False]
     assert re.search("past the page cache by (io_uring|threads)|read by (io_uring|threads)", plans[True])
     assert re.search("from the page cache, or else read.* by (io_uring|threads)", plans[None])
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_named(path: Path, cold: bool | None) -> None:
         archive.read_many(list(FILES))
     assert len(Archive(path, cold=cold, checksums=False).read_many(list(FILES))) == len(FILES)
     with pytest.raises(CorruptSampleError, match="3/150"):
-        penstock.open(path, decode="bytes", cold=cold).read_ragged(np.arange(len(FILES)), "bytes")
+        headrace.open(path, decode="bytes", cold=cold).read_ragged(np.arange(len(FILES)), "bytes")
 
 
 @pytest.mark.parametrize("cold", WAYS)
@@ -120,7 +120,7 @@ def test_shards_that_are_short_or_missing(path: Path, cold: bool | None) -> None
 def test_places_that_cannot_be(path: Path, cold: bool | None, numbers: str) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"UPDATE files SET {numbers} WHERE path = '3/150'")
-    with pytest.raises(PenstockError, match=r"3/150|shard-99999"):
+    with pytest.raises(HeadraceError, match=r"3/150|shard-99999"):
         Archive(path, cold=cold).read_many(list(FILES))
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import penstock
-from penstock.cli.main import main
-from penstock.errors import ClosedError, CorruptFileError, FormatError, PenstockError
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.maintenance import defragment
-from penstock.formats.barecat.packing import pack_files
+import headrace
+from headrace.cli.main import main
+from headrace.errors import ClosedError, CorruptFileError, FormatError, HeadraceError
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.maintenance import defragment
+from headrace.formats.barecat.packing import pack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ READS: dict[str, Callable[[Archive], object]] = {
     "size": lambda archive: (archive.total_size, archive.num_dirs, archive.shard_size),
     "verify": lambda archive: archive.verify(),
     "preload": lambda archive: Archive(archive.path, preload=True).read_many(["d1/e1/1.txt"]),
-    "dataset": lambda archive: penstock.open(archive.path)[0],
+    "dataset": lambda archive: headrace.open(archive.path)[0],
 }
 VERBS = (["ls", "-lR"], ["info"], ["tree"], ["du"], ["find"], ["verify"])
 
@@ -68,13 +68,13 @@ def read_everything(path: Path) -> list[Exception]:
     found: list[Exception] = []
     try:
         archive = Archive(path)
-    except PenstockError as error:
+    except HeadraceError as error:
         return [error]
     with archive:
         for read in READS.values():
             try:
                 read(archive)
-            except PenstockError as error:
+            except HeadraceError as error:
                 found.append(error)
     return found
 
@@ -171,11 +171,11 @@ def test_no_more_memory_than_an_index_can_name(path: Path) -> None:
 def test_archives_of_schema_0_2_open_by_their_name(path: Path, tmp_path: Path) -> None:
     spoil(path, "UPDATE config SET value_int = 2 WHERE key = 'schema_version_minor'")
     path.rename(f"{path}-sqlite-index")
-    assert len(penstock.open(path)) == len(FILES)
-    assert penstock.verify(path).ok
+    assert len(headrace.open(path)) == len(FILES)
+    assert headrace.verify(path).ok
     assert main(["convert", str(path), str(tmp_path / "x.tar"), "-q"]) == 0
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        penstock.open(tmp_path / "y.barecat")
+        headrace.open(tmp_path / "y.barecat")
 
 
 def test_names_that_no_index_can_have(path: Path) -> None:
@@ -300,13 +300,13 @@ def test_nothing_is_made_for_names_that_do_not_exist(path: Path, tmp_path: Path)
 def test_verify_of_what_is_no_dataset(tmp_path: Path) -> None:
     empty = tmp_path / "empty.barecat"
     Archive(empty, "x").close()
-    assert penstock.verify(empty).ok
+    assert headrace.verify(empty).ok
     damaged = tmp_path / "damaged.barecat"
     with Archive(damaged, "x") as archive:
         archive["a"] = b"1"
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE files SET size = 'many'")
-    assert not penstock.verify(damaged).ok
+    assert not headrace.verify(damaged).ok
 
 
 def test_folders_deeper_than_calls_can_be(tmp_path: Path) -> None:

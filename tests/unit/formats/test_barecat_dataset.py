@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from tests.helpers import picture
 
-import penstock as ps
-from penstock.codecs import jpeg
-from penstock.errors import CorruptSampleError, FormatError
-from penstock.formats.barecat import Archive, BarecatDataset, Codec, DecodedView
+import headrace as hr
+from headrace.codecs import jpeg
+from headrace.errors import CorruptSampleError, FormatError
+from headrace.formats.barecat import Archive, BarecatDataset, Codec, DecodedView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_pictures_with_labels(photos: Path) -> None:
-    dataset = ps.open(photos)
+    dataset = hr.open(photos)
     assert isinstance(dataset, BarecatDataset)
     assert (len(dataset), list(dataset.schema), dataset.class_names) == (
         30,
@@ -63,17 +63,17 @@ def test_pictures_with_labels(photos: Path) -> None:
 
 
 def test_the_loader_gives_the_same_batches_as_from_a_beton(photos: Path, tmp_path: Path) -> None:
-    dataset = ps.open(photos)
-    ps.write(tmp_path / "x.beton", dataset)
+    dataset = hr.open(photos)
+    hr.write(tmp_path / "x.beton", dataset)
     options: dict[str, Any] = {
         "batch_size": 8,
         "order": "random",
         "seed": 1,
-        "pipelines": {"image": [ps.ops.RandomResizedCrop(24)]},
+        "pipelines": {"image": [hr.ops.RandomResizedCrop(24)]},
     }
     for checksums in (True, False):
-        ours = ps.Loader(dataset.with_checksums(checksums), **options)
-        theirs = ps.Loader(ps.open(tmp_path / "x.beton"), **options)
+        ours = hr.Loader(dataset.with_checksums(checksums), **options)
+        theirs = hr.Loader(hr.open(tmp_path / "x.beton"), **options)
         for mine, other in zip(ours, theirs, strict=True):
             assert np.array_equal(mine.image, other.image)
             assert np.array_equal(mine.label, other.label)
@@ -90,18 +90,18 @@ def test_other_kinds(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.barecat"
         with Archive(path, "x") as archive:
             archive[name] = data
-        dataset = ps.open(path)
+        dataset = hr.open(path)
         assert list(dataset.schema) == [field]
         assert np.array_equal(dataset[0][field], value)
     with Archive(tmp_path / "all.barecat", "x") as archive:
         archive.update({name: data for name, (data, _, _) in cases.items()})
-    mixed = ps.open(tmp_path / "all.barecat")
+    mixed = hr.open(tmp_path / "all.barecat")
     assert list(mixed.schema) == ["bytes"]
     assert len(mixed) == 4
     with Archive(tmp_path / "none.barecat", "x"):
         pass
     with pytest.raises(FormatError, match="no files"):
-        ps.open(tmp_path / "none.barecat")
+        hr.open(tmp_path / "none.barecat")
 
 
 def test_groups(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_groups(tmp_path: Path) -> None:
             archive[f"s/{i}.jpg"] = photo(i)
             archive[f"s/{i}.json"] = json.dumps({"i": i}).encode()
             archive[f"s/{i}.mask.npy"] = npy(np.full((2, 2), i))
-    dataset = ps.open(path, group=True)
+    dataset = hr.open(path, group=True)
     assert list(dataset.schema) == ["jpg", "json", "mask.npy", "label"]
     assert dataset.keys[3] == "s/3"
     assert dataset[3].json == {"i": 3}
@@ -120,24 +120,24 @@ def test_groups(tmp_path: Path) -> None:
     with Archive(path, "r+") as archive:
         del archive["s/5.json"]
     with pytest.raises(FormatError, match="sample s/5 has no json"):
-        ps.open(path, group=True)
+        hr.open(path, group=True)
 
 
 def test_damage_is_reported_by_sample(photos: Path) -> None:
-    dataset = ps.open(photos)
+    dataset = hr.open(photos)
     info = Archive(photos).stat(dataset.keys[7])
     with open(f"{photos}-shard-{info.shard:05d}", "r+b") as shard:
         shard.seek(info.offset + info.size // 2)
         shard.write(bytes(8))
-    dataset = ps.open(photos)
+    dataset = hr.open(photos)
     report = dataset.verify(decode=True)
     assert report.bad_samples == (7,)
     assert report.images_decoded == 29
     with pytest.raises(CorruptSampleError, match="checksum") as caught:
         dataset[[6, 7]]
     assert caught.value.sample == 7
-    loader = ps.Loader(
-        dataset, batch_size=5, order="sequential", on_error="skip", pipelines={"image": [ps.ops.Resize(8)]}
+    loader = hr.Loader(
+        dataset, batch_size=5, order="sequential", on_error="skip", pipelines={"image": [hr.ops.Resize(8)]}
     )
     assert sum(len(batch.label) for batch in loader) >= 25
     assert [error.sample for error in loader.errors] == [7]
@@ -180,10 +180,10 @@ def test_decoded_view() -> None:
 def test_packing_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "cat").mkdir(parents=True)
     (tmp_path / "in" / "cat" / "1.jpg").write_bytes(photo(1))
-    ps.pack(tmp_path / "in", tmp_path / "x.barecat", shard_size=1 << 20)
-    assert ps.open(tmp_path / "x.barecat").keys == ["cat/1.jpg"]
+    hr.pack(tmp_path / "in", tmp_path / "x.barecat", shard_size=1 << 20)
+    assert hr.open(tmp_path / "x.barecat").keys == ["cat/1.jpg"]
     with pytest.raises(ValueError, match="as they are"):
-        ps.pack(tmp_path / "in", tmp_path / "y.barecat", shuffle_seed=1)
+        hr.pack(tmp_path / "in", tmp_path / "y.barecat", shuffle_seed=1)
 
 
 def test_damaged_values_name_their_file() -> None:

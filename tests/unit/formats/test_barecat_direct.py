@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.direct import indexes_agree, open_table, pages_are_sound
-from penstock.formats.barecat.index import Index
-from penstock.formats.barecat.names import index_path
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.direct import indexes_agree, open_table, pages_are_sound
+from headrace.formats.barecat.index import Index
+from headrace.formats.barecat.names import index_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,7 +215,7 @@ def test_what_is_found_sound_sqlite_finds_sound(tmp_path: Path) -> None:
     whole, chance, damaged = path.read_bytes(), random.Random(3), tmp_path / "damaged.barecat"
     (page_size,) = sqlite3.connect(path).execute("PRAGMA page_size").fetchone()
     unsound = 0
-    for _ in range(int(os.environ.get("PENSTOCK_DAMAGES", "400"))):
+    for _ in range(int(os.environ.get("HEADRACE_DAMAGES", "400"))):
         data = bytearray(whole)
         page = chance.randrange(len(data) // page_size) * page_size
         at = page + (chance.randrange(40) if chance.random() < 0.6 else chance.randrange(page_size))

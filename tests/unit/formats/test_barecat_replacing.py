@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import penstock as ps
-from penstock.errors import ArchiveBusyError, EntryExistsError
-from penstock.formats.barecat import Archive
-from penstock.formats.barecat.maintenance import defragment, reshard
-from penstock.formats.barecat.packing import pack_files
-from penstock.formats.barecat.replacing import new_archive
+import headrace as hr
+from headrace.errors import ArchiveBusyError, EntryExistsError
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,9 +76,9 @@ def test_leftovers_are_kept_where_nobody_can_tell_whose_they_are(
 
     with monkeypatch.context() as patch:
         patch.setattr("fcntl.flock", flock)
-        ps.write(tmp_path / "x.barecat", [b"1"], fields={"data": ps.Bytes()})
+        hr.write(tmp_path / "x.barecat", [b"1"], fields={"data": hr.Bytes()})
     assert all(file.exists() for file in left + other)
-    ps.write(tmp_path / "x.barecat", [b"2"], fields={"data": ps.Bytes()})
+    hr.write(tmp_path / "x.barecat", [b"2"], fields={"data": hr.Bytes()})
     assert sorted(os.listdir(tmp_path)) == sorted(
         [*(file.name for file in other), "x.barecat", "x.barecat-shard-00000"]
     )
@@ -94,7 +94,7 @@ def test_an_archive_does_not_pack_itself(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_archive_that_somebody_writes_to_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.formats.barecat.locking.WAIT_S", 0)
+    monkeypatch.setattr("headrace.formats.barecat.locking.WAIT_S", 0)
     path = tmp_path / "x.barecat"
     with Archive(path, "x") as writer:
         writer["a"] = b"1"

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 from tests.helpers import Failing, picture
 
-import penstock as ps
-from penstock.codecs import jpeg
-from penstock.errors import WriteError
-from penstock.formats import convert
-from penstock.formats.barecat import Archive, BarecatWriter
-from penstock.formats.barecat.replacing import new_archive
-from penstock.formats.ffr import pack_folder
+import headrace as hr
+from headrace.codecs import jpeg
+from headrace.errors import WriteError
+from headrace.formats import convert
+from headrace.formats.barecat import Archive, BarecatWriter
+from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.ffr import pack_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PICTURES: dict[str, Any] = {"image": ps.Image(mode="raw"), "label": ps.Int()}
+PICTURES: dict[str, Any] = {"image": hr.Image(mode="raw"), "label": hr.Int()}
 
 
 def test_pictures_with_labels_come_back(tmp_path: Path) -> None:
     images = [picture(i, 10 + i, 12) for i in range(6)]
-    ps.write(tmp_path / "x.barecat", [(images[i], i % 3) for i in range(6)], fields=PICTURES, workers=2)
-    dataset = ps.open(tmp_path / "x.barecat")
+    hr.write(tmp_path / "x.barecat", [(images[i], i % 3) for i in range(6)], fields=PICTURES, workers=2)
+    dataset = hr.open(tmp_path / "x.barecat")
     assert dataset.keys[0] == "00000/sample-00000000.png"
     for name, sample in zip(dataset.keys, dataset, strict=True):
         number = int(name[-12:-4])
@@ -37,10 +37,10 @@ def test_pictures_with_labels_come_back(tmp_path: Path) -> None:
 
 def test_names_classes_and_jpegs_as_they_are(tmp_path: Path) -> None:
     files = [jpeg.encode(picture(i, 20, 20)) for i in range(3)]
-    ps.write(
+    hr.write(
         tmp_path / "x.barecat",
         [(data, i % 2) for i, data in enumerate(files)],
-        fields={"image": ps.Image(), "label": ps.Int()},
+        fields={"image": hr.Image(), "label": hr.Int()},
         names=["a.jpeg", "b.png", "cat/c"],
         class_names={"label": ["cat", "dog"]},
         shard_size=10_000,
@@ -53,18 +53,18 @@ def test_names_classes_and_jpegs_as_they_are(tmp_path: Path) -> None:
 def test_several_fields_become_groups(tmp_path: Path) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     fields: dict[str, Any] = {
-        "left": ps.Image(),
-        "right": ps.Image(),
-        "meta": ps.Json(),
-        "text": ps.Text(),
-        "array": ps.NDArray(np.dtype("<f4"), (2, 3)),
-        "blob": ps.Bytes(),
+        "left": hr.Image(),
+        "right": hr.Image(),
+        "meta": hr.Json(),
+        "text": hr.Text(),
+        "array": hr.NDArray(np.dtype("<f4"), (2, 3)),
+        "blob": hr.Bytes(),
     }
     sample = {"left": picture(1, 8, 8), "right": picture(2, 8, 8), "meta": {"a": 1}, "text": "ü", "array": array}
-    ps.write(tmp_path / "x.barecat", [sample | {"blob": b"1"}], fields=fields, names=["p/one"])
+    hr.write(tmp_path / "x.barecat", [sample | {"blob": b"1"}], fields=fields, names=["p/one"])
     names = ["blob", "json", "left.jpg", "npy", "right.jpg", "txt"]
     assert sorted(Archive(tmp_path / "x.barecat")) == [f"p/one.{ending}" for ending in names]
-    (found,) = ps.open(tmp_path / "x.barecat", group=True)
+    (found,) = hr.open(tmp_path / "x.barecat", group=True)
     assert (found["json"], found["txt"], found["blob"]) == ({"a": 1}, "ü", b"1")
     assert np.array_equal(found["npy"], array)
 
@@ -72,9 +72,9 @@ def test_several_fields_become_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"n": ps.Int()}, "is a number"),
-        ({"label": ps.Int()}, "no field that could become a file"),
-        ({"data": ps.Bytes}, "must be a field"),
+        ({"n": hr.Int()}, "is a number"),
+        ({"label": hr.Int()}, "no field that could become a file"),
+        ({"data": hr.Bytes}, "must be a field"),
     ],
 )
 def test_fields_that_are_no_files(tmp_path: Path, fields: Any, message: str) -> None:
@@ -99,9 +99,9 @@ def test_what_would_not_come_back_is_refused(
     tmp_path: Path, samples: Any, options: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "x.barecat"
-    ps.write(path, [b"old"], fields={"data": ps.Bytes()})
+    hr.write(path, [b"old"], fields={"data": hr.Bytes()})
     with pytest.raises((ValueError, WriteError, OSError), match=message) as caught:
-        ps.write(path, samples, fields={"data": ps.Bytes(), "label": ps.Int()}, **options)
+        hr.write(path, samples, fields={"data": hr.Bytes(), "label": hr.Int()}, **options)
     assert "incomplete" not in str(caught.value)
     assert dict(Archive(path)) == {"sample-00000000.bin": b"old"}
     assert len(list(tmp_path.iterdir())) == 2
@@ -109,17 +109,17 @@ def test_what_would_not_come_back_is_refused(
 
 def test_a_failing_source_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="no sample at 7"):
-        ps.write(
+        hr.write(
             tmp_path / "x.barecat",
             Failing(20, 7),
-            fields={"label": ps.Int(), "data": ps.Bytes()},
+            fields={"label": hr.Int(), "data": hr.Bytes()},
             worker_kind="thread",
         )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_writer_by_hand(tmp_path: Path) -> None:
-    with BarecatWriter(tmp_path / "x.barecat", {"data": ps.Bytes()}) as writer:
+    with BarecatWriter(tmp_path / "x.barecat", {"data": hr.Bytes()}) as writer:
         writer.append(b"1", name="a/README")
         writer.append({"data": b"22"}, name="b")
         assert (len(writer), writer.size_bytes) == (2, 3)
@@ -149,12 +149,12 @@ def test_between_the_formats(tmp_path: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(jpeg.encode(picture(int(name[4]), 20, 30)))
     files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.jpg")}
-    ps.pack(folder, tmp_path / "a.beton")
+    hr.pack(folder, tmp_path / "a.beton")
     convert(tmp_path / "a.beton", tmp_path / "b.barecat")
     assert dict(Archive(tmp_path / "b.barecat")) == files
-    assert [s.label for s in ps.open(tmp_path / "b.barecat")] == [0, 0, 1]
+    assert [s.label for s in hr.open(tmp_path / "b.barecat")] == [0, 0, 1]
     convert(tmp_path / "b.barecat", tmp_path / "c.beton")
-    back = ps.open(tmp_path / "c.beton")
+    back = hr.open(tmp_path / "c.beton")
     assert list(back.keys) == sorted(files)
     assert back.class_names == {"label": ["cat", "dog"]}
     assert back.read_bytes([0, 1, 2], "image") == [files[name] for name in sorted(files)]
@@ -176,19 +176,19 @@ def test_between_packed_folders_and_archives_every_file_is_kept(tmp_path: Path) 
         "empty.json": b"",
     }
     convert(tmp_path / "y.barecat", tmp_path / "z.ffr")
-    dataset = ps.open(tmp_path / "z.ffr")
+    dataset = hr.open(tmp_path / "z.ffr")
     assert dict(zip(dataset.keys, dataset.read_bytes([0, 1, 2], next(iter(dataset.schema))), strict=True)) == dict(
         Archive(tmp_path / "y.barecat")
     )
     convert(tmp_path / "y.barecat", tmp_path / "all.beton", decode="bytes")
-    assert len(ps.open(tmp_path / "all.beton")) == 3
+    assert len(hr.open(tmp_path / "all.beton")) == 3
     with pytest.raises(ValueError, match="decode is for"):
         convert(tmp_path / "all.beton", tmp_path / "w.ffr", decode="bytes")
 
 
 def test_an_archive_outlives_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    ps.write("x.barecat", [b"1"], fields={"data": ps.Bytes()}, names=["a"])
+    hr.write("x.barecat", [b"1"], fields={"data": hr.Bytes()}, names=["a"])
     archive = Archive("x.barecat")
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")

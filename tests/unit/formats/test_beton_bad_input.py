@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 from tests.helpers import MIB, Surgeon, image_file, patch_jpeg_frame, picture, sections_of
 
-import penstock as ps
-from penstock.errors import AnnexError, CorruptSampleError, FormatError, PenstockError
-from penstock.formats import index
+import headrace as hr
+from headrace.errors import AnnexError, CorruptSampleError, FormatError, HeadraceError
+from headrace.formats import index
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = 2 * MIB
 FIELDS: dict[str, Any] = {
-    "label": ps.Int(),
-    "raw": ps.Image(mode="raw"),
-    "jpg": ps.Image(),
-    "blob": ps.Bytes(),
-    "array": ps.NDArray("<i4", (3,)),
-    "doc": ps.Json(),
-    "text": ps.Text(),
+    "label": hr.Int(),
+    "raw": hr.Image(mode="raw"),
+    "jpg": hr.Image(),
+    "blob": hr.Bytes(),
+    "array": hr.NDArray("<i4", (3,)),
+    "doc": hr.Json(),
+    "text": hr.Text(),
 }
 # Offsets of the members in a record: label 0, raw 8 (13 bytes), jpg 21 (13), blob 34 (16), array 56, doc 64, text 80.
 RECORD = 96
@@ -55,7 +55,7 @@ def samples() -> list[tuple[Any, ...]]:
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As FFCV would write it: no annex, so nothing but the structure protects it."""
     path = tmp_path_factory.mktemp("bad") / "plain.beton"
-    ps.write(path, samples(), fields=FIELDS, page_size=PAGE, annex=False)
+    hr.write(path, samples(), fields=FIELDS, page_size=PAGE, annex=False)
     return path
 
 
@@ -64,7 +64,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With names, classes, metadata and checksums."""
     path = tmp_path_factory.mktemp("bad") / "sealed.beton"
     options = {"names": [f"n{i}" for i in range(COUNT)], "class_names": {"label": ["a"]}, "metadata": {"k": 1}}
-    ps.write(path, samples(), fields=FIELDS, page_size=PAGE, **options)
+    hr.write(path, samples(), fields=FIELDS, page_size=PAGE, **options)
     return path
 
 
@@ -87,7 +87,7 @@ def _copy(path: Path, directory: Path) -> Path:
 def refused(path: Path, *expected: str) -> FormatError:
     """Opening fails, and the message names the file and everything expected."""
     with pytest.raises(FormatError) as caught:
-        ps.open(path)
+        hr.open(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     for words in expected:
@@ -97,7 +97,7 @@ def refused(path: Path, *expected: str) -> FormatError:
 
 def corrupt(path: Path, sample: int, field: str | None, *expected: str, **options: Any) -> None:
     """Reading one sample fails and says so; the others are fine; verify names it and only it."""
-    dataset = ps.open(path, **options)
+    dataset = hr.open(path, **options)
     with pytest.raises(CorruptSampleError) as caught:
         dataset[sample]
     error = caught.value
@@ -122,7 +122,7 @@ def record(surgeon: Surgeon, sample: int, member: int) -> int:
 
 
 def test_the_offsets_above_are_right(pristine: Path) -> None:
-    dataset = ps.open(pristine)
+    dataset = hr.open(pristine)
     assert dataset.layout.record.itemsize == RECORD
     found = [dataset.layout.record.fields[c.member][1] for c in dataset.layout.columns]
     assert found == [LABEL, RAW, JPG, BLOB, ARRAY, DOC, TEXT]
@@ -263,9 +263,9 @@ def test_bytes_outside_the_pages(plain: Surgeon, pointer: int) -> None:
     path = plain.put(record(plain, 2, BLOB), struct.pack("<Q", pointer)).save()
     corrupt(path, 2, "blob", f"5 bytes at byte {pointer} are not inside the data pages (bytes {PAGE} to {2 * PAGE})")
     with pytest.raises(CorruptSampleError, match="sample 2, field 'blob'"):
-        ps.open(path).read_bytes([0, 2], "blob")
+        hr.open(path).read_bytes([0, 2], "blob")
     with pytest.raises(CorruptSampleError, match="sample 2, field 'blob'"):
-        ps.open(path).view(2, "blob")
+        hr.open(path).view(2, "blob")
 
 
 @pytest.mark.parametrize("size", [PAGE + 1, 2**40, 2**63, HUGE])
@@ -359,8 +359,8 @@ def test_json_that_is_none(plain: Surgeon) -> None:
 
 def test_json_nested_without_end(tmp_path: Path) -> None:
     path = tmp_path / "deep.beton"
-    fields = {"label": ps.Int(), "doc": ps.Json()}
-    ps.write(path, [(i, "x" * 100_000) for i in range(COUNT)], fields=fields, annex=False, page_size=PAGE)
+    fields = {"label": hr.Int(), "doc": hr.Json()}
+    hr.write(path, [(i, "x" * 100_000) for i in range(COUNT)], fields=fields, annex=False, page_size=PAGE)
     surgeon = Surgeon(path)
     surgeon.put(int(surgeon.table[1][1]), b"[" * 100_002)
     corrupt(surgeon.save(), 1, "doc", "cannot be decoded")
@@ -382,28 +382,28 @@ def test_json_nested_without_end(tmp_path: Path) -> None:
 def test_verify_reports_wrong_rows(plain: Surgeon, changes: dict[str, int], message: str) -> None:
     _, ptr, size = (int(v) for v in plain.table[7])
     path = plain.set_row(7, **changes).save()
-    messages = [p.message for p in ps.verify(path).problems]
+    messages = [p.message for p in hr.verify(path).problems]
     assert any(message.format(ptr=ptr, size=size) in found for found in messages), messages
 
 
 def test_verify_reports_samples_on_two_pages_and_rows_that_cross(tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
-    ps.write(path, [(bytes(PAGE - 9), b"123456789")] * 2, fields={"a": ps.Bytes(), "b": ps.Bytes()}, page_size=PAGE)
+    hr.write(path, [(bytes(PAGE - 9), b"123456789")] * 2, fields={"a": hr.Bytes(), "b": hr.Bytes()}, page_size=PAGE)
     surgeon = Surgeon(path)
     first = int(surgeon.table[0][1])
-    messages = [p.message for p in ps.open(surgeon.set_row(0, ptr=first + 20).save(), annex=False).verify().problems]
+    messages = [p.message for p in hr.open(surgeon.set_row(0, ptr=first + 20).save(), annex=False).verify().problems]
     assert any("crosses a page boundary" in m for m in messages), messages
     surgeon = Surgeon(path).set_row(1, ptr=first + PAGE + 3, size=1)
-    messages = [p.message for p in ps.open(surgeon.save(), annex=False).verify().problems]
+    messages = [p.message for p in hr.open(surgeon.save(), annex=False).verify().problems]
     assert any("puts a sample on two pages" in m for m in messages), messages
 
 
 def test_verify_counts_what_it_checked(sealed: Path, pristine: Path) -> None:
-    report = ps.verify(sealed, decode=True)
+    report = hr.verify(sealed, decode=True)
     assert report.ok
     assert (report.samples_checked, report.images_decoded) == (COUNT, 2 * COUNT)
     assert report.checksums_checked == COUNT * (1 + SLOTS)
-    report = ps.verify(pristine)
+    report = hr.verify(pristine)
     assert (report.ok, report.samples_checked, report.checksums_checked, report.images_decoded) == (True, COUNT, 0, 0)
     assert report.size_bytes == int(Surgeon(pristine).table[:, 2].sum())
 
@@ -411,7 +411,7 @@ def test_verify_counts_what_it_checked(sealed: Path, pristine: Path) -> None:
 def test_verify_lists_every_bad_sample(safe: Surgeon) -> None:
     for sample, slot in ((0, 2), (3, 0), (3, 5)):
         safe.flip(payload(safe, sample, slot)[0])
-    report = ps.verify(safe.save(), workers=3)
+    report = hr.verify(safe.save(), workers=3)
     assert [(p.sample, p.field) for p in report.problems] == [(3, "raw"), (0, "blob"), (3, "text")]
     assert report.bad_samples == (0, 3)
 
@@ -425,18 +425,18 @@ def test_one_flipped_bit_in_a_payload(safe: Surgeon, slot: int, field: str) -> N
     path = safe.flip(pointer + size // 2, 0x04).save()
     corrupt(path, 2, field, f"byte {pointer}", "checksum 0x", "expected, found 0x")
     with pytest.raises(CorruptSampleError, match=f"sample 2, field '{field}'.*checksum"):
-        ps.open(path).read_bytes(range(COUNT), field)
-    assert len(ps.open(path, checksums=False).read_bytes(range(COUNT), field)) == COUNT
+        hr.open(path).read_bytes(range(COUNT), field)
+    assert len(hr.open(path, checksums=False).read_bytes(range(COUNT), field)) == COUNT
 
 
 def many_numbers(path: Path, count: int = 9000) -> Surgeon:
-    ps.write(path, [(i, b"%d" % i) for i in range(count)], fields={"label": ps.Int(), "b": ps.Bytes()}, page_size=PAGE)
+    hr.write(path, [(i, b"%d" % i) for i in range(count)], fields={"label": hr.Int(), "b": hr.Bytes()}, page_size=PAGE)
     return Surgeon(path)
 
 
 def test_one_flipped_bit_in_a_label(tmp_path: Path) -> None:
     surgeon = many_numbers(tmp_path / "x.beton")
-    dataset = ps.open(surgeon.flip(surgeon.metadata_start + 24 * 8999, 0x80).save())
+    dataset = hr.open(surgeon.flip(surgeon.metadata_start + 24 * 8999, 0x80).save())
     with pytest.raises(CorruptSampleError, match=r"sample 8999.*does not match its checksum"):
         dataset[8999]
     assert dataset[8998].label == 8998
@@ -446,9 +446,9 @@ def test_one_flipped_bit_in_a_label(tmp_path: Path) -> None:
 def test_one_flipped_bit_in_the_first_record_is_told_by_sample_not_by_file(safe: Surgeon) -> None:
     path = safe.flip(record(safe, 0, LABEL)).save()
     with pytest.raises(CorruptSampleError, match="sample 0"):
-        ps.open(path)[0]
-    assert ps.verify(path).bad_samples == (0,)
-    assert ps.open(path, annex=False)[0].label == 1
+        hr.open(path)[0]
+    assert hr.verify(path).bad_samples == (0,)
+    assert hr.open(path, annex=False)[0].label == 1
 
 
 # -- the annex ------------------------------------------------------------------------------------------------
@@ -465,14 +465,14 @@ def test_every_byte_of_trailer_and_directory(sealed: Path, tmp_path: Path) -> No
             file.seek(at)
             file.write(bytes([data[at] ^ 0x20]))
         with pytest.raises(AnnexError, match="annex") as caught:
-            ps.open(path)
+            hr.open(path)
         assert str(path) in str(caught.value)
-        assert "penstock index" in str(caught.value)
-        assert len(ps.open(path, annex=False)) == COUNT
+        assert "headrace index" in str(caught.value)
+        assert len(hr.open(path, annex=False)) == COUNT
         with path.open("r+b") as file:
             file.seek(at)
             file.write(bytes([data[at]]))
-    assert ps.verify(path).ok
+    assert hr.verify(path).ok
 
 
 @pytest.mark.parametrize("name", ["checksums", "schema", "names", "classes", "metadata"])
@@ -482,9 +482,9 @@ def test_a_flipped_byte_in_a_section(safe: Surgeon, name: str) -> None:
     message = rf"changed-sealed\.beton: annex section '{name}' does not match its checksum \(at byte {first}\)"
     if name in ("checksums", "schema"):
         with pytest.raises(AnnexError, match=message):
-            ps.open(path)
+            hr.open(path)
         return
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     attribute = {"names": "keys", "classes": "class_names"}.get(name, name)
     with pytest.raises(AnnexError, match=message):
         getattr(dataset, attribute)
@@ -497,7 +497,7 @@ def test_a_flipped_byte_in_a_section(safe: Surgeon, name: str) -> None:
 def test_a_changed_header_is_noticed(safe: Surgeon) -> None:
     path = safe.set_header(page_size=4 * MIB).save()
     with pytest.raises(AnnexError, match="belongs to another dataset, or the dataset was changed"):
-        ps.open(path)
+        hr.open(path)
 
 
 @pytest.fixture
@@ -507,7 +507,7 @@ def beside(plain: Surgeon) -> Path:
 
 
 def test_an_annex_beside_the_file(beside: Path) -> None:
-    dataset = ps.open(beside)
+    dataset = hr.open(beside)
     assert dataset.has_checksums
     assert list(dataset.keys or ()) == [f"n{i}" for i in range(COUNT)]
     surgeon = Surgeon(beside)
@@ -519,19 +519,19 @@ def test_an_annex_beside_the_file(beside: Path) -> None:
 
 def test_the_side_annex_of_another_file(beside: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.beton"
-    ps.write(other, samples()[::-1], fields=FIELDS, page_size=PAGE, annex=False)
+    hr.write(other, samples()[::-1], fields=FIELDS, page_size=PAGE, annex=False)
     annex = other.with_name("other.beton.annex")
     beside.with_name("plain.beton.annex").rename(annex)
     with pytest.raises(AnnexError, match=r"other\.beton\.annex: .*belongs to another dataset"):
-        ps.open(other)
-    assert len(ps.open(other, annex=False)) == COUNT
+        hr.open(other)
+    assert len(hr.open(other, annex=False)) == COUNT
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", bytes(500)])
 def test_a_side_file_that_is_no_annex(plain: Surgeon, data: bytes) -> None:
     plain.path.with_name("plain.beton.annex").write_bytes(data)
     with pytest.raises(AnnexError, match=r"plain\.beton\.annex: this is not an annex"):
-        ps.open(plain.path)
+        hr.open(plain.path)
 
 
 def test_every_byte_of_a_small_side_annex(beside: Path) -> None:
@@ -539,8 +539,8 @@ def test_every_byte_of_a_small_side_annex(beside: Path) -> None:
     data = annex.read_bytes()
     for at in range(0, len(data), 3):
         annex.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        with contextlib.suppress(PenstockError):
-            dataset = ps.open(beside)
+        with contextlib.suppress(HeadraceError):
+            dataset = hr.open(beside)
             _ = dataset.keys, dataset.class_names, dataset.metadata, list(dataset)
 
 
@@ -559,22 +559,22 @@ def test_every_byte_of_a_small_side_annex(beside: Path) -> None:
     ],
 )
 def test_a_schema_that_does_not_fit(tmp_path: Path, schema: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.formats.beton import writer
+    from headrace.formats.beton import writer
 
     path = tmp_path / "x.beton"
     whole = writer.json_section
     text = json.dumps(schema)
     monkeypatch.setattr(writer, "json_section", lambda value: whole(json.loads(text)))
-    ps.write(path, [(1, b"x")], fields={"label": ps.Int(), "b": ps.Bytes()})
+    hr.write(path, [(1, b"x")], fields={"label": hr.Int(), "b": hr.Bytes()})
     with pytest.raises(AnnexError, match="annex section 'schema'"):
-        ps.open(path)
+        hr.open(path)
 
 
 def test_class_names_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.formats.beton import writer
+    from headrace.formats.beton import writer
 
     monkeypatch.setattr(writer, "checked_class_names", lambda given, fields: {"label": 7})
     path = tmp_path / "x.beton"
-    ps.write(path, [1], fields={"label": ps.Int()})
+    hr.write(path, [1], fields={"label": hr.Int()})
     with pytest.raises(AnnexError, match="annex section 'classes'"):
-        _ = ps.open(path).class_names
+        _ = hr.open(path).class_names

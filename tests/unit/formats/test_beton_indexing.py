@@ -8,9 +8,9 @@ import pytest
 from tests.conftest import GOLDEN_NAMES
 from tests.helpers import Surgeon, write_all_fields
 
-import penstock as ps
-from penstock.errors import CorruptSampleError, FormatError
-from penstock.formats import index
+import headrace as hr
+from headrace.errors import CorruptSampleError, FormatError
+from headrace.formats import index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def plain(tmp_path: Path) -> Path:
 
 
 def values(path: Path) -> list[Any]:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     return [dataset.read_bytes(range(len(dataset)), c.name) for c in dataset.layout.payload_columns]
 
 
@@ -34,7 +34,7 @@ def test_what_is_given_is_kept(plain: Path, embed: bool) -> None:
     names = [f"n{i}" for i in range(7)]
     where = index(plain, embed=embed, names=names, class_names={"label": ["a"]}, metadata={"k": 1})
     assert where == str(plain) + ("" if embed else ".annex")
-    dataset = ps.open(plain)
+    dataset = hr.open(plain)
     assert list(dataset.keys or ()) == names
     assert dataset.class_names == {"label": ["a"]}
     assert dataset.metadata == {"k": 1}
@@ -51,7 +51,7 @@ def test_damage_is_found_afterwards(plain: Path, embed: bool) -> None:
     plain.unlink()
     surgeon.save(plain)
     with pytest.raises(CorruptSampleError, match="sample 3"):
-        ps.open(plain)[3]
+        hr.open(plain)[3]
     with pytest.raises(FormatError, match="would hide that"):
         index(plain, embed=embed)
 
@@ -60,12 +60,12 @@ def test_from_beside_to_inside(plain: Path) -> None:
     index(plain, names=list("abcdefg"))
     index(plain, embed=True)
     assert sorted(p.name for p in plain.parent.iterdir()) == ["x.beton"]
-    assert list(ps.open(plain).keys or ()) == list("abcdefg")
+    assert list(hr.open(plain).keys or ()) == list("abcdefg")
     with pytest.raises(ValueError, match="has an annex inside"):
         index(plain)
     index(plain, embed=True, metadata=[1])
-    assert list(ps.open(plain).keys or ()) == list("abcdefg")
-    assert ps.open(plain).metadata == [1]
+    assert list(hr.open(plain).keys or ()) == list("abcdefg")
+    assert hr.open(plain).metadata == [1]
 
 
 def test_embedding_changes_nothing_that_ffcv_looks_at(plain: Path) -> None:
@@ -85,8 +85,8 @@ def test_files_of_ffcv(golden_dir: Path, tmp_path: Path, name: str) -> None:
     before = values(path)
     for embed in (False, True):
         index(path, embed=embed)
-        assert ps.open(path).has_checksums
-        assert ps.verify(path, decode=True).ok
+        assert hr.open(path).has_checksums
+        assert hr.verify(path, decode=True).ok
         assert values(path) == before
 
 

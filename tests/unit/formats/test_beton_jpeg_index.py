@@ -11,17 +11,17 @@ import pytest
 from tests.conftest import GOLDEN_NAMES
 from tests.helpers import Indexable, Surgeon, image_file, picture, sections_of
 
-import penstock as ps
-from penstock.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
-from penstock.cli.main import main
-from penstock.codecs import jpeg
-from penstock.errors import AnnexError, ClosedError, ImageError
-from penstock.formats.beton.indexing import _put_beside
+import headrace as hr
+from headrace.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
+from headrace.cli.main import main
+from headrace.codecs import jpeg
+from headrace.errors import AnnexError, ClosedError, ImageError
+from headrace.formats.beton.indexing import _put_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FIELDS = {"image": ps.Image(), "label": ps.Int()}
+FIELDS = {"image": hr.Image(), "label": hr.Int()}
 BASELINE = [image_file(picture(i, 40 + 9 * i, 150 - 7 * i), "JPEG", subsampling=i % 3) for i in range(9)]
 PROGRESSIVE = image_file(picture(1, 50, 60), "JPEG", progressive=True)
 NAMES = [f"n{i}" for i in range(9)]
@@ -36,13 +36,13 @@ def index_of(data: bytes) -> bytes:
 
 def write(path: Path, files: list[Any], **options: Any) -> Path:
     options = {"fields": FIELDS, "page_size": 1 << 21} | options
-    ps.write(path, [(file, i) for i, file in enumerate(files)], **options)
+    hr.write(path, [(file, i) for i, file in enumerate(files)], **options)
     return path
 
 
 def entries(path: Path, field: str = "image") -> list[bytes] | None:
     """The packed index of every sample, as the loader gets it."""
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         indices = np.arange(len(dataset), dtype=np.int64)
         located = dataset.image_spans(indices, field).tiles
     if located is None:
@@ -53,7 +53,7 @@ def entries(path: Path, field: str = "image") -> list[bytes] | None:
 
 def stored_entries(path: Path, field: str = "image") -> list[bytes]:
     """What they must be: made anew from the stored bytes."""
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         return [index_of(data) for data in dataset.read_bytes(range(len(dataset)), field)]
 
 
@@ -64,7 +64,7 @@ def test_every_jpeg_has_the_index_of_its_bytes(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", [*BASELINE[:4], PROGRESSIVE, *BASELINE[4:]])
     assert entries(path) == [index_of(data) for data in [*BASELINE[:4], PROGRESSIVE, *BASELINE[4:]]]
     assert (entries(path) or [])[4] == b""
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         assert dataset.tiles is not None
         assert dataset.tiles.count == 9
         assert dataset.verify(decode=True).ok
@@ -85,21 +85,21 @@ def test_an_index_is_small(tmp_path: Path) -> None:
 
 
 def test_pictures_that_are_encoded_get_one(tmp_path: Path) -> None:
-    field = ps.Image(max_side=40, quality=80)
+    field = hr.Image(max_side=40, quality=80)
     files = [*BASELINE[:3], PROGRESSIVE, picture(3, 50, 70), image_file(picture(4, 33, 44), "PNG")]
-    path = write(tmp_path / "x.beton", files, fields={"image": field, "label": ps.Int()})
+    path = write(tmp_path / "x.beton", files, fields={"image": field, "label": hr.Int()})
     found = entries(path)
     assert found == stored_entries(path)
     assert all(found)
 
 
 def test_raw_pictures_have_none(tmp_path: Path) -> None:
-    raw = write(tmp_path / "raw.beton", BASELINE, fields={"image": ps.Image(mode="raw"), "label": ps.Int()})
+    raw = write(tmp_path / "raw.beton", BASELINE, fields={"image": hr.Image(mode="raw"), "label": hr.Int()})
     assert entries(raw) is None
     assert "jpeg_tiles" not in sections_of(raw)
-    mixed = ps.Image(mode="smart", smart_threshold=20_000)
-    path = write(tmp_path / "mixed.beton", BASELINE, fields={"image": mixed, "label": ps.Int()})
-    with ps.open(path) as dataset:
+    mixed = hr.Image(mode="smart", smart_threshold=20_000)
+    path = write(tmp_path / "mixed.beton", BASELINE, fields={"image": mixed, "label": hr.Int()})
+    with hr.open(path) as dataset:
         is_jpg = dataset.image_facts("image")["mode"] == 0
     assert 0 < is_jpg.sum() < 9
     assert [bool(entry) for entry in entries(path) or ()] == is_jpg.tolist()
@@ -112,18 +112,18 @@ def test_raw_pictures_have_none(tmp_path: Path) -> None:
 def test_files_without(tmp_path: Path, files: list[bytes], options: dict[str, bool]) -> None:
     path = write(tmp_path / "x.beton", files, **options)
     assert entries(path) is None
-    assert ps.open(path).tiles is None
+    assert hr.open(path).tiles is None
     assert options.get("annex") is False or "jpeg_tiles" not in sections_of(path)
 
 
 def test_files_without_pictures(tmp_path: Path) -> None:
-    ps.write(tmp_path / "x.beton", [(1,), (2,)], fields={"n": ps.Int()})
-    assert ps.open(tmp_path / "x.beton").tiles is None
+    hr.write(tmp_path / "x.beton", [(1,), (2,)], fields={"n": hr.Int()})
+    assert hr.open(tmp_path / "x.beton").tiles is None
 
 
 def test_the_jpegs_are_the_same_with_and_without(tmp_path: Path) -> None:
     one, two = write(tmp_path / "1.beton", BASELINE), write(tmp_path / "2.beton", BASELINE, jpeg_index=False)
-    assert ps.open(one).read_bytes(range(9), "image") == ps.open(two).read_bytes(range(9), "image") == BASELINE
+    assert hr.open(one).read_bytes(range(9), "image") == hr.open(two).read_bytes(range(9), "image") == BASELINE
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
@@ -132,7 +132,7 @@ def test_the_file_is_the_same_for_any_number_of_workers(tmp_path: Path, kind: An
     found = set()
     for workers in (0, 1, 2, 7):
         path = tmp_path / f"{workers}.beton"
-        ps.write(path, samples, fields=FIELDS, page_size=1 << 21, workers=workers, worker_kind=kind)
+        hr.write(path, samples, fields=FIELDS, page_size=1 << 21, workers=workers, worker_kind=kind)
         found.add(path.read_bytes())
     assert len(found) == 1
     assert entries(tmp_path / "7.beton") == [jpeg.index(BASELINE[i % 9]) for i in range(60)]
@@ -140,33 +140,33 @@ def test_the_file_is_the_same_for_any_number_of_workers(tmp_path: Path, kind: An
 
 def test_one_sample_after_the_other(tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
-    with ps.BetonWriter(path, FIELDS, page_size=1 << 21) as writer:
+    with hr.BetonWriter(path, FIELDS, page_size=1 << 21) as writer:
         for i in range(300):
             writer.append((BASELINE[i % 9] if i % 5 else PROGRESSIVE, i))
     assert entries(path) == stored_entries(path)
 
 
 def test_two_fields(tmp_path: Path) -> None:
-    fields = {"a": ps.Image(), "raw": ps.Image(mode="raw"), "n": ps.Int(), "b": ps.Image()}
+    fields = {"a": hr.Image(), "raw": hr.Image(mode="raw"), "n": hr.Int(), "b": hr.Image()}
     samples = [(BASELINE[i], picture(i, 8, 8), i, BASELINE[-i - 1]) for i in range(9)]
-    ps.write(tmp_path / "x.beton", samples, fields=fields, page_size=1 << 21)
+    hr.write(tmp_path / "x.beton", samples, fields=fields, page_size=1 << 21)
     assert entries(tmp_path / "x.beton", "a") == [jpeg.index(data) for data in BASELINE]
     assert entries(tmp_path / "x.beton", "raw") == [b""] * 9
     assert entries(tmp_path / "x.beton", "b") == [jpeg.index(data) for data in BASELINE[::-1]]
-    ps.index(tmp_path / "x.beton", embed=True)
+    hr.index(tmp_path / "x.beton", embed=True)
     assert entries(tmp_path / "x.beton", "raw") == [b""] * 9
     assert entries(tmp_path / "x.beton", "b") == [jpeg.index(data) for data in BASELINE[::-1]]
 
 
 @pytest.mark.parametrize("has_index", [True, False])
 def test_copies_of_a_dataset_have_them(tmp_path: Path, has_index: bool) -> None:
-    source = ps.open(write(tmp_path / "x.beton", BASELINE, names=NAMES, jpeg_index=has_index))
-    ps.write(tmp_path / "y.beton", source, page_size=1 << 21)
+    source = hr.open(write(tmp_path / "x.beton", BASELINE, names=NAMES, jpeg_index=has_index))
+    hr.write(tmp_path / "y.beton", source, page_size=1 << 21)
     assert entries(tmp_path / "y.beton") == [jpeg.index(data) for data in BASELINE]
-    assert list(ps.open(tmp_path / "y.beton").keys or ()) == NAMES
-    ps.write(tmp_path / "z.beton", source, indices=[5, 5, 2], shuffle_seed=1, page_size=1 << 21)
+    assert list(hr.open(tmp_path / "y.beton").keys or ()) == NAMES
+    hr.write(tmp_path / "z.beton", source, indices=[5, 5, 2], shuffle_seed=1, page_size=1 << 21)
     assert entries(tmp_path / "z.beton") == stored_entries(tmp_path / "z.beton")
-    ps.write(tmp_path / "n.beton", source, page_size=1 << 21, jpeg_index=False)
+    hr.write(tmp_path / "n.beton", source, page_size=1 << 21, jpeg_index=False)
     assert entries(tmp_path / "n.beton") is None
 
 
@@ -183,10 +183,10 @@ def test_damaged_jpegs_are_written_and_have_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("embed", [True, False])
 def test_index_adds_them_to_a_file_without_an_annex(tmp_path: Path, embed: bool) -> None:
     path = write(tmp_path / "x.beton", [*BASELINE, PROGRESSIVE], annex=False)
-    ps.index(path, embed=embed)
+    hr.index(path, embed=embed)
     assert (tmp_path / "x.beton.annex").exists() != embed
     assert entries(path) == [*(jpeg.index(data) for data in BASELINE), b""]
-    assert ps.verify(path).ok
+    assert hr.verify(path).ok
 
 
 @pytest.mark.parametrize("was_beside", [True, False])
@@ -194,29 +194,29 @@ def test_index_keeps_what_is_known(tmp_path: Path, was_beside: bool) -> None:
     about: dict[str, Any] = {"names": NAMES, "class_names": {"label": ["a", "b"]}, "metadata": {"k": 1}}
     path = write(tmp_path / "x.beton", BASELINE, jpeg_index=False, **({"annex": False} if was_beside else about))
     if was_beside:
-        ps.index(path, jpeg_index=False, **about)
+        hr.index(path, jpeg_index=False, **about)
     assert entries(path) is None
-    ps.index(path, embed=not was_beside)
+    hr.index(path, embed=not was_beside)
     assert entries(path) == [jpeg.index(data) for data in BASELINE]
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     assert list(dataset.keys or ()) == NAMES
     assert (dataset.class_names, dataset.metadata) == ({"label": ["a", "b"]}, {"k": 1})
 
 
 def test_index_leaves_them_out(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", BASELINE, names=NAMES)
-    ps.index(path, embed=True, jpeg_index=False)
+    hr.index(path, embed=True, jpeg_index=False)
     assert entries(path) is None
-    assert list(ps.open(path).keys or ()) == NAMES
-    ps.index(path, embed=True)
+    assert list(hr.open(path).keys or ()) == NAMES
+    hr.index(path, embed=True)
     assert entries(path) == [jpeg.index(data) for data in BASELINE]
 
 
 def test_index_again_changes_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", BASELINE, names=NAMES)
-    ps.index(path, embed=True)
+    hr.index(path, embed=True)
     before = path.read_bytes()
-    ps.index(path, embed=True)
+    hr.index(path, embed=True)
     assert path.read_bytes() == before
 
 
@@ -226,31 +226,31 @@ def test_index_replaces_damaged_ones_and_keeps_the_names(tmp_path: Path) -> None
     start, size = sections_of(path)["jpeg_tiles"]
     surgeon.put(start + 8, bytes(range(100, 200)))
     broken = surgeon.save(tmp_path / "broken.beton")
-    ps.index(broken, embed=True)
+    hr.index(broken, embed=True)
     assert entries(broken) == [jpeg.index(data) for data in BASELINE]
-    assert list(ps.open(broken).keys or ()) == NAMES
+    assert list(hr.open(broken).keys or ()) == NAMES
     assert size == sections_of(broken)["jpeg_tiles"][1]
 
 
 def test_verify_looks_at_every_index(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", BASELINE)
-    assert ps.verify(path).ok
+    assert hr.verify(path).ok
     start, _ = sections_of(path)["jpeg_tiles"]
     first = start + 8 + 8 * (len(BASELINE) + 1)
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         offsets = dataset.tiles.offsets.tolist()
     surgeon = Surgeon(path)
     surgeon.flip(first + offsets[1] + 3, 0x02)  # the version
     surgeon.flip(first + offsets[3] - 1)  # the checksum
     broken = surgeon.save(tmp_path / "broken.beton")
-    report = ps.verify(broken, decode=True)
+    report = hr.verify(broken, decode=True)
     assert report.bad_samples == (1, 2)
-    assert all("make a new one with: penstock index" in problem.message for problem in report.problems)
-    assert ps.index(broken, embed=True) == str(broken)  # bad indices are no reason to refuse new ones
-    assert ps.verify(broken).ok
+    assert all("make a new one with: headrace index" in problem.message for problem in report.problems)
+    assert hr.index(broken, embed=True) == str(broken)  # bad indices are no reason to refuse new ones
+    assert hr.verify(broken).ok
     surgeon = Surgeon(path)
     surgeon.put(start, b"\x07")  # columns
-    assert "jpeg_tiles" in ps.verify(surgeon.save(broken)).problems[0].message
+    assert "jpeg_tiles" in hr.verify(surgeon.save(broken)).problems[0].message
 
 
 def test_verify_finds_the_index_of_another_jpeg(tmp_path: Path) -> None:
@@ -258,9 +258,9 @@ def test_verify_finds_the_index_of_another_jpeg(tmp_path: Path) -> None:
     path = write(tmp_path / "z.beton", [one, one], annex=False)
     packed = jpeg.index(other)
     section = tiles_section(1, np.array([len(packed)] * 2, np.uint32), [packed, packed])
-    with ps.open(path) as plain:
+    with hr.open(path) as plain:
         _put_beside(plain.file, {"jpeg_tiles": section})
-    report = ps.verify(tmp_path / "z.beton")
+    report = hr.verify(tmp_path / "z.beton")
     assert report.bad_samples == (0, 1)
     assert f"this one has {len(one)} bytes" in report.problems[0].message
 
@@ -269,9 +269,9 @@ def test_verify_finds_the_index_of_another_jpeg(tmp_path: Path) -> None:
 def test_files_of_ffcv(golden_dir: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.beton"
     path.write_bytes((golden_dir / f"{name}.beton").read_bytes())
-    ps.index(path, embed=True)
-    for field in [name for name, field in ps.open(path).schema.items() if field.kind == "image"]:
-        is_jpg = ps.open(path).image_facts(field)["mode"] == 0
+    hr.index(path, embed=True)
+    for field in [name for name, field in hr.open(path).schema.items() if field.kind == "image"]:
+        is_jpg = hr.open(path).image_facts(field)["mode"] == 0
         assert [bool(entry) for entry in entries(path, field) or is_jpg * 0] == is_jpg.tolist()
 
 
@@ -334,11 +334,11 @@ def test_a_section_that_is_too_short_or_of_other_columns(section: bytes, samples
 
 def test_datasets_that_travel_and_close(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", BASELINE)
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     copy = pickle.loads(pickle.dumps(dataset))
     assert copy.tiles.count == dataset.tiles.count == 9
     assert copy.with_checksums(False).tiles.count == 9
-    assert ps.open(path, annex=False).tiles is None
+    assert hr.open(path, annex=False).tiles is None
     dataset.close()
     with pytest.raises(ClosedError):
         _ = dataset.tiles
@@ -387,6 +387,6 @@ def test_index_and_info(tmp_path: Path, folder: Path, embed: bool, capsys: pytes
     where = ["--embed"] if embed else []
     assert main(["index", str(path), "-q", "--no-jpeg-index", *where]) == 0
     assert info(path, capsys)[0] == 0
-    assert ps.open(path).has_checksums
+    assert hr.open(path).has_checksums
     assert main(["index", str(path), "-q", *where]) == 0
     assert info(path, capsys)[0] == 3

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from tests.helpers import ALL_FIELDS, MIB, labels_of, same_value, write_all_fields
 
-import penstock as ps
-from penstock.errors import ClosedError
+import headrace as hr
+from headrace.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.formats.beton import BetonDataset
+    from headrace.formats.beton import BetonDataset
 
 COUNT = 11
 
@@ -39,7 +39,7 @@ def samples_and_path(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any
 
 @pytest.fixture
 def dataset(samples_and_path: tuple[list[Any], Path]) -> Iterator[BetonDataset]:
-    with ps.open(samples_and_path[1]) as opened:
+    with hr.open(samples_and_path[1]) as opened:
         yield opened
 
 
@@ -60,11 +60,11 @@ def test_schema_is_what_was_written(dataset: BetonDataset) -> None:
     assert dict(dataset.schema) == ALL_FIELDS
     assert list(dataset.schema) == list(ALL_FIELDS)
     with pytest.raises(TypeError):
-        dataset.schema["x"] = ps.Int()  # type: ignore[index]
+        dataset.schema["x"] = hr.Int()  # type: ignore[index]
 
 
 def test_it_is_a_dataset(dataset: BetonDataset) -> None:
-    assert isinstance(dataset, ps.Dataset)
+    assert isinstance(dataset, hr.Dataset)
     assert f"{COUNT} samples" in repr(dataset)
     assert "raw: image" in repr(dataset)
 
@@ -175,10 +175,10 @@ def test_what_the_annex_knows(dataset: BetonDataset) -> None:
 
 def test_without_the_annex(samples_and_path: tuple[list[Any], Path]) -> None:
     samples, path = samples_and_path
-    with ps.open(path, annex=False) as dataset:
+    with hr.open(path, annex=False) as dataset:
         assert (dataset.annex, dataset.keys, dataset.class_names, dataset.metadata) == (None, None, {}, None)
         assert not dataset.has_checksums
-        assert dataset.schema["text"] == ps.Bytes()
+        assert dataset.schema["text"] == hr.Bytes()
         assert dataset[4].text == samples[4][6].encode()
         assert dataset.read_bytes([4], "jpg") == [samples[4][3]]
         assert dataset.verify(decode=True).ok
@@ -186,7 +186,7 @@ def test_without_the_annex(samples_and_path: tuple[list[Any], Path]) -> None:
 
 def test_without_checksums(samples_and_path: tuple[list[Any], Path]) -> None:
     samples, path = samples_and_path
-    with ps.open(path, checksums=False) as dataset:
+    with hr.open(path, checksums=False) as dataset:
         assert not dataset.has_checksums
         assert dataset.keys is not None
         assert dataset[4].text == samples[4][6]
@@ -202,7 +202,7 @@ def test_values_own_their_memory(dataset: BetonDataset) -> None:
 
 
 def test_pickling_reopens_with_the_same_options(samples_and_path: tuple[list[Any], Path]) -> None:
-    dataset = ps.open(samples_and_path[1], checksums=False)
+    dataset = hr.open(samples_and_path[1], checksums=False)
     data = pickle.dumps(dataset)
     assert len(data) < 1000
     other = pickle.loads(data)
@@ -214,14 +214,14 @@ def test_pickling_survives_a_change_of_directory(
     samples_and_path: tuple[list[Any], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(samples_and_path[1].parent)
-    data = pickle.dumps(ps.open("x.beton"))
+    data = pickle.dumps(hr.open("x.beton"))
     monkeypatch.chdir(tmp_path)
     assert len(pickle.loads(data)) == COUNT
 
 
 def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path]) -> None:
     samples, path = samples_and_path
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     view, labels = dataset.view(6, "raw"), dataset.column("label")
     dataset.close()
     dataset.close()
@@ -271,7 +271,7 @@ def test_closed_while_others_read(samples_and_path: tuple[list[Any], Path]) -> N
         lambda dataset: (list(dataset.keys), dataset.class_names, dataset.metadata, dataset.fingerprint),
         lambda dataset: dataset.verify(workers=1).ok,
     ]
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         expected = [read(dataset) for read in reads]
 
     def read_until_closed(dataset: BetonDataset, number: int, started: threading.Barrier) -> int:
@@ -288,7 +288,7 @@ def test_closed_while_others_read(samples_and_path: tuple[list[Any], Path]) -> N
     try:
         with ThreadPoolExecutor(len(reads)) as pool:
             for pause_s in np.linspace(0, 0.01, 10):
-                dataset, started = ps.open(path), threading.Barrier(len(reads) + 1)
+                dataset, started = hr.open(path), threading.Barrier(len(reads) + 1)
                 results = [pool.submit(read_until_closed, dataset, i, started) for i in range(len(reads))]
                 started.wait()
                 time.sleep(pause_s)
@@ -305,7 +305,7 @@ def mappings_of(path: Path) -> int:
 def test_close_lets_go_of_the_file(samples_and_path: tuple[list[Any], Path], tmp_path: Path) -> None:
     path = tmp_path / "copy.beton"
     path.write_bytes(samples_and_path[1].read_bytes())
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         assert len(dataset.keys or ()) == len(dataset[:]) == COUNT
         assert mappings_of(path) == 1
     assert mappings_of(path) == 0
@@ -338,18 +338,18 @@ def test_a_forked_child_uses_the_dataset_it_inherited(dataset: BetonDataset) -> 
 def test_found_by_content_when_the_name_says_nothing(samples_and_path: tuple[list[Any], Path], tmp_path: Path) -> None:
     path = tmp_path / "dataset.bin"
     path.write_bytes(samples_and_path[1].read_bytes())
-    assert len(ps.open(path)) == COUNT
-    assert len(ps.open(path, format="beton")) == COUNT
+    assert len(hr.open(path)) == COUNT
+    assert len(hr.open(path, format="beton")) == COUNT
 
 
 def test_custom_fields_say_how_to_read_type_255(golden_dir: Path) -> None:
     path = golden_dir / "custom.beton"
-    name = next(iter(ps.open(path).schema))
-    with ps.open(path, custom_fields={name: ps.NDArray("|S1", (24,))}) as dataset:
+    name = next(iter(hr.open(path).schema))
+    with hr.open(path, custom_fields={name: hr.NDArray("|S1", (24,))}) as dataset:
         assert b"".join(dataset[2][name].tolist()) == b"hello 2"
         assert dataset.verify(decode=True).ok
     with pytest.raises(ValueError, match="does not have: nothing"):
-        ps.open(path, custom_fields={"nothing": ps.Int()})
+        hr.open(path, custom_fields={"nothing": hr.Int()})
 
 
 SAMPLES = 10_000_000
@@ -372,7 +372,7 @@ def test_ten_million_samples_open_at_once(ten_million: Path) -> None:
     tracemalloc.start()
     start_s = time.perf_counter()
     try:
-        dataset = ps.open(ten_million)
+        dataset = hr.open(ten_million)
         assert len(dataset) == SAMPLES
         assert tuple(dataset[SAMPLES - 1]) == (0, 0.0)
         assert len(dataset[5:10_000_000:3_000_000]) == 4

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import picture
 
-import penstock as ps
-from penstock.codecs import jpeg
-from penstock.formats import convert
-from penstock.formats.ffr import PackedFolder, pack_folder
+import headrace as hr
+from headrace.codecs import jpeg
+from headrace.formats import convert
+from headrace.formats.ffr import PackedFolder, pack_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_folder_of_pictures_there_and_back(folder: Path, tmp_path: Path) -> No
     first, middle, last = (tmp_path / name for name in ("a.ffr", "b.beton", "c.ffr"))
     pack_folder(folder, first)
     convert(first, middle)
-    dataset = ps.open(middle)
+    dataset = hr.open(middle)
     assert list(dataset.schema) == ["image"]
     assert list(dataset.keys) == ["cat/a.jpg", "cat/b.JPEG", "dog/c.jpg", "dog/deep/d.jpg"]
     assert dataset.verify(decode=True).ok
@@ -44,7 +44,7 @@ def test_other_pictures_become_jpeg_unless_bytes_are_asked_for(folder: Path, tmp
     Pillow.fromarray(picture(9, 30, 20)).save(folder / "e.png")
     pack_folder(folder, tmp_path / "a.ffr")
     convert(tmp_path / "a.ffr", tmp_path / "b.beton")
-    assert ps.open(tmp_path / "b.beton")[4].image.shape == (30, 20, 3)
+    assert hr.open(tmp_path / "b.beton")[4].image.shape == (30, 20, 3)
     convert(tmp_path / "a.ffr", tmp_path / "c.beton", decode="bytes")
     convert(tmp_path / "c.beton", tmp_path / "d.ffr")
     assert (tmp_path / "d.ffr").read_bytes() == (tmp_path / "a.ffr").read_bytes()
@@ -52,19 +52,19 @@ def test_other_pictures_become_jpeg_unless_bytes_are_asked_for(folder: Path, tmp
 
 def test_bytes_there_and_back(tmp_path: Path) -> None:
     samples = [bytes([i]) * i for i in range(50)]
-    ps.write(tmp_path / "a.ffr", samples, fields={"data": ps.Bytes()})
+    hr.write(tmp_path / "a.ffr", samples, fields={"data": hr.Bytes()})
     convert(tmp_path / "a.ffr", tmp_path / "b.beton")
-    assert [s.data for s in ps.open(tmp_path / "b.beton")] == samples
+    assert [s.data for s in hr.open(tmp_path / "b.beton")] == samples
     convert(tmp_path / "b.beton", tmp_path / "c.ffr")
     assert (tmp_path / "c.ffr").read_bytes() == (tmp_path / "a.ffr").read_bytes()
     convert(tmp_path / "a.ffr", tmp_path / "s.ffr", shuffle_seed=1)
-    assert sorted(s.data for s in ps.open(tmp_path / "s.ffr")) == sorted(samples)
+    assert sorted(s.data for s in hr.open(tmp_path / "s.ffr")) == sorted(samples)
 
 
 def test_one_of_several_fields(tmp_path: Path) -> None:
-    fields = {"image": ps.Image(mode="raw"), "label": ps.Int(), "note": ps.Json()}
+    fields = {"image": hr.Image(mode="raw"), "label": hr.Int(), "note": hr.Json()}
     values = [(picture(i, 16, 16), i, {"i": i}) for i in range(3)]
-    ps.write(tmp_path / "a.beton", values, fields=fields, names=["x", "y", "z"])
+    hr.write(tmp_path / "a.beton", values, fields=fields, names=["x", "y", "z"])
     with pytest.raises(
         ValueError, match=r"can hold one field; say which by field \(--field\): one of image, label, note"
     ):
@@ -72,13 +72,13 @@ def test_one_of_several_fields(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="no field 'nothing'"):
         convert(tmp_path / "a.beton", tmp_path / "b.ffr", field="nothing")
     convert(tmp_path / "a.beton", tmp_path / "b.ffr", field="note", names=False)
-    assert [s.data for s in ps.open(tmp_path / "b.ffr", decode="json")] == [{"i": i} for i in range(3)]
+    assert [s.data for s in hr.open(tmp_path / "b.ffr", decode="json")] == [{"i": i} for i in range(3)]
     convert(tmp_path / "a.beton", tmp_path / "c.ffr", field="image")
     folder = PackedFolder(tmp_path / "c.ffr")
     assert folder.list() == ["x", "y", "z"]
     assert np.abs(jpeg.decode(folder.read_one("x")).astype(int) - values[0][0]).mean() < 20
     convert(tmp_path / "a.beton", tmp_path / "d.beton", field="label")
-    assert [s.label for s in ps.open(tmp_path / "d.beton")] == [0, 1, 2]
+    assert [s.label for s in hr.open(tmp_path / "d.beton")] == [0, 1, 2]
 
 
 def test_refused(folder: Path, tmp_path: Path) -> None:
@@ -90,6 +90,6 @@ def test_refused(folder: Path, tmp_path: Path) -> None:
     data = bytearray((tmp_path / "a.ffr").read_bytes())
     data[500] ^= 1
     (tmp_path / "a.ffr").write_bytes(data)
-    with pytest.raises(ps.errors.WriteError, match="checksum"):
+    with pytest.raises(hr.errors.WriteError, match="checksum"):
         convert(tmp_path / "a.ffr", tmp_path / "b.beton")
     assert sorted(os.listdir(tmp_path)) == ["a.ffr", "pictures"]

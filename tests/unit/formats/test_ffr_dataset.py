@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.helpers import picture
 
-import penstock as ps
-from penstock import ops
-from penstock._native import RangeReader
-from penstock.codecs import jpeg
-from penstock.errors import ClosedError, CorruptSampleError, MissingExtraError
-from penstock.formats.ffr import FfrDataset, FfrWriter, pack_folder
-from penstock.storage import cold
+import headrace as hr
+from headrace import ops
+from headrace._native import RangeReader
+from headrace.codecs import jpeg
+from headrace.errors import ClosedError, CorruptSampleError, MissingExtraError
+from headrace.formats.ffr import FfrDataset, FfrWriter, pack_folder
+from headrace.storage import cold
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,11 +35,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_sequence(path: Path) -> None:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     assert isinstance(dataset, FfrDataset)
-    assert isinstance(dataset, ps.Dataset)
+    assert isinstance(dataset, hr.Dataset)
     assert len(dataset) == 40
-    assert dict(dataset.schema) == {"data": ps.Bytes()}
+    assert dict(dataset.schema) == {"data": hr.Bytes()}
     assert dataset.keys is None
     assert dataset[3].data == SAMPLES[3]
     assert [s.data for s in dataset[[5, -1]]] == [SAMPLES[5], SAMPLES[-1]]
@@ -54,11 +54,11 @@ def test_a_sequence(path: Path) -> None:
 
 
 def test_pickled_closed_and_recognised(path: Path, tmp_path: Path) -> None:
-    dataset = ps.open(path, decode="bytes", cold=True)
+    dataset = hr.open(path, decode="bytes", cold=True)
     other = pickle.loads(pickle.dumps(dataset))
     assert other[7].data == dataset[7].data
     assert other.fingerprint == dataset.fingerprint
-    assert ps.open(write(tmp_path / "y.ffr", SAMPLES[::-1])).fingerprint != dataset.fingerprint
+    assert hr.open(write(tmp_path / "y.ffr", SAMPLES[::-1])).fingerprint != dataset.fingerprint
     with dataset:
         pass
     for call in (lambda: dataset[0], dataset.check_file, lambda: dataset.read_bytes([0], "data")):
@@ -72,58 +72,58 @@ def test_lists_and_folders(path: Path, tmp_path: Path) -> None:
     write(folder / "b.ffr", SAMPLES[20:])
     write(folder / "a.ffr", SAMPLES[:20])
     (folder / "notes.txt").write_text("ignored")
-    for opened in (ps.open(folder), ps.open([folder / "a.ffr", str(folder / "b.ffr")]), ps.open(folder, format="ffr")):
+    for opened in (hr.open(folder), hr.open([folder / "a.ffr", str(folder / "b.ffr")]), hr.open(folder, format="ffr")):
         assert [s.data for s in opened] == SAMPLES
         assert opened.verify().samples_checked == 40
         assert [s.data for s in pickle.loads(pickle.dumps(opened))] == SAMPLES
     with pytest.raises(FileNotFoundError):
-        ps.open([folder / "a.ffr", folder / "c.ffr"])
+        hr.open([folder / "a.ffr", folder / "c.ffr"])
     with pytest.raises(FileNotFoundError):
-        ps.open([])
+        hr.open([])
 
 
 def test_codecs(tmp_path: Path) -> None:
     path = write(tmp_path / "x.ffr", [json.dumps(v).encode() for v in ({"a": 1}, [2], "ä")])
-    assert [s.data for s in ps.open(path, decode="json")] == [{"a": 1}, [2], "ä"]
-    assert ps.open(path, decode="text")[1].data == "[2]"
+    assert [s.data for s in hr.open(path, decode="json")] == [{"a": 1}, [2], "ä"]
+    assert hr.open(path, decode="text")[1].data == "[2]"
     arrays = [np.arange(3), np.zeros((2, 0)), np.float32(3)]
     files = []
     for array in arrays:
         files.append(io.BytesIO())
         np.save(files[-1], array)
-    found = ps.open(write(tmp_path / "x.ffr", [file.getvalue() for file in files]), decode="npy")
+    found = hr.open(write(tmp_path / "x.ffr", [file.getvalue() for file in files]), decode="npy")
     assert all(
         np.array_equal(s.data, array) and s.data.dtype == array.dtype for s, array in zip(found, arrays, strict=True)
     )
     with pytest.raises(ValueError, match="decode must be one of bytes, json"):
-        ps.open(path, decode="yaml")
+        hr.open(path, decode="yaml")
 
 
 def test_pickle_only_by_name_and_consent(tmp_path: Path) -> None:
     path = write(tmp_path / "x.ffr", [pickle.dumps({"a": {1, 2}}), b"not a pickle"])
     with pytest.raises(ValueError, match=r"runs code that the file contains.*allow_pickle=True"):
-        ps.open(path, decode="pickle")
-    dataset = ps.open(path, decode="pickle", allow_pickle=True)
+        hr.open(path, decode="pickle")
+    dataset = hr.open(path, decode="pickle", allow_pickle=True)
     assert dataset[0].data == {"a": {1, 2}}
     with pytest.raises(
         CorruptSampleError, match=r"x\.ffr: sample 1, field 'data': the value cannot be decoded \(pickle"
     ):
         dataset[1]
-    assert ps.open(path, allow_pickle=True)[1].data == b"not a pickle"
+    assert hr.open(path, allow_pickle=True)[1].data == b"not a pickle"
     objects = io.BytesIO()
     np.save(objects, np.array([object()]), allow_pickle=True)
     with pytest.raises(CorruptSampleError, match="allow_pickle=False"):
-        ps.open(write(path, [objects.getvalue()]), decode="npy")[0]
+        hr.open(write(path, [objects.getvalue()]), decode="npy")[0]
 
 
 def test_msgpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.ffr", [b"\x81\xa1a\x01", b"\x93\x01\x02\x03", b"\xc1"])
     with monkeypatch.context() as patch:
         patch.setitem(__import__("sys").modules, "msgpack", None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'penstock\[msgpack\]'"):
-            ps.open(path, decode="msgpack")
+        with pytest.raises(MissingExtraError, match=r"pip install 'headrace\[msgpack\]'"):
+            hr.open(path, decode="msgpack")
     pytest.importorskip("msgpack")
-    dataset = ps.open(path, decode="msgpack")
+    dataset = hr.open(path, decode="msgpack")
     assert [dataset[0].data, dataset[1].data] == [{"a": 1}, [1, 2, 3]]
     with pytest.raises(CorruptSampleError, match="msgpack"):
         dataset[2]
@@ -131,23 +131,23 @@ def test_msgpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_verify_decodes(tmp_path: Path) -> None:
     path = write(tmp_path / "x.ffr", [b"{}", b"{", b"[]"])
-    assert ps.open(path, decode="json").verify().ok
-    report = ps.open(path, decode="json").verify(decode=True)
+    assert hr.open(path, decode="json").verify().ok
+    report = hr.open(path, decode="json").verify(decode=True)
     assert report.bad_samples == (1,)
     images = write(tmp_path / "y.ffr", [jpeg.encode(picture(i, 20, 30)) for i in range(3)])
-    assert ps.open(images, decode="image").verify(decode=True).images_decoded == 3
+    assert hr.open(images, decode="image").verify(decode=True).images_decoded == 3
 
 
 # -- loader --------------------------------------------------------------------------------------------------------
 
 
 def test_loader_of_bytes(path: Path) -> None:
-    batches = list(ps.Loader(path, 32, drop_last=False))
+    batches = list(hr.Loader(path, 32, drop_last=False))
     assert [value for batch in batches for value in batch.data] == SAMPLES
-    padded = next(iter(ps.Loader(path, 40, collate="pad"))).data
+    padded = next(iter(hr.Loader(path, 40, collate="pad"))).data
     assert padded.lengths.tolist() == [len(s) for s in SAMPLES]
     assert padded.values[5, : 5 * 7].tobytes() == SAMPLES[5]
-    joined = next(iter(ps.Loader(path, 40, collate="offsets", order="random"))).data
+    joined = next(iter(hr.Loader(path, 40, collate="offsets", order="random"))).data
     assert sorted(
         joined.values[a:b].tobytes() for a, b in zip(joined.offsets, joined.offsets[1:], strict=False)
     ) == sorted(SAMPLES)
@@ -155,7 +155,7 @@ def test_loader_of_bytes(path: Path) -> None:
 
 def test_the_plan_says_how_samples_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def plan(**options: Any) -> str:
-        return ps.Loader(FfrDataset(path, **options), 4).plan().splitlines()[-1]
+        return hr.Loader(FfrDataset(path, **options), 4).plan().splitlines()[-1]
 
     queue = RangeReader(str(path), direct=True)
     past = " past the page cache" if queue.is_direct else ""  # some file systems refuse
@@ -171,14 +171,14 @@ def test_without_a_queue_the_plan_says_mapped(path: Path, monkeypatch: pytest.Mo
         raise OSError("none left")
 
     monkeypatch.setattr(cold._native, "RangeReader", refuse)
-    assert ps.Loader(FfrDataset(path, cold=True), 4).plan().endswith("bytes: from the mapped file")
+    assert hr.Loader(FfrDataset(path, cold=True), 4).plan().endswith("bytes: from the mapped file")
 
 
 def test_loader_of_pictures(tmp_path: Path) -> None:
     path = write(tmp_path / "x.ffr", [jpeg.encode(picture(i, 20 + i, 30)) for i in range(8)])
-    dataset = ps.open(path, decode="jpeg")
+    dataset = hr.open(path, decode="jpeg")
     assert dataset[2].image.shape == (22, 30, 3)
-    loader = ps.Loader(dataset, 4, pipelines={"image": [ops.CenterCrop(16), ops.ToLayout("NCHW")]})
+    loader = hr.Loader(dataset, 4, pipelines={"image": [ops.CenterCrop(16), ops.ToLayout("NCHW")]})
     assert [batch.image.shape for batch in loader] == [(4, 3, 16, 16)] * 2
     assert loader.state_dict()
 
@@ -188,11 +188,11 @@ def test_loader_meets_damage(path: Path) -> None:
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(CorruptSampleError, match="sample 39"):
-        list(ps.Loader(path, 8))
-    loader = ps.Loader(path, 8, on_error="skip")
+        list(hr.Loader(path, 8))
+    loader = hr.Loader(path, 8, on_error="skip")
     assert len([value for batch in loader for value in batch.data]) == 40
     assert [error.sample for error in loader.errors] == [39]
-    assert len(list(ps.Loader(path, 8, verify=False))) == 5
+    assert len(list(hr.Loader(path, 8, verify=False))) == 5
 
 
 def test_loader_of_a_packed_folder(tmp_path: Path) -> None:
@@ -201,5 +201,5 @@ def test_loader_of_a_packed_folder(tmp_path: Path) -> None:
     for i, sample in enumerate(SAMPLES):
         (folder / f"{i:02d}").write_bytes(sample)
     pack_folder(folder, tmp_path / "f.ffr")
-    dataset = ps.open(tmp_path / "f.ffr")
-    assert [v for batch in ps.Loader(dataset, 10) for v in batch.data] == SAMPLES
+    dataset = hr.open(tmp_path / "f.ffr")
+    assert [v for batch in hr.Loader(dataset, 10) for v in batch.data] == SAMPLES

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.helpers import write_folder
 
-import penstock as ps
-from penstock.errors import FormatError
-from penstock.formats.ffr import FfrReader, FfrWriter, PackedFolder, pack_folder
-from penstock.formats.ffr import packed_index as index
-from penstock.formats.ffr.index_pickle import parse_index
+import headrace as hr
+from headrace.errors import FormatError
+from headrace.formats.ffr import FfrReader, FfrWriter, PackedFolder, pack_folder
+from headrace.formats.ffr import packed_index as index
+from headrace.formats.ffr.index_pickle import parse_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,13 +107,13 @@ def test_links(folder: Path, tmp_path: Path) -> None:
 
 def test_pack_takes_any_files(folder: Path, tmp_path: Path) -> None:
     done: list[Any] = []
-    ps.pack(folder, tmp_path / "x.ffr", progress=lambda *facts: done.append(facts))
+    hr.pack(folder, tmp_path / "x.ffr", progress=lambda *facts: done.append(facts))
     assert [facts[:2] for facts in done] == [(i, 7) for i in range(1, 8)]
-    dataset = ps.open(tmp_path / "x.ffr")
+    dataset = hr.open(tmp_path / "x.ffr")
     assert sorted(dataset.keys) == sorted(FILES)
     assert [s.data for s in dataset] == [FILES[key] for key in dataset.keys]
     with pytest.raises(ValueError, match="takes files as they are; leave out image, shuffle_seed"):
-        ps.pack(folder, tmp_path / "y.ffr", image=ps.Image(max_side=10), shuffle_seed=1)
+        hr.pack(folder, tmp_path / "y.ffr", image=hr.Image(max_side=10), shuffle_seed=1)
 
 
 def test_an_index_in_another_order(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_an_index_in_another_order(tmp_path: Path) -> None:
     path = ffr_with_index(tmp_path / "x.ffr", pickle.dumps(tree))
     with FfrWriter(path) as writer:
         writer.append_many([b"zero", b"one", index.INDEX_MAGIC + pickle.dumps(tree)])
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     assert dataset.keys == ["b", "a", "again"]
     assert [s.data for s in dataset] == [b"one", b"zero", b"one"]
     assert dataset.read_bytes([-1, 1], "data") == [b"one", b"zero"]
@@ -184,7 +184,7 @@ HOSTILE: list[Any] = [
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:40])
 def test_hostile_values(value: Any, protocol: int, tmp_path: Path) -> None:
     path = ffr_with_index(tmp_path / "x.ffr", pickle.dumps(value, protocol))
-    for reading in (PackedFolder, ps.open):
+    for reading in (PackedFolder, hr.open):
         with pytest.raises(FormatError, match=r"x\.ffr: the index of the packed folder \(sample 2\) is not read"):
             reading(path)
     assert not os.path.exists("/tmp/should-never-exist")
@@ -243,7 +243,7 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FormatError, match="nested more than 1000 deep"):
         PackedFolder(path)
     path = ffr_with_index(tmp_path / "y.ffr", nested(900))
-    assert len(ps.open(path).keys[0]) == 2 * 900 + 1
+    assert len(hr.open(path).keys[0]) == 2 * 900 + 1
     monkeypatch.setattr(index, "MAX_INDEX_BYTES", 1000)
     with pytest.raises(FormatError, match="larger than 1000, the most allowed"):
         PackedFolder(path)
@@ -258,6 +258,6 @@ def test_a_packed_folder_is_no_part(tmp_path: Path, packed: PackedFolder) -> Non
     with FfrWriter(tmp_path / "y.ffr") as writer:
         writer.append(b"x")
     with pytest.raises(FormatError, match=r"x\.ffr: a packed folder cannot be a part"):
-        ps.open([tmp_path / "y.ffr", tmp_path / "x.ffr"])
-    assert len(ps.open([tmp_path / "y.ffr", tmp_path / "x.ffr"], packed=False)) == 9
+        hr.open([tmp_path / "y.ffr", tmp_path / "x.ffr"])
+    assert len(hr.open([tmp_path / "y.ffr", tmp_path / "x.ffr"], packed=False)) == 9
     assert len(FfrReader(tmp_path / "x.ffr")) == 8

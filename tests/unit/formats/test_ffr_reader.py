@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import ClosedError, CorruptSampleError, FormatError
-from penstock.formats.ffr import FfrReader, FfrWriter
+import headrace as hr
+from headrace.errors import ClosedError, CorruptSampleError, FormatError
+from headrace.formats.ffr import FfrReader, FfrWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +166,7 @@ def test_a_gap_behind_the_header_is_legal(tmp_path: Path) -> None:
     tables = struct.pack("<qIq", 1, zlib.crc32(b"abc"), 4096)
     data = struct.pack("<I", zlib.crc32(tables)) + tables
     (tmp_path / "x.ffr").write_bytes(data.ljust(4096, b"\0") + b"abc")
-    dataset = ps.open(tmp_path / "x.ffr")
+    dataset = hr.open(tmp_path / "x.ffr")
     assert dataset[0].data == b"abc"
     assert dataset.verify().ok
 
@@ -179,9 +179,9 @@ def test_offsets_that_cannot_be_right_but_have_a_checksum(tmp_path: Path) -> Non
             path.write_bytes(struct.pack("<I", checksum) + tables + b"abcdef")
             if checksum == 0 and (sorted(offsets) != offsets or offsets[0] < 48):
                 with pytest.raises(FormatError, match=r"sample \d begins at byte"):
-                    ps.open(path)
+                    hr.open(path)
                 continue
-            dataset = ps.open(path)
+            dataset = hr.open(path)
             for cold in (True, False):
                 with pytest.raises(CorruptSampleError, match="should lie from byte"):
                     FfrReader(path, cold=cold).read(range(3))
@@ -194,5 +194,5 @@ def test_stray_bytes_without_samples(tmp_path: Path) -> None:
     assert (tmp_path / "x.ffr").read_bytes() == bytes.fromhex("69df2265") + bytes(8)
     with open(tmp_path / "x.ffr", "ab") as file:
         file.write(b"stray")
-    report = ps.verify(tmp_path / "x.ffr")
+    report = hr.verify(tmp_path / "x.ffr")
     assert "no samples, and 5 bytes behind its header" in report.problems[0].message

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import penstock as ps
-from penstock.errors import ClosedError, WriteError
-from penstock.formats.ffr import FfrReader, FfrWriter
-from penstock.formats.ffr import writer as writing
+import headrace as hr
+from headrace.errors import ClosedError, WriteError
+from headrace.formats.ffr import FfrReader, FfrWriter
+from headrace.formats.ffr import writer as writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     if request.param == "moved":
         monkeypatch.setattr(writing, "_HELD_BYTES", 5000)
         monkeypatch.setattr(writing, "_CHUNK_BYTES", 2000)
-        monkeypatch.setattr("penstock.storage.atomic._COPY_CHUNK_BYTES", 999)
+        monkeypatch.setattr("headrace.storage.atomic._COPY_CHUNK_BYTES", 999)
 
 
 @pytest.mark.usefixtures("limits")
@@ -150,47 +150,47 @@ def test_nothing_under_the_name_until_it_is_complete(path: Path) -> None:
     assert os.listdir(path.parent) == ["x.ffr"]
 
 
-# -- penstock.write ------------------------------------------------------------------------------------------------
+# -- headrace.write ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 3])
 def test_write(path: Path, workers: int) -> None:
     samples = [bytes([i % 256]) * i for i in range(500)]
-    ps.write(path, samples, fields={"data": ps.Bytes()}, workers=workers)
+    hr.write(path, samples, fields={"data": hr.Bytes()}, workers=workers)
     assert path.read_bytes() == plain_ffr(samples)
-    ps.write(path, iter(samples), fields={"data": ps.Bytes()}, workers=workers)
+    hr.write(path, iter(samples), fields={"data": hr.Bytes()}, workers=workers)
     assert path.read_bytes() == plain_ffr(samples)
-    ps.write(path, [{"data": s} for s in samples[:3]] + [(s,) for s in samples[3:]], fields={"data": ps.Bytes()})
+    hr.write(path, [{"data": s} for s in samples[:3]] + [(s,) for s in samples[3:]], fields={"data": hr.Bytes()})
     assert path.read_bytes() == plain_ffr(samples)
 
 
 def test_write_values(path: Path) -> None:
-    ps.write(path, [{"data": {"a": 1}}, [2]], fields={"data": ps.Json()})
+    hr.write(path, [{"data": {"a": 1}}, [2]], fields={"data": hr.Json()})
     assert FfrReader(path).read_bytes([0, 1]) == [b'{"a": 1}', b"[2]"]
-    assert [s.data for s in ps.open(path, decode="json")] == [{"a": 1}, [2]]
-    ps.write(path, ["ä", ""], fields={"data": ps.Text()})
-    assert [s.data for s in ps.open(path, decode="text")] == ["ä", ""]
-    ps.write(path, [np.full((2, 2), i) for i in range(3)], fields={"data": ps.NDArray("int64", (2, 2))})
-    assert [s.data.tolist() for s in ps.open(path, decode="npy")] == [[[i, i], [i, i]] for i in range(3)]
-    ps.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": ps.Image()})
-    assert ps.open(path, decode="jpeg")[0].image.shape == (8, 9, 3)
+    assert [s.data for s in hr.open(path, decode="json")] == [{"a": 1}, [2]]
+    hr.write(path, ["ä", ""], fields={"data": hr.Text()})
+    assert [s.data for s in hr.open(path, decode="text")] == ["ä", ""]
+    hr.write(path, [np.full((2, 2), i) for i in range(3)], fields={"data": hr.NDArray("int64", (2, 2))})
+    assert [s.data.tolist() for s in hr.open(path, decode="npy")] == [[[i, i], [i, i]] for i in range(3)]
+    hr.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": hr.Image()})
+    assert hr.open(path, decode="jpeg")[0].image.shape == (8, 9, 3)
 
 
 def test_write_refuses_what_does_not_fit(path: Path) -> None:
     with pytest.raises(ValueError, match="holds one value for each sample"):
-        ps.write(path, [(1, b"")], fields={"a": ps.Int(), "b": ps.Bytes()})
+        hr.write(path, [(1, b"")], fields={"a": hr.Int(), "b": hr.Bytes()})
     with pytest.raises(ValueError, match="is a number"):
-        ps.write(path, [1], fields={"a": ps.Int()})
+        hr.write(path, [1], fields={"a": hr.Int()})
     with pytest.raises(WriteError, match="raw pixels would lose their size"):
-        ps.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": ps.Image(mode="raw")})
+        hr.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": hr.Image(mode="raw")})
     with pytest.raises(WriteError, match="sample 1, field 'data': TypeError"):
-        ps.write(path, [b"x", "text"], fields={"data": ps.Bytes()})
+        hr.write(path, [b"x", "text"], fields={"data": hr.Bytes()})
     assert os.listdir(path.parent) == []
 
 
 def test_write_with_names_makes_a_packed_folder(path: Path) -> None:
-    ps.write(path, [b"one", b"two"], fields={"data": ps.Bytes()}, names=["a/b", "c"])
-    dataset = ps.open(path)
+    hr.write(path, [b"one", b"two"], fields={"data": hr.Bytes()}, names=["a/b", "c"])
+    dataset = hr.open(path)
     assert dataset.keys == ["a/b", "c"]
     assert [s.data for s in dataset] == [b"one", b"two"]
     for names, problem in (
@@ -199,5 +199,5 @@ def test_write_with_names_makes_a_packed_folder(path: Path) -> None:
         (["..", "x"], r"'\.\.'"),
     ):
         with pytest.raises(ValueError, match=problem):
-            ps.write(path, [b"one", b"two"], fields={"data": ps.Bytes()}, names=names)
-    assert ps.open(path).keys == ["a/b", "c"]
+            hr.write(path, [b"one", b"two"], fields={"data": hr.Bytes()}, names=names)
+    assert hr.open(path).keys == ["a/b", "c"]

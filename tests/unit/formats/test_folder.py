@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.helpers import image_file, picture
 
-import penstock as ps
-from penstock.errors import CorruptSampleError, FormatError, WriteError
+import headrace as hr
+from headrace.errors import CorruptSampleError, FormatError, WriteError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_a_dataset(folder: Path) -> None:
-    dataset = ps.open(folder)
-    assert isinstance(dataset, ps.Dataset)
+    dataset = hr.open(folder)
+    assert isinstance(dataset, hr.Dataset)
     assert list(dataset.keys or ()) == KEYS
     assert [s.label for s in dataset] == LABELS
     assert dataset.class_names == {"label": ["ant", "cat", "dog"]}
@@ -45,7 +45,7 @@ def test_a_folder_is_a_dataset(folder: Path) -> None:
     assert [s.image.shape for s in dataset[[3, 0]]] == [(40, 25, 3), (5, 6, 3)]
     assert dataset.read_bytes([2], "image") == [FILES["cat/b.jpg"]]
     assert [s.label for s in pickle.loads(pickle.dumps(list(dataset)))] == LABELS
-    plan = ps.Loader(dataset, 2, pipelines={"image": [ps.ops.Resize(8)]}).plan()
+    plan = hr.Loader(dataset, 2, pipelines={"image": [hr.ops.Resize(8)]}).plan()
     assert plan.endswith("\nbytes: from the file of each picture")
 
 
@@ -53,7 +53,7 @@ def test_without_classes(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(FILES["cat/a.PNG"])
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.png").write_bytes(FILES["cat/a.PNG"])
-    dataset = ps.open(tmp_path)
+    dataset = hr.open(tmp_path)
     assert list(dataset.schema) == ["image"]
     assert dataset.class_names == {}
     assert len(dataset[0]) == 1
@@ -61,43 +61,43 @@ def test_without_classes(tmp_path: Path) -> None:
 
 def test_wrong_fields(folder: Path) -> None:
     with pytest.raises(ValueError, match="only 'image' has"):
-        ps.open(folder).read_bytes([0], "label")
+        hr.open(folder).read_bytes([0], "label")
 
 
 def test_a_folder_without_pictures(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no pictures are below this folder"):
-        ps.open(tmp_path)
+        hr.open(tmp_path)
 
 
 def test_verify(folder: Path) -> None:
-    assert ps.verify(folder, decode=True).ok
+    assert hr.verify(folder, decode=True).ok
     (folder / "cat" / "b.jpg").write_bytes(FILES["cat/b.jpg"][:200])
-    assert ps.verify(folder).ok, "without decoding only reading is checked"
-    report = ps.verify(folder, decode=True)
+    assert hr.verify(folder).ok, "without decoding only reading is checked"
+    report = hr.verify(folder, decode=True)
     assert report.bad_samples == (2,)
     assert "cat/b.jpg" in report.problems[0].message
     with pytest.raises(CorruptSampleError, match=r"cat/b\.jpg: sample 2, field 'image'"):
-        ps.open(folder)[2]
+        hr.open(folder)[2]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_pack(folder: Path, tmp_path: Path, workers: int) -> None:
     path = tmp_path / "x.beton"
-    ps.pack(folder, path, workers=workers, image=ps.Image(mode="jpg", max_side=35))
-    dataset = ps.open(path)
+    hr.pack(folder, path, workers=workers, image=hr.Image(mode="jpg", max_side=35))
+    dataset = hr.open(path)
     assert list(dataset.keys or ()) == KEYS
     assert dataset.column("label").tolist() == LABELS
     assert dataset.class_names == {"label": ["ant", "cat", "dog"]}
     assert dataset.metadata == {"packed_from": "tree"}
     assert dataset.read_bytes([2], "image") == [FILES["cat/b.jpg"]], "fits, so it goes in byte for byte"
     assert dataset[3].image.shape == (35, int(35 / 40 * 25), 3)
-    assert ps.verify(path, decode=True).ok
+    assert hr.verify(path, decode=True).ok
 
 
 def test_pack_shuffled(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
-    ps.pack(folder, path, shuffle_seed=1, image=ps.Image(mode="raw"), metadata={"my": "own"})
-    dataset = ps.open(path)
+    hr.pack(folder, path, shuffle_seed=1, image=hr.Image(mode="raw"), metadata={"my": "own"})
+    dataset = hr.open(path)
     assert dataset.metadata == {"my": "own"}
     assert sorted(dataset.keys or ()) == KEYS
     for key, label in zip(dataset.keys or (), dataset.column("label"), strict=True):
@@ -107,7 +107,7 @@ def test_pack_shuffled(folder: Path, tmp_path: Path) -> None:
 def test_pack_names_the_file_that_is_broken(folder: Path, tmp_path: Path) -> None:
     (folder / "cat" / "b.jpg").write_bytes(b"not a picture")
     with pytest.raises(WriteError, match=r"sample 2, field 'image' .*b\.jpg"):
-        ps.pack(folder, tmp_path / "x.beton")
+        hr.pack(folder, tmp_path / "x.beton")
     assert not (tmp_path / "x.beton").exists()
 
 
@@ -117,7 +117,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     with open(root + b"/caf\xe9/\xff.png", "wb") as file:
         file.write(FILES["cat/a.PNG"])
     path = tmp_path / "x.beton"
-    ps.pack(tmp_path / "tree", path)
-    dataset = ps.open(path)
+    hr.pack(tmp_path / "tree", path)
+    dataset = hr.open(path)
     assert [os.fsencode(key) for key in dataset.keys or ()] == [b"caf\xe9/\xff.png"]
     assert os.fsencode(dataset.class_names["label"][0]) == b"caf\xe9"

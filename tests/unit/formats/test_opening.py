@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import penstock as ps
-from penstock.errors import FormatError, UnknownFormatError
+import headrace as hr
+from headrace.errors import FormatError, UnknownFormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.beton does not exist"):
-        ps.open(tmp_path / "none.beton")
+        hr.open(tmp_path / "none.beton")
 
 
 @pytest.mark.parametrize("data", [b"", b"hello world", bytes(5000), b"\2\0\0\0" + bytes(30)])
@@ -21,30 +21,30 @@ def test_no_format_fits(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.data"
     path.write_bytes(data)
     with pytest.raises(UnknownFormatError, match=r"x\.data: no format is known.*\.beton"):
-        ps.open(path)
+        hr.open(path)
 
 
 def test_the_ending_decides_in_any_case(tmp_path: Path) -> None:
     path = tmp_path / "X.BETON"
     path.write_bytes(b"hello")
     with pytest.raises(FormatError, match="a beton header needs 24 bytes, the file has 5"):
-        ps.open(path)
+        hr.open(path)
 
 
 def test_an_unknown_format_name(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError, match="no format is called 'zip'"):
-        ps.open(tmp_path, format="zip")
+        hr.open(tmp_path, format="zip")
 
 
 def test_unknown_options_are_told(tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
-    ps.write(path, [1], fields={"n": ps.Int()})
+    hr.write(path, [1], fields={"n": hr.Int()})
     with pytest.raises(TypeError, match="shards"):
-        ps.open(path, shards=3)
+        hr.open(path, shards=3)
 
 
 def test_paths_may_be_text(tmp_path: Path) -> None:
     path = str(tmp_path / "x.beton")
-    ps.write(path, [1, 2], fields={"n": ps.Int()})
-    assert ps.open(path).path == path
-    assert len(ps.open(path)) == 2
+    hr.write(path, [1, 2], fields={"n": hr.Int()})
+    assert hr.open(path).path == path
+    assert len(hr.open(path)) == 2

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import WorkerDiedError, WriteError
-from penstock.formats.processes import interrupt_held, open_processes
+from headrace.errors import WorkerDiedError, WriteError
+from headrace.formats.processes import interrupt_held, open_processes
 
 MIB = 1 << 20
 

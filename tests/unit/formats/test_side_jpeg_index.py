@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from tests.helpers import image_file, picture
 
-import penstock as ps
-from penstock import ops
-from penstock.cli.main import main
-from penstock.formats.barecat import Archive
-from penstock.formats.ffr import FfrWriter
+import headrace as hr
+from headrace import ops
+from headrace.cli.main import main
+from headrace.formats.barecat import Archive
+from headrace.formats.ffr import FfrWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +56,8 @@ def make(kind: str, folder: Path, files: list[bytes] = FILES) -> Path:
 
 def load(path: Path, kind: str, **options: Any) -> tuple[np.ndarray, dict[str, int]]:
     options = {"pipelines": {"image": CROP}} | options
-    with ps.open(path, **KINDS[kind][1]) as dataset:
-        loader = ps.Loader(dataset, len(dataset), **options)
+    with hr.open(path, **KINDS[kind][1]) as dataset:
+        loader = hr.Loader(dataset, len(dataset), **options)
         return loader[0].image, {name: count for name, count in loader.stats.jpegs.items() if count}
 
 
@@ -65,31 +65,31 @@ def test_the_loader_uses_them(kind: str, tmp_path: Path) -> None:
     path = make(kind, tmp_path)
     expected, before = load(path, kind)
     assert "window" not in before
-    assert ps.index(path) == f"{path}.annex"
+    assert hr.index(path) == f"{path}.annex"
     found, counts = load(path, kind)
     np.testing.assert_array_equal(found, expected)
     assert counts == {"window": len(JPEGS), "libjpeg_by_kind": 1}
-    with ps.open(path, **KINDS[kind][1]) as dataset:
+    with hr.open(path, **KINDS[kind][1]) as dataset:
         assert dataset.tiles.count == len(JPEGS)
         assert pickle.loads(pickle.dumps(dataset)).tiles.count == len(JPEGS)
-    assert ps.verify(path).ok
+    assert hr.verify(path).ok
 
 
 def test_a_dataset_that_changed_is_loaded_without_them(kind: str, tmp_path: Path) -> None:
     path = make(kind, tmp_path)
-    ps.index(path)
+    hr.index(path)
     if kind == "ffr":
         write_ffr(path, FILES[::-1])
     else:
         with Archive(path, "a") as archive:
             del archive["c0/0.jpg"]
             archive["c0/0.jpg"] = JPEGS[5]
-    with pytest.warns(RuntimeWarning, match=r"x\.\w+\.annex: .*penstock index "):
+    with pytest.warns(RuntimeWarning, match=r"x\.\w+\.annex: .*headrace index "):
         _, counts = load(path, kind)
     assert "window" not in counts
-    (problem,) = ps.verify(path).problems
+    (problem,) = hr.verify(path).problems
     assert "belongs to another dataset" in problem.message
-    ps.index(path)
+    hr.index(path)
     assert load(path, kind)[1]["window"] == len(JPEGS)
 
 
@@ -97,7 +97,7 @@ def test_a_dataset_that_changed_is_loaded_without_them(kind: str, tmp_path: Path
 def test_a_damaged_annex_is_warned_of(kind: str, tmp_path: Path, damage: str) -> None:
     path = make(kind, tmp_path)
     side = tmp_path / f"x.{kind}.annex"
-    ps.index(path)
+    hr.index(path)
     data = bytearray(side.read_bytes())
     if damage == "flip":
         data[-30] ^= 1
@@ -105,20 +105,20 @@ def test_a_damaged_annex_is_warned_of(kind: str, tmp_path: Path, damage: str) ->
     with pytest.warns(RuntimeWarning, match="without their indices"):
         _, counts = load(path, kind)
     assert "window" not in counts
-    assert not ps.verify(path).ok
+    assert not hr.verify(path).ok
 
 
 def test_a_damaged_index_is_found(kind: str, tmp_path: Path) -> None:
     path = make(kind, tmp_path)
     side = tmp_path / f"x.{kind}.annex"
-    ps.index(path)
+    hr.index(path)
     data = bytearray(side.read_bytes())
     data[data.index(b"PJT\1") + 30] ^= 1
     side.write_bytes(data)
     with pytest.warns(RuntimeWarning, match="sample 0, field 'image': the index of the JPEG is not used"):
         _, counts = load(path, kind)
     assert counts["indices_rejected"] == 1
-    assert ps.verify(path).bad_samples == (0,)
+    assert hr.verify(path).bad_samples == (0,)
 
 
 def test_groups_find_their_pictures(tmp_path: Path) -> None:
@@ -127,14 +127,14 @@ def test_groups_find_their_pictures(tmp_path: Path) -> None:
         for i, file in enumerate(JPEGS):
             archive[f"c{i % 2}/{i}.small.jpg"] = JPEGS[-1 - i] if i else file
         archive["c0/8.small.jpg"] = JPEGS[0]
-    ps.index(path)
-    with ps.open(path, group=True) as dataset:
+    hr.index(path)
+    with hr.open(path, group=True) as dataset:
         pipelines: dict[str, Any] = {"jpg": CROP, "small.jpg": CROP, "json": None}
-        loader = ps.Loader(dataset, len(dataset), pipelines=pipelines)
+        loader = hr.Loader(dataset, len(dataset), pipelines=pipelines)
         batch = loader[0]
         assert loader.stats.jpegs["indices_rejected"] == 0
         assert loader.stats.jpegs["window"] == len(JPEGS) + len(FILES)
-        plain = ps.Loader(
+        plain = hr.Loader(
             dataset, len(dataset), pipelines={"jpg": CROP, "small.jpg": CROP, "json": None}, jpeg="libjpeg"
         )
         np.testing.assert_array_equal(batch.jpg, plain[0].jpg)
@@ -142,7 +142,7 @@ def test_groups_find_their_pictures(tmp_path: Path) -> None:
 
 def test_moving_bytes_keeps_them(tmp_path: Path) -> None:
     path = make("barecat", tmp_path)
-    ps.index(path)
+    hr.index(path)
     with Archive(path, "a") as archive:
         archive["notes.txt"] = b"not a picture"
     assert main(["defrag", str(path), "--quiet"]) == 0
@@ -156,9 +156,9 @@ def test_a_folder_of_parts(tmp_path: Path) -> None:
     folder.mkdir()
     write_ffr(folder / "a.ffr", FILES[:4])
     write_ffr(folder / "b.ffr", FILES[4:])
-    assert ps.index(f"{folder}/") == f"{folder}.annex"
+    assert hr.index(f"{folder}/") == f"{folder}.annex"
     assert load(folder, "ffr")[1]["window"] == len(JPEGS)
-    with ps.open([folder / "a.ffr", folder / "b.ffr"], decode="image") as files:
+    with hr.open([folder / "a.ffr", folder / "b.ffr"], decode="image") as files:
         assert files.tiles is None
         with pytest.raises(ValueError, match="a list of files has no place"):
             files.index_jpegs()
@@ -168,24 +168,24 @@ def test_a_folder_of_parts(tmp_path: Path) -> None:
 def test_what_only_a_beton_has_is_refused(kind: str, tmp_path: Path, option: dict[str, Any]) -> None:
     path = make(kind, tmp_path)
     with pytest.raises(ValueError, match=f"is for .beton files; a .{kind} gets indices of its JPEGs alone"):
-        ps.index(path, **option)
+        hr.index(path, **option)
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(JPEGS[0])
     with pytest.raises(ValueError, match=r"is a folder, and only \.beton, \.ffr and \.barecat have an annex"):
-        ps.index(tmp_path)
+        hr.index(tmp_path)
 
 
 def test_a_beton_under_another_name(tmp_path: Path) -> None:
-    ps.write(tmp_path / "x.beton", [(JPEGS[0],)], fields={"image": ps.Image()}, page_size=1 << 21, annex=False)
+    hr.write(tmp_path / "x.beton", [(JPEGS[0],)], fields={"image": hr.Image()}, page_size=1 << 21, annex=False)
     path = (tmp_path / "x.beton").rename(tmp_path / "x.data")
-    assert ps.index(path) == f"{path}.annex"
+    assert hr.index(path) == f"{path}.annex"
 
 
 def test_nothing_to_index(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing to index"):
-        ps.index(make(kind, tmp_path, [PROGRESSIVE]))
+        hr.index(make(kind, tmp_path, [PROGRESSIVE]))
 
 
 def test_the_command(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

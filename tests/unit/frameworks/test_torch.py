@@ -11,9 +11,9 @@ import pytest
 from tests.helpers import write_all_fields
 from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, values_of, write_rows
 
-from penstock import Loader, ops
-from penstock.errors import MissingExtraError
-from penstock.types import Padded, Ragged
+from headrace import Loader, ops
+from headrace.errors import MissingExtraError
+from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,7 +204,7 @@ def test_a_device_that_does_not_exist(path: Path) -> None:
 
 def test_torch_that_is_not_installed_is_told_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"needs the 'torch' package.*: pip install 'penstock\[torch\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs the 'torch' package.*: pip install 'headrace\[torch\]'"):
         Loader(path, 5, device="cpu")
     assert len(list(Loader(path, 5, pipelines={"image": CROP}))) == 7
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.loader.jpegs import LEVELS, OTHER_KINDS, WINDOWED, Files
 from tests.unit.loader.tools import write_pages, write_rows
 
-from penstock import _native
+from headrace import _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import Surgeon, image_file, picture, sections_of
 
-import penstock as ps
-from penstock import _native, ops
+import headrace as hr
+from headrace import _native, ops
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,8 +89,8 @@ def pixels_of(data: bytes) -> np.ndarray:
 
 def write(path: Path, files: Any, *, mode: Any = "jpg", **options: Any) -> Path:
     samples = [(file, i) for i, file in enumerate(files)]
-    fields = {"image": ps.Image(mode=mode), "label": ps.Int()}
-    ps.write(path, samples, fields=fields, page_size=1 << 21, workers=1, **options)
+    fields = {"image": hr.Image(mode=mode), "label": hr.Int()}
+    hr.write(path, samples, fields=fields, page_size=1 << 21, workers=1, **options)
     return path
 
 
@@ -111,12 +111,12 @@ class Files:
         )
 
 
-def loader(path: Path, pipeline: list[Any], **options: Any) -> ps.Loader:
+def loader(path: Path, pipeline: list[Any], **options: Any) -> hr.Loader:
     settings: dict[str, Any] = {"order": "random", "seed": 3, "drop_last": False, "workers": 2} | options
-    return ps.Loader(path, settings.pop("batch_size", 8), pipelines={"image": pipeline}, **settings)
+    return hr.Loader(path, settings.pop("batch_size", 8), pipelines={"image": pipeline}, **settings)
 
 
-def counts(loader: ps.Loader) -> dict[str, int]:
+def counts(loader: hr.Loader) -> dict[str, int]:
     return {name: count for name, count in loader.stats.jpegs.items() if count}
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.unit.loader.tools import CROP
 
-import penstock as ps
-from penstock import Loader, ops
-from penstock.loader.collate import collate
-from penstock.types import Padded, Ragged
+import headrace as hr
+from headrace import Loader, ops
+from headrace.loader.collate import collate
+from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,13 +20,13 @@ BLOBS = [b"", b"a", bytes(range(1, 256)), b"\0\0", b"xyz", b"", b"k" * 90, b"end
 TEXTS = ["", "ä", "three", "四", "a longer text of some words", "x", "\0", "last"]
 JSONS = [None, [], {"a": [1, 2.5]}, "ü", 7, True, [{}], "x"]
 ARRAYS = [np.arange(i * 2, dtype=np.float32).reshape(i, 2) for i in (3, 0, 1, 5, 2, 2, 4, 1)]
-FIELDS = {"blob": ps.Bytes(), "text": ps.Text(), "json": ps.Json()}
+FIELDS = {"blob": hr.Bytes(), "text": hr.Text(), "json": hr.Json()}
 
 
 @pytest.fixture(scope="module")
 def ragged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ragged") / "ragged.beton"
-    ps.write(path, list(zip(BLOBS, TEXTS, JSONS, strict=True)), fields=FIELDS)
+    hr.write(path, list(zip(BLOBS, TEXTS, JSONS, strict=True)), fields=FIELDS)
     return path
 
 

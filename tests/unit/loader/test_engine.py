@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.unit.loader.tools import penstock_threads, wait_until
+from tests.unit.loader.tools import headrace_threads, wait_until
 
-from penstock.loader.engine import Prefetcher
+from headrace.loader.engine import Prefetcher
 
 
 class Maker:
@@ -43,7 +43,7 @@ def test_all_steps_in_order(ahead: int, first: int, last: int) -> None:
     assert list(Prefetcher(maker, first, last, ahead)) == list(range(first, last))
     assert maker.finished == list(range(first, last))
     assert sorted(maker.begun) == list(range(first, last))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
@@ -77,7 +77,7 @@ def test_a_failure_is_raised_in_its_place_and_ends_everything(where: str, step: 
     with pytest.raises(ValueError, match=f"{where[5:]} {step}"):
         seen.extend(batches)
     assert seen == list(range(step))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     assert list(batches) == []
 
 
@@ -98,7 +98,7 @@ def test_closing_ends_the_threads_at_once() -> None:
     batches.close()
     batches.close()
     assert time.monotonic() - start_s < 0.5
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     with pytest.raises(StopIteration):
         next(batches)
 
@@ -108,7 +108,7 @@ def test_letting_go_ends_the_threads() -> None:
     next(batches)
     del batches
     gc.collect()
-    assert wait_until(lambda: not penstock_threads())
+    assert wait_until(lambda: not headrace_threads())
 
 
 def test_threads_hold_nothing_of_a_batch_that_was_taken() -> None:
@@ -153,5 +153,5 @@ def test_whether_the_next_is_ready() -> None:
 
 def test_a_failure_does_not_count_as_ready() -> None:
     with Prefetcher(Maker(fail_begin=0), 0, 3, 2) as batches:
-        assert wait_until(lambda: not penstock_threads())
+        assert wait_until(lambda: not headrace_threads())
         assert not batches.is_ready

@@ -14,16 +14,16 @@ from tests.unit.loader.tools import (
     CROP,
     contents,
     damage,
+    headrace_threads,
     labels,
-    penstock_threads,
     write_pages,
     write_pictures,
     write_rows,
 )
 
-import penstock as ps
-from penstock import Loader
-from penstock.errors import CorruptSampleError
+import headrace as hr
+from headrace import Loader
+from headrace.errors import CorruptSampleError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {"pipelines": {"image": CROP, "text": None}, "on_error
 @pytest.fixture(scope="module")
 def bad(path: Path) -> list[int]:
     """Many, so that substitutes are damaged too."""
-    jpegs = np.flatnonzero(ps.open(path).image_facts("image")["mode"] == 0)
+    jpegs = np.flatnonzero(hr.open(path).image_facts("image")["mode"] == 0)
     return jpegs[:: 2 if len(jpegs) > 12 else 1].tolist()
 
 
@@ -115,13 +115,13 @@ def test_substitutes_come_from_the_chosen_samples(broken: Path, bad: list[int]) 
 
 
 def test_all_samples_damaged_is_an_error(path: Path, tmp_path: Path) -> None:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     jpegs = np.flatnonzero(dataset.image_facts("image")["mode"] == 0)
     broken = damage(path, tmp_path / "all.beton", images=jpegs.tolist())
     loader = Loader(broken, 4, indices=jpegs, **OPTIONS)
     with pytest.raises(CorruptSampleError, match="the sample is damaged, and so are 100 others that were drawn"):
         list(loader)
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 @pytest.mark.parametrize("cache", ["os", 1, "8MB", "1GB"])
@@ -142,7 +142,7 @@ def test_other_fields_are_skipped_too_however_they_are_read(broken_blobs: Path, 
 
 def test_a_damaged_record_is_skipped(path: Path, tmp_path: Path) -> None:
     surgeon = Surgeon(write_rows(tmp_path / "x.beton"))
-    size = ps.open(tmp_path / "x.beton").layout.record.itemsize
+    size = hr.open(tmp_path / "x.beton").layout.record.itemsize
     at = surgeon.metadata_start + 5 * size
     label = surgeon.data.index((5).to_bytes(8, "little"), at, at + size)
     broken = surgeon.put(label, (99).to_bytes(8, "little")).save()
@@ -169,7 +169,7 @@ def test_pictures_of_a_folder_are_skipped_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", [0.5, 0.9])
 def test_a_jpeg_that_breaks_off_is_damaged(tmp_path: Path, start: float) -> None:
     path = write_pictures(tmp_path / "x.beton", [picture(i, 64, 64) for i in range(6)], mode="jpg")
-    dataset, surgeon = ps.open(path), Surgeon(path)
+    dataset, surgeon = hr.open(path), Surgeon(path)
     size = len(dataset.read_bytes([4], "image")[0])
     kept = int(size * start)
     surgeon.put(int(dataset.image_facts("image")["data_ptr"][4]) + kept, bytes(size - kept))
@@ -208,7 +208,7 @@ def test_a_function_may_raise_the_error_or_one_of_its_own(broken: Path, bad: lis
     with pytest.raises(KeyError, match=f"sample {bad[0]}"):
         seen.extend(int(batch.label[0]) for batch in loader)
     assert seen == list(range(bad[0]))
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     assert loader.errors == []
 
 
@@ -232,7 +232,7 @@ def test_checksums_are_checked_when_wanted(broken_blobs: Path) -> None:
         with pytest.raises(CorruptSampleError, match=wrong):
             list(Loader(broken_blobs, 5, verify=verify))
     assert len(list(Loader(broken_blobs, 5, verify=False))) == 9  # wrong bytes, and nobody looks
-    unchecked = ps.open(broken_blobs, checksums=False)
+    unchecked = hr.open(broken_blobs, checksums=False)
     assert len(list(Loader(unchecked, 5))) == 9
     with pytest.raises(CorruptSampleError, match=wrong):
         list(Loader(unchecked, 5, verify=True))
@@ -240,7 +240,7 @@ def test_checksums_are_checked_when_wanted(broken_blobs: Path) -> None:
 
 def test_checksums_that_do_not_exist_cannot_be_checked(golden_dir: Path) -> None:
     path = golden_dir / "img_raw_var.beton"
-    with pytest.raises(ValueError, match=r"verify=True, but .* has no checksums; make them with: penstock index"):
+    with pytest.raises(ValueError, match=r"verify=True, but .* has no checksums; make them with: headrace index"):
         Loader(path, 1, verify=True)
     Loader(path, 1, verify=None)
     Loader(path, 1, verify=False)

@@ -24,8 +24,8 @@ from tests.unit.loader.jpegs import (
 )
 from tests.unit.loader.tools import contents
 
-import penstock as ps
-from penstock import ops
+import headrace as hr
+from headrace import ops
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,8 @@ def test_slices_by_choice(large: Files) -> None:
 
 
 def level_of(value: str) -> subprocess.CompletedProcess[str]:
-    code = "from penstock._native import simd_level; print(simd_level())"
-    environment = os.environ | {"PENSTOCK_SIMD": value}
+    code = "from headrace._native import simd_level; print(simd_level())"
+    environment = os.environ | {"HEADRACE_SIMD": value}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -55,7 +55,7 @@ def test_the_environment_chooses_the_instruction_set(name: str) -> None:
 
 
 def test_a_wrong_instruction_set_is_told() -> None:
-    expected = "ValueError: the environment variable PENSTOCK_SIMD is wrong: unknown SIMD level 'mmx'; known are scalar"
+    expected = "ValueError: the environment variable HEADRACE_SIMD is wrong: unknown SIMD level 'mmx'; known are scalar"
     assert expected in level_of("mmx").stderr
 
 
@@ -77,7 +77,7 @@ FAST_OPS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("has_index", [True, False])
 def test_fast_is_close_to_exact(tmp_path: Path, name: str, has_index: bool) -> None:
     path = write(tmp_path / "x.beton", SMOOTH, jpeg_index=has_index)
-    fast, exact = (ps.Loader(path, 9, pipelines={"image": FAST_OPS[name]}, precision=p) for p in ("fast", "exact"))
+    fast, exact = (hr.Loader(path, 9, pipelines={"image": FAST_OPS[name]}, precision=p) for p in ("fast", "exact"))
     found, expected = fast[0].image.astype(np.float64), exact[0].image.astype(np.float64)
     off = np.abs(found - expected)
     assert 0 < off.mean() < 1

@@ -24,9 +24,9 @@ from tests.unit.loader.jpegs import (
 )
 from tests.unit.loader.tools import contents, damage
 
-import penstock as ps
-from penstock import _native
-from penstock.errors import AnnexError, CorruptSampleError
+import headrace as hr
+from headrace import _native
+from headrace.errors import AnnexError, CorruptSampleError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def assert_rejected(files: Files, path: Path, rejected: int, **options: Any) -> 
     assert counted.pop("window", 0) == 2 * (len(WINDOWED) - rejected)
     assert counted == {}
     assert len(told) == (rejected > 0)
-    assert all(str(path) in text and text.endswith("penstock index --embed") for text in told)
+    assert all(str(path) in text and text.endswith("headrace index --embed") for text in told)
 
 
 def test_indices_that_are_right_are_not_rejected(good: Files) -> None:
@@ -156,7 +156,7 @@ def test_hostile_offsets(good: Files, tmp_path: Path, name: str) -> None:
     first, _, told = load_with_warnings(path)
     assert first == contents(loader(good.raw, CROPS["random"]))
     assert len(told) <= 1
-    with ps.open(path) as dataset:
+    with hr.open(path) as dataset:
         assert dataset.tiles is not None
         assert 0 <= dataset.tiles.count <= len(WINDOWED)
 

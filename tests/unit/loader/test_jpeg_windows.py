@@ -26,8 +26,8 @@ from tests.unit.loader.jpegs import (
 )
 from tests.unit.loader.tools import contents
 
-import penstock as ps
-from penstock import _native, ops
+import headrace as hr
+from headrace import _native, ops
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,7 @@ def test_read_ahead_and_without_checksums(large: Files, cache: str, verify: bool
 
 def load_windows(path: Path, sample: int, windows: list[tuple[int, int, int, int]]) -> list[np.ndarray]:
     """Windows (top, left, height, width) of one picture, not scaled."""
-    spans = ps.open(path).image_spans(np.array([sample]), "image")
+    spans = hr.open(path).image_spans(np.array([sample]), "image")
     where = (spans.base, spans.offsets, spans.sizes, spans.modes, spans.widths, spans.heights)
     threads = _native.ImageLoader(1)
     found = []
@@ -191,14 +191,14 @@ def test_counts_add_up_over_epochs_and_single_batches(large: Files) -> None:
 
 @NEEDS_DECODER
 def test_two_fields_have_indices_of_their_own(tmp_path: Path) -> None:
-    fields = {"left": ps.Image(), "mask": ps.Image(mode="raw"), "right": ps.Image(), "label": ps.Int()}
+    fields = {"left": hr.Image(), "mask": hr.Image(mode="raw"), "right": hr.Image(), "label": hr.Int()}
     jpegs = list(WINDOWED.values())
     samples = [(jpegs[i], np.full((40, 40, 3), i, np.uint8), jpegs[-i - 1], i) for i in range(8)]
-    ps.write(tmp_path / "x.beton", samples, fields=fields, page_size=1 << 21)
+    hr.write(tmp_path / "x.beton", samples, fields=fields, page_size=1 << 21)
     crop = [ops.RandomResizedCrop(16, reduced=False)]
     pipelines = {"left": crop, "mask": crop, "right": crop}
-    found = ps.Loader(tmp_path / "x.beton", 4, pipelines=pipelines)
-    expected = ps.Loader(tmp_path / "x.beton", 4, pipelines=pipelines, jpeg="libjpeg")
+    found = hr.Loader(tmp_path / "x.beton", 4, pipelines=pipelines)
+    expected = hr.Loader(tmp_path / "x.beton", 4, pipelines=pipelines, jpeg="libjpeg")
     assert contents(found) == contents(expected)
     assert counts(found) == {"window": 16}
 

@@ -16,17 +16,17 @@ from tests.unit.loader.tools import (
     FIELDS,
     LABELS_ONLY,
     contents,
+    headrace_threads,
     labels,
-    penstock_threads,
     rows,
     values_of,
     write_pictures,
 )
 
-import penstock as ps
-from penstock import Loader, ops
-from penstock.codecs import jpeg
-from penstock.errors import ClosedError, CorruptSampleError
+import headrace as hr
+from headrace import Loader, ops
+from headrace.codecs import jpeg
+from headrace.errors import ClosedError, CorruptSampleError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_batch_unpacks_in_field_order_and_knows_names(path: Path) -> None:
 
 def test_every_field_comes_out_as_the_dataset_has_it(tmp_path: Path) -> None:
     samples = write_all_fields(tmp_path / "all.beton")
-    dataset = ps.open(tmp_path / "all.beton")
+    dataset = hr.open(tmp_path / "all.beton")
     pipelines = {"raw": [ops.CenterCrop(4)], "jpg": [ops.CenterCrop(9)]}
     (batch,) = Loader(dataset, len(samples), pipelines=pipelines)
     assert batch.label.dtype == np.int64
@@ -97,7 +97,7 @@ def test_pipelines_are_not_changed_and_can_be_used_again(path: Path) -> None:
 
 def test_one_list_of_ops_may_serve_two_fields(tmp_path: Path) -> None:
     both = [(p, p) for p in (picture(i, 30, 40) for i in range(4))]
-    ps.write(tmp_path / "p.beton", both, fields={"a": ps.Image(mode="raw"), "b": ps.Image(mode="raw")})
+    hr.write(tmp_path / "p.beton", both, fields={"a": hr.Image(mode="raw"), "b": hr.Image(mode="raw")})
     pipeline = [ops.Resize(8)]
     (batch,) = Loader(tmp_path / "p.beton", 4, pipelines={"a": pipeline, "b": pipeline})
     assert batch.a.shape == batch.b.shape == (4, 8, 8, 3)
@@ -310,7 +310,7 @@ def test_a_foreign_state_is_refused(path: Path, tmp_path: Path) -> None:
         Loader(path, 4, seed=2).load_state_dict(state)
     with pytest.raises(ValueError, match="global_batch=4, and this loader has global_batch=8"):
         Loader(path, 8, seed=1).load_state_dict(state)
-    ps.write(tmp_path / "y.beton", rows()[::-1], fields=FIELDS, page_size=1 << 21)
+    hr.write(tmp_path / "y.beton", rows()[::-1], fields=FIELDS, page_size=1 << 21)
     with pytest.raises(ValueError, match="taken with dataset="):
         Loader(tmp_path / "y.beton", 4, seed=1).load_state_dict(state)
     with pytest.raises(ValueError, match="taken with pipelines="):
@@ -359,7 +359,7 @@ def test_a_loader_pickles_where_it_stands(path: Path) -> None:
 
 
 def test_center_crop_equals_the_dataset_and_resize(path: Path) -> None:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     loader = Loader(dataset, COUNT, pipelines={"image": [ops.CenterCrop(30)]})
     (batch,) = loader
     for i in range(0, COUNT, 5):  # these are 30 pixels high: the crop is a copy
@@ -450,7 +450,7 @@ def test_pictures_of_different_sizes_need_a_resizing_op(path: Path) -> None:
 
 
 def test_a_corrupt_sample_is_named_in_its_place(path: Path, tmp_path: Path) -> None:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     victim = int(np.flatnonzero(dataset.image_facts("image")["mode"] == 0)[5])
     data = bytearray(path.read_bytes())
     at = int(dataset.image_facts("image")["data_ptr"][victim])
@@ -458,7 +458,7 @@ def test_a_corrupt_sample_is_named_in_its_place(path: Path, tmp_path: Path) -> N
     broken = tmp_path / "broken.beton"
     broken.write_bytes(data)
     for options, problem in (({}, "checksum 0x.* expected, found 0x"), ({"checksums": False}, "cannot be decoded")):
-        loader = Loader(ps.open(broken, **options), 1, pipelines={"image": CROP})
+        loader = Loader(hr.open(broken, **options), 1, pipelines={"image": CROP})
         seen: list[int] = []
         with pytest.raises(CorruptSampleError, match=f"sample {victim}, field 'image'.*{problem}") as caught:
             seen.extend(int(batch.label[0]) for batch in loader)
@@ -490,12 +490,12 @@ def test_an_op_that_raises_does_so_in_its_place_and_the_loader_lives_on(path: Pa
             seen.extend(batch.label.tolist() for batch in loader)
         assert seen == [[0, 1, 2, 3], [4, 5, 6, 7]]
         assert loader.epoch == epoch
-        assert penstock_threads() == []
+        assert headrace_threads() == []
     assert loader[4].label.tolist() == [16, 17, 18, 19]
 
 
 def test_a_dataset_that_is_closed_in_the_middle(path: Path) -> None:
-    dataset = ps.open(path)
+    dataset = hr.open(path)
     batches = iter(Loader(dataset, 1, batches_ahead=1, pipelines={"image": CROP}))
     next(batches)
     time.sleep(0.2)  # until the batches ahead are made
@@ -511,7 +511,7 @@ def test_leaving_a_loop_early_begins_the_next_epoch(path: Path) -> None:
     loader = Loader(path, 4, order="random", pipelines={"image": None})
     for _ in loader:
         break
-    assert penstock_threads() == []
+    assert headrace_threads() == []
     assert loader.state_dict()["samples_used"] == 4
     assert len(list(loader)) == len(loader)
     assert loader.epoch == 2

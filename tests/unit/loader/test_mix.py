@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock._native import mix
+from headrace._native import mix
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.unit.loader.tools import COUNT, LABELS_ONLY, labels
 
-from penstock import Loader
-from penstock.loader.options import find_rank
+from headrace import Loader
+from headrace.loader.options import find_rank
 
 if TYPE_CHECKING:
     from pathlib import Path

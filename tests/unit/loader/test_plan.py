@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents
 
-from penstock import Loader, ops
-from penstock._native import simd_level
+from headrace import Loader, ops
+from headrace._native import simd_level
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.helpers import picture, write_all_fields
-from tests.unit.loader.tools import CROP, blob, contents, labels, penstock_threads, values_of, write_pages
+from tests.unit.loader.tools import CROP, blob, contents, headrace_threads, labels, values_of, write_pages
 
-import penstock as ps
-from penstock import Loader, ops
-from penstock.loader import reading
+import headrace as hr
+from headrace import Loader, ops
+from headrace.loader import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def test_every_field_through_a_cache(tmp_path: Path, order: Any, collate: Any) -
 
 
 def test_numbers_alone_need_no_pages(tmp_path: Path) -> None:
-    ps.write(tmp_path / "n.beton", [(i, i / 2) for i in range(9)], fields={"label": ps.Int(), "x": ps.Float()})
+    hr.write(tmp_path / "n.beton", [(i, i / 2) for i in range(9)], fields={"label": hr.Int(), "x": hr.Float()})
     for order in ORDERS:
         loader = Loader(tmp_path / "n.beton", 3, order=order, cache="4MB")
         assert sorted(i for batch in labels(loader) for i in batch) == list(range(9))
@@ -96,9 +96,9 @@ def test_a_loader_with_a_cache_pickles(pages: Path) -> None:
 def test_leaving_early_ends_the_readers_thread(pages: Path) -> None:
     loader = Loader(pages, 1, cache=3 * PAGE)
     for _ in loader:
-        assert "penstock-pages" in penstock_threads()
+        assert "headrace-pages" in headrace_threads()
         break
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 def test_a_cache_needs_pages(tmp_path: Path) -> None:

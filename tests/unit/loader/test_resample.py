@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from penstock._native import ImageLoader, set_simd_level, simd_level
+from headrace._native import ImageLoader, set_simd_level, simd_level
 
 FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,

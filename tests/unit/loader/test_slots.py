@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.loader.slots import SlotPool
-from penstock.storage import allocate_pages
+from headrace.loader.slots import SlotPool
+from headrace.storage import allocate_pages
 
 SHAPE = (4, 65_536)
 

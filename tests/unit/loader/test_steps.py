@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock._native import ImageLoader
+from headrace._native import ImageLoader
 
 N, HEIGHT, WIDTH = 7, 33, 47
 SCALE = np.array([0.25, 0.5, 2], np.float32)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tests.helpers import Surgeon, picture
 
-import penstock as ps
-from penstock import ops
+import headrace as hr
+from headrace import ops
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 COUNT = 37
 FIELDS = {
-    "image": ps.Image(mode="proportion"),
-    "label": ps.Int(),
-    "array": ps.NDArray("<f4", (2, 3)),
-    "text": ps.Text(),
+    "image": hr.Image(mode="proportion"),
+    "label": hr.Int(),
+    "array": hr.NDArray("<f4", (2, 3)),
+    "text": hr.Text(),
 }
 CROP = [ops.RandomResizedCrop(16), ops.RandomHorizontalFlip()]
 LABELS_ONLY = {"image": None, "array": None, "text": None}
@@ -39,7 +39,7 @@ def rows() -> list[tuple[Any, ...]]:
 
 def write_rows(path: Path) -> Path:
     """A file of all rows."""
-    ps.write(path, rows(), fields=FIELDS, page_size=1 << 21)
+    hr.write(path, rows(), fields=FIELDS, page_size=1 << 21)
     return path
 
 
@@ -51,20 +51,20 @@ def blob(i: int, size: int) -> bytes:
 def write_pages(path: Path, *, count: int = 48, size: int = 300_000) -> Path:
     """A file of several pages: labels and blobs; the last ones are shorter."""
     samples = [(i, blob(i, size - 1000 * i)) for i in range(count)]
-    ps.write(path, samples, fields={"label": ps.Int(), "blob": ps.Bytes()}, page_size=1 << 21)
+    hr.write(path, samples, fields={"label": hr.Int(), "blob": hr.Bytes()}, page_size=1 << 21)
     return path
 
 
 def write_pictures(path: Path, pixels: Iterable[np.ndarray], *, mode: Any = "raw") -> Path:
     """A file of pictures and the labels 0, 1, 2 and so on."""
     samples = [(p, i) for i, p in enumerate(pixels)]
-    ps.write(path, samples, fields={"image": ps.Image(mode=mode), "label": ps.Int()})
+    hr.write(path, samples, fields={"image": hr.Image(mode=mode), "label": hr.Int()})
     return path
 
 
 def damage(path: Path, target: Path, *, images: Iterable[int] = (), blobs: Iterable[int] = ()) -> Path:
     """A copy in which the first bytes of some values are others: JPEGs cannot be decoded, checksums do not match."""
-    surgeon, dataset = Surgeon(path), ps.open(path)
+    surgeon, dataset = Surgeon(path), hr.open(path)
     for i in images:
         surgeon.put(int(dataset.image_facts("image")["data_ptr"][i]), bytes(4))
     for i in blobs:
@@ -86,19 +86,19 @@ def _comparable(value: Any) -> Any:
     return (type(value).__name__, *values_of(value)) if isinstance(value, list | tuple) else value
 
 
-def contents(loader: ps.Loader) -> list[list[Any]]:
+def contents(loader: hr.Loader) -> list[list[Any]]:
     """Everything in the batches of an epoch, to be compared by ==."""
     return [values_of(batch) for batch in loader]
 
 
-def labels(loader: ps.Loader) -> list[list[int]]:
+def labels(loader: hr.Loader) -> list[list[int]]:
     """The labels of an epoch, by batches."""
     return [batch.label.tolist() for batch in loader]
 
 
-def penstock_threads() -> list[str]:
+def headrace_threads() -> list[str]:
     """Names of the threads of the loader that live."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("headrace-")]
 
 
 def native_threads() -> int:

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock._native import BufferPool, NativeError
+from headrace._native import BufferPool, NativeError
 
 MB = 1_000_000
 

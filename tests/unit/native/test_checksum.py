@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from penstock import _native
+from headrace import _native
 
 
 @pytest.fixture(params=["scalar", "sse42", "avx512"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock._native import NativeError, quasi_random_order_ffcv
+from headrace._native import NativeError, quasi_random_order_ffcv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from penstock._native import FfrTable, NativeError, check_ffr_offsets, crc32_buffers
+from headrace._native import FfrTable, NativeError, check_ffr_offsets, crc32_buffers
 
 
 def ffr(*samples: bytes) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import image_file, picture
 
-from penstock._native import ImageLoader, NativeError
+from headrace._native import ImageLoader, NativeError
 
 JPEG, RAW = 0, 1
 

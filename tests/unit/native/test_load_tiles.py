@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.helpers import image_file, picture
 
-from penstock import _native
+from headrace import _native
 
 PIXELS = picture(2, 90, 120)
 PLAIN = image_file(PIXELS, "JPEG", quality=90)

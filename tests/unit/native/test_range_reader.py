@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock._native import NativeError, RangeReader, crc32c_spans
+from headrace._native import NativeError, RangeReader, crc32c_spans
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,7 @@ def test_many_threads(reader: RangeReader, path: Path) -> None:
 SETUP = """
 import os, signal, sys, threading, time
 import numpy as np
-from penstock._native import RangeReader
+from headrace._native import RangeReader
 reader = RangeReader(sys.argv[1], engine=sys.argv[2])
 data = np.fromfile(sys.argv[1], np.uint8)
 n = 1000

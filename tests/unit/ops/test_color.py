@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, SIZE, draws, load
 
-from penstock.ops import Apply, Normalize, RandomBrightness, RandomContrast, RandomSaturation, ToLayout
+from headrace.ops import Apply, Normalize, RandomBrightness, RandomContrast, RandomSaturation, ToLayout
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from tests.helpers import image_file, picture
 from tests.unit.loader.tools import write_pictures
 from tests.unit.ops.tools import COUNT, HEIGHT, SIZE, WIDTH, draws, load
 
-from penstock import Loader
-from penstock.ops import CenterCrop, Draws, RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
+from headrace import Loader
+from headrace.ops import CenterCrop, Draws, RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -196,11 +196,11 @@ def test_a_reduced_decode_is_the_decoders_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("crop", [RandomResizedCrop(9, share="a"), RandomCrop(9, padding=3, share="a")])
 def test_fields_that_share_a_word_get_the_same_part(tmp_path: Path, crop: Any) -> None:
-    import penstock as ps
+    import headrace as hr
 
     both = [(p, p) for p in (picture(i, 30, 40) for i in range(12))]
-    fields = {"image": ps.Image(mode="raw"), "mask": ps.Image(mode="raw")}
-    ps.write(tmp_path / "p.beton", both, fields=fields)
+    fields = {"image": hr.Image(mode="raw"), "mask": hr.Image(mode="raw")}
+    hr.write(tmp_path / "p.beton", both, fields=fields)
     pipeline = [crop, RandomHorizontalFlip(share="b")]
     (batch,) = Loader(tmp_path / "p.beton", 12, pipelines={"image": pipeline, "mask": pipeline})
     np.testing.assert_array_equal(batch.image, batch.mask)

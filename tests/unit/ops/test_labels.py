@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, draws
 
-import penstock as ps
-from penstock import Loader
-from penstock.ops import OneHot, ReplaceLabel, Squeeze, ToDtype
+import headrace as hr
+from headrace import Loader
+from headrace.ops import OneHot, ReplaceLabel, Squeeze, ToDtype
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ def test_one_hot_refuses_negative_labels_and_fractions() -> None:
 )
 def test_squeeze_leaves_the_batch_axis(tmp_path: Path, op: Any, shape: tuple[int, ...], left: tuple[int, ...]) -> None:
     values = [np.full(shape, i, "<f4") for i in range(3)]
-    ps.write(tmp_path / "a.beton", [(v,) for v in values], fields={"array": ps.NDArray("<f4", shape)})
+    hr.write(tmp_path / "a.beton", [(v,) for v in values], fields={"array": hr.NDArray("<f4", shape)})
     for batch_size in (1, 3):
         batch = next(iter(Loader(tmp_path / "a.beton", batch_size, pipelines={"array": [op]})))
         np.testing.assert_array_equal(batch.array, np.stack(values[:batch_size]).reshape(batch_size, *left))

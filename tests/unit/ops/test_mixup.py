@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, draws, load
 
-from penstock import Loader
-from penstock.ops import ImageMixup, LabelMixup, MixupToOneHot, Normalize, RandomHorizontalFlip, ToDtype, ToLayout
-from penstock.ops.mixup import random_beta
+from headrace import Loader
+from headrace.ops import ImageMixup, LabelMixup, MixupToOneHot, Normalize, RandomHorizontalFlip, ToDtype, ToLayout
+from headrace.ops.mixup import random_beta
 
 if TYPE_CHECKING:
     from pathlib import Path

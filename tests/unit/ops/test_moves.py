@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, HEIGHT, SIZE, WIDTH, draws, load
 
-from penstock.ops import (
+from headrace.ops import (
     Cutout,
     RandomBrightness,
     RandomCrop,

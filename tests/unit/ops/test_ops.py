@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import ops
-from penstock.ops import (
+from headrace import ops
+from headrace.ops import (
     Apply,
     CenterCrop,
     Cutout,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, HEIGHT, WIDTH, draws, load
 
-from penstock.ops import Apply, Normalize, ToDtype, ToLayout
+from headrace.ops import Apply, Normalize, ToDtype, ToLayout
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.unit.ops.tools import COUNT, HEIGHT, WIDTH, draws, load
 
-from penstock import Loader
-from penstock.ops import Poison, RandomHorizontalFlip
+from headrace import Loader
+from headrace.ops import Poison, RandomHorizontalFlip
 
 if TYPE_CHECKING:
     from pathlib import Path

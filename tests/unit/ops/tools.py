@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tests.helpers import picture
 
-from penstock import Loader
-from penstock._native import crc32c
-from penstock.ops import Draws
+from headrace import Loader
+from headrace._native import crc32c
+from headrace.ops import Draws
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.counter_random import random_bits, random_uniform
-from penstock.order import (
+from headrace.counter_random import random_bits, random_uniform
+from headrace.order import (
     ArrayOrder,
     BatchPlan,
     Order,

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.loader.tools import penstock_threads, run_script
+from tests.unit.loader.tools import headrace_threads, run_script
 
-from penstock._native import RangeReader
-from penstock.errors import FormatError
-from penstock.read import PageCache, PageWalk, RangeSource
+from headrace._native import RangeReader
+from headrace.errors import FormatError
+from headrace.read import PageCache, PageWalk, RangeSource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.types import Source
+    from headrace.types import Source
 
 PAGE = 4096
 PAGES = 10
@@ -186,7 +186,7 @@ def test_closing_ends_the_thread_and_whoever_waits(file: Path) -> None:
     walk.close()
     waiting.join(5)
     assert str(problems[0]) == "the pages of a closed walk were asked for"
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 def test_a_failed_read_is_raised_by_the_step_that_needs_it(file: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_failed_read_is_raised_by_the_step_that_needs_it(file: Path, tmp_path:
     assert entered in ([0, 1, 2, 3], [0, 1, 2, 3, 4])  # two pages are read at once
     assert caught.value.offset == 5 * PAGE
     assert caught.value.path == str(short)
-    assert penstock_threads() == []
+    assert headrace_threads() == []
 
 
 def test_a_failing_choice_of_pages_is_raised_too(file: Path) -> None:
@@ -222,8 +222,8 @@ def test_a_walk_that_nobody_closed_does_not_disturb_the_exit(file: Path) -> None
     code = """
         import sys
         import numpy as np
-        from penstock._native import RangeReader
-        from penstock.read import PageCache
+        from headrace._native import RangeReader
+        from headrace.read import PageCache
         reader = RangeReader(sys.argv[1])
         cache = PageCache(
             sys.argv[1], reader, page_size=4096, size_bytes=2 * 4096, file_size=reader.size, fallback=None

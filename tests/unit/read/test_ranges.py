@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock._native import RangeReader
-from penstock.errors import FormatError
-from penstock.read import RangeSource
+from headrace._native import RangeReader
+from headrace.errors import FormatError
+from headrace.read import RangeSource
 
 if TYPE_CHECKING:
     from pathlib import Path

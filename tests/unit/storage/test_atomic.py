@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import ClosedError
-from penstock.storage import AtomicFile
+from headrace.errors import ClosedError
+from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.errors import FormatError
-from penstock.storage import check_mapping, map_file, mapping_faults
+from headrace.errors import FormatError
+from headrace.storage import check_mapping, map_file, mapping_faults
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.barecat import Barecat
+from headrace.compat.barecat import Barecat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

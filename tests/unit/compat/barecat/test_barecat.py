@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import penstock.compat.barecat as barecat
-from penstock.compat.barecat import (
+import headrace.compat.barecat as barecat
+from headrace.compat.barecat import (
     Barecat,
     BarecatDirInfo,
     BarecatError,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.compat.barecat import Barecat, DecodedView
-from penstock.compat.barecat.io.codecs import CodecRegistry
+from headrace.compat.barecat import Barecat, DecodedView
+from headrace.compat.barecat.io.codecs import CodecRegistry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def test_pickles_give_plain_values_only(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(pickle.UnpicklingError, match="allow_pickle=True"):
             view[name]
     assert DecodedView(view._store, allow_pickle=True)["slice.pkl"] == slice(1, 2)
-    monkeypatch.setenv("PENSTOCK_ALLOW_PICKLE", "1")
+    monkeypatch.setenv("HEADRACE_ALLOW_PICKLE", "1")
     assert view["slice.pkl"] == slice(1, 2)
 
 
@@ -154,7 +154,7 @@ def test_automatic_codecs(path: str) -> None:
 def test_bombs_are_not_unpacked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import gzip
 
-    monkeypatch.setattr("penstock.formats.barecat.decoded._MAX_UNPACKED", 1000)
+    monkeypatch.setattr("headrace.formats.barecat.decoded._MAX_UNPACKED", 1000)
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb") as file:
         file.write(b"[" + b" " * 5000 + b"]")

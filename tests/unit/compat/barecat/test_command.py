@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from penstock._native import crc32c
-from penstock.compat.barecat import Barecat
-from penstock.compat.barecat.cli import legacy
-from penstock.compat.barecat.cli.main import main
-from penstock.compat.commands import COMMANDS
+from headrace._native import crc32c
+from headrace.compat.barecat import Barecat
+from headrace.compat.barecat.cli import legacy
+from headrace.compat.barecat.cli.main import main
+from headrace.compat.commands import COMMANDS
 
 from .conftest import CONTENT
 
-BIN = Path(sys.modules["penstock.compat"].__file__ or "").parent / "_bin"
+BIN = Path(sys.modules["headrace.compat"].__file__ or "").parent / "_bin"
 
 
 class Command:
@@ -323,7 +323,7 @@ def test_converting(run: Command, filled: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_tar_on_standard_output(filled: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "penstock.compat.barecat", "convert", "--stdout", filled, "tar.gz"]
+    command = [sys.executable, "-m", "headrace.compat.barecat", "convert", "--stdout", filled, "tar.gz"]
     result = subprocess.run(command, capture_output=True, check=True, timeout=60)
     with tarfile.open(fileobj=io.BytesIO(result.stdout)) as tar:
         member = tar.extractfile("dir/b.txt")
@@ -351,9 +351,9 @@ def test_syncing(run: Command) -> None:
 
 
 @pytest.mark.parametrize("command", ["browse", "ncdu"])
-def test_browsing_is_left_to_penstock(run: Command, filled: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_browsing_is_left_to_headrace(run: Command, filled: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     calls: list[list[str]] = []
-    monkeypatch.setattr("penstock.cli.main.main", lambda words: calls.append(words) or 3)
+    monkeypatch.setattr("headrace.cli.main.main", lambda words: calls.append(words) or 3)
     assert run(command, filled) == 3
     assert calls == [["browse", filled]]
     assert run(command, "no.barecat") == 1
@@ -417,7 +417,7 @@ def test_older_commands_that_make_archives(run: Command, filled: str, monkeypatc
 def test_the_commands_are_there_as_programs(filled: str) -> None:
     assert {path.name for path in BIN.iterdir()} == set(COMMANDS)
     assert all(os.access(path, os.X_OK) for path in BIN.iterdir())
-    environment = {**os.environ, "PENSTOCK_PYTHON": sys.executable}
+    environment = {**os.environ, "HEADRACE_PYTHON": sys.executable}
     result = subprocess.run([BIN / "barecat", "cat", filled, "a.txt"], env=environment, capture_output=True, timeout=60)
     assert (result.returncode, result.stdout) == (0, b"first")
     result = subprocess.run([BIN / "barecat-verify", "no"], env=environment, capture_output=True, timeout=60)

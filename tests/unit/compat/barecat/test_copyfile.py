@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock._native import crc32c
-from penstock.compat.barecat.io import accumulate_crc32c, copy, copy_crc32c, write_zeroes
+from headrace._native import crc32c
+from headrace.compat.barecat.io import accumulate_crc32c, copy, copy_crc32c, write_zeroes
 
 if TYPE_CHECKING:
     from pathlib import Path

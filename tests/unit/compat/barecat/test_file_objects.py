@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.barecat import (
+from headrace.compat.barecat import (
     Barecat,
     BarecatFileObject,
     BarecatIntegrityError,
@@ -18,7 +18,7 @@ from penstock.compat.barecat import (
     FileTooLargeBarecatError,
     Sharder,
 )
-from penstock.compat.barecat.io.open import open_, reopen
+from headrace.compat.barecat.io.open import open_, reopen
 
 from .conftest import CONTENT
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.barecat import (
+from headrace.compat.barecat import (
     Barecat,
     BarecatDirInfo,
     BarecatError,

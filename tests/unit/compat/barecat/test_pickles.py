@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.compat.barecat.io._pickles import load_plain
+from headrace.compat.barecat.io._pickles import load_plain
 
 VALUES: dict[str, Any] = {
     "numbers": np.array([1, 2, 3]),

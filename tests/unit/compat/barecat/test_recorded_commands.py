@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.golden.barecat_command.place import look, make_place
 
-from penstock.compat.barecat.cli.main import main
-from penstock.compat.commands import COMMANDS, run_command
+from headrace.compat.barecat.cli.main import main
+from headrace.compat.commands import COMMANDS, run_command
 
 RECORDED = Path(__file__).parents[3] / "golden" / "barecat_command" / "expected.json"
 EXPECTED: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.barecat import Barecat
-from penstock.compat.barecat.maintenance.rsync import PathType, RsyncOptions, parse_path, rsync
+from headrace.compat.barecat import Barecat
+from headrace.compat.barecat.maintenance.rsync import PathType, RsyncOptions, parse_path, rsync
 
 from .conftest import CONTENT
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.compat.barecat import Barecat
-from penstock.compat.barecat.cli.shell import BarecatShell
+from headrace.compat.barecat import Barecat
+from headrace.compat.barecat.cli.shell import BarecatShell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-import penstock.compat.barecat as barecat
-from penstock.compat.barecat import Barecat, BarecatDirInfo, BarecatFileInfo, FileExistsBarecatError, Index
-from penstock.compat.barecat.cli import impl
-from penstock.compat.barecat.maintenance.defrag import BarecatDefragger
-from penstock.compat.barecat.maintenance.reshard import reshard
-from penstock.compat.barecat.maintenance.upgrade_database import get_schema_version, upgrade
+import headrace.compat.barecat as barecat
+from headrace.compat.barecat import Barecat, BarecatDirInfo, BarecatFileInfo, FileExistsBarecatError, Index
+from headrace.compat.barecat.cli import impl
+from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
+from headrace.compat.barecat.maintenance.reshard import reshard
+from headrace.compat.barecat.maintenance.upgrade_database import get_schema_version, upgrade
 
 from .conftest import CONTENT
 

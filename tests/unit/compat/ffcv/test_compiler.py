@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import Doubler, write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import FloatField  # noqa: E402
-from penstock.compat.ffcv.fields.decoders import FloatDecoder  # noqa: E402
-from penstock.compat.ffcv.libffcv import imdecode, memcpy  # noqa: E402
-from penstock.compat.ffcv.pipeline.compiler import Compiler  # noqa: E402
-from penstock.compat.ffcv.transforms import ToTensor  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import FloatField  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import FloatDecoder  # noqa: E402
+from headrace.compat.ffcv.libffcv import imdecode, memcpy  # noqa: E402
+from headrace.compat.ffcv.pipeline.compiler import Compiler  # noqa: E402
+from headrace.compat.ffcv.transforms import ToTensor  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,16 +15,16 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import Doubler, write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import IntField, NDArrayField, RGBImageField  # noqa: E402
-from penstock.compat.ffcv.fields.decoders import (  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import IntField, NDArrayField, RGBImageField  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import (  # noqa: E402
     IntDecoder,
     NDArrayDecoder,
     RandomResizedCropRGBImageDecoder,
     SimpleRGBImageDecoder,
 )
-from penstock.compat.ffcv.loader import OrderOption, epoch_iterator  # noqa: E402
-from penstock.compat.ffcv.transforms import (  # noqa: E402
+from headrace.compat.ffcv.loader import OrderOption, epoch_iterator  # noqa: E402
+from headrace.compat.ffcv.transforms import (  # noqa: E402
     NormalizeImage,
     RandomHorizontalFlip,
     Squeeze,

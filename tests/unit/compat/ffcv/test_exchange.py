@@ -1,6 +1,6 @@
 """The real FFCV reads what the drop-in writes, and the drop-in reads what it writes.
 
-Needs an environment with FFCV; name its interpreter in PENSTOCK_FFCV_PYTHON. Skipped otherwise, but for what the
+Needs an environment with FFCV; name its interpreter in HEADRACE_FFCV_PYTHON. Skipped otherwise, but for what the
 drop-in does with its own files.
 """
 
@@ -21,8 +21,8 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import write  # noqa: E402
 
-from penstock.codecs import jpeg  # noqa: E402
-from penstock.compat.ffcv.fields import (  # noqa: E402
+from headrace.codecs import jpeg  # noqa: E402
+from headrace.compat.ffcv.fields import (  # noqa: E402
     BytesField,
     FloatField,
     IntField,
@@ -34,8 +34,8 @@ from penstock.compat.ffcv.fields import (  # noqa: E402
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = ROOT / "tests" / "integration" / "ffcv_programs" / "exchange.py"
-FFCV_PYTHON = os.environ.get("PENSTOCK_FFCV_PYTHON", "")
-needs_ffcv = pytest.mark.skipif(not FFCV_PYTHON, reason="PENSTOCK_FFCV_PYTHON does not name a Python with ffcv")
+FFCV_PYTHON = os.environ.get("HEADRACE_FFCV_PYTHON", "")
+needs_ffcv = pytest.mark.skipif(not FFCV_PYTHON, reason="HEADRACE_FFCV_PYTHON does not name a Python with ffcv")
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -46,7 +46,7 @@ def run(*command: str | Path) -> str:
     return result.stdout
 
 
-OURS: tuple[Any, ...] = (sys.executable, "-m", "penstock.compat", "run", PROGRAM)
+OURS: tuple[Any, ...] = (sys.executable, "-m", "headrace.compat", "run", PROGRAM)
 THEIRS: tuple[Any, ...] = (FFCV_PYTHON, PROGRAM)
 
 
@@ -125,8 +125,8 @@ def test_ffcv_opens_a_file_without_samples(tmp_path: Path) -> None:
     assert run(FFCV_PYTHON, "-c", code) == "0 0\n"
 
 
-def test_pictures_are_encoded_as_penstock_does(tmp_path: Path) -> None:
-    from penstock import open as open_dataset
+def test_pictures_are_encoded_as_headrace_does(tmp_path: Path) -> None:
+    from headrace import open as open_dataset
 
     path = write(tmp_path / "x.beton", {"v": RGBImageField("jpg", jpeg_quality=80)}, 3, lambda i: (picture(i, 20, 30),))
     stored = open_dataset(path).read_bytes([0, 1, 2], "v")

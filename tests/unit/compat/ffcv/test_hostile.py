@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import (  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import (  # noqa: E402
     BytesField,
     FloatField,
     IntField,
@@ -22,12 +22,12 @@ from penstock.compat.ffcv.fields import (  # noqa: E402
     NDArrayField,
     RGBImageField,
 )
-from penstock.compat.ffcv.fields.decoders import CenterCropRGBImageDecoder  # noqa: E402
-from penstock.compat.ffcv.loader import OrderOption  # noqa: E402
-from penstock.compat.ffcv.memory_managers import OSCacheManager  # noqa: E402
-from penstock.compat.ffcv.reader import Reader  # noqa: E402
-from penstock.compat.ffcv.transforms import ToTensor  # noqa: E402
-from penstock.errors import CorruptSampleError, FormatError  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import CenterCropRGBImageDecoder  # noqa: E402
+from headrace.compat.ffcv.loader import OrderOption  # noqa: E402
+from headrace.compat.ffcv.memory_managers import OSCacheManager  # noqa: E402
+from headrace.compat.ffcv.reader import Reader  # noqa: E402
+from headrace.compat.ffcv.transforms import ToTensor  # noqa: E402
+from headrace.errors import CorruptSampleError, FormatError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import Calling, Doubler, flat, write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import (  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import (  # noqa: E402
     BytesField,
     FloatField,
     IntField,
@@ -27,7 +27,7 @@ from penstock.compat.ffcv.fields import (  # noqa: E402
     NDArrayField,
     RGBImageField,
 )
-from penstock.compat.ffcv.fields.decoders import (  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import (  # noqa: E402
     BytesDecoder,
     CenterCropRGBImageDecoder,
     FloatDecoder,
@@ -36,11 +36,11 @@ from penstock.compat.ffcv.fields.decoders import (  # noqa: E402
     RandomResizedCropRGBImageDecoder,
     SimpleRGBImageDecoder,
 )
-from penstock.compat.ffcv.fields.rgb_image import ResizedCropRGBImageDecoder  # noqa: E402
-from penstock.compat.ffcv.loader import OrderOption  # noqa: E402
-from penstock.compat.ffcv.pipeline import PipelineSpec  # noqa: E402
-from penstock.compat.ffcv.pipeline.state import State  # noqa: E402
-from penstock.compat.ffcv.transforms import (  # noqa: E402
+from headrace.compat.ffcv.fields.rgb_image import ResizedCropRGBImageDecoder  # noqa: E402
+from headrace.compat.ffcv.loader import OrderOption  # noqa: E402
+from headrace.compat.ffcv.pipeline import PipelineSpec  # noqa: E402
+from headrace.compat.ffcv.pipeline.state import State  # noqa: E402
+from headrace.compat.ffcv.transforms import (  # noqa: E402
     Cutout,
     ImageMixup,
     LabelMixup,
@@ -53,7 +53,7 @@ from penstock.compat.ffcv.transforms import (  # noqa: E402
     ToTensor,
     ToTorchImage,
 )
-from penstock.errors import CorruptSampleError, FormatError  # noqa: E402
+from headrace.errors import CorruptSampleError, FormatError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,19 +13,19 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import write  # noqa: E402
 
-from penstock.codecs import jpeg  # noqa: E402
-from penstock.compat.ffcv import utils  # noqa: E402
-from penstock.compat.ffcv.fields import BytesField, IntField, NDArrayField, RGBImageField  # noqa: E402
-from penstock.compat.ffcv.fields.rgb_image import encode_jpeg, resizer  # noqa: E402
-from penstock.compat.ffcv.libffcv import imdecode, read, resize_crop  # noqa: E402
-from penstock.compat.ffcv.memory_allocator import MemoryAllocator  # noqa: E402
-from penstock.compat.ffcv.memory_managers import OSCacheManager, ProcessCacheManager  # noqa: E402
-from penstock.compat.ffcv.pipeline import Pipeline  # noqa: E402
-from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery, allocate_query  # noqa: E402
-from penstock.compat.ffcv.reader import Reader  # noqa: E402
-from penstock.compat.ffcv.transforms import RandomHorizontalFlip, ToTensor  # noqa: E402
-from penstock.compat.ffcv.transforms.utils import fast_crop  # noqa: E402
-from penstock.errors import CorruptSampleError  # noqa: E402
+from headrace.codecs import jpeg  # noqa: E402
+from headrace.compat.ffcv import utils  # noqa: E402
+from headrace.compat.ffcv.fields import BytesField, IntField, NDArrayField, RGBImageField  # noqa: E402
+from headrace.compat.ffcv.fields.rgb_image import encode_jpeg, resizer  # noqa: E402
+from headrace.compat.ffcv.libffcv import imdecode, read, resize_crop  # noqa: E402
+from headrace.compat.ffcv.memory_allocator import MemoryAllocator  # noqa: E402
+from headrace.compat.ffcv.memory_managers import OSCacheManager, ProcessCacheManager  # noqa: E402
+from headrace.compat.ffcv.pipeline import Pipeline  # noqa: E402
+from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery, allocate_query  # noqa: E402
+from headrace.compat.ffcv.reader import Reader  # noqa: E402
+from headrace.compat.ffcv.transforms import RandomHorizontalFlip, ToTensor  # noqa: E402
+from headrace.compat.ffcv.transforms.utils import fast_crop  # noqa: E402
+from headrace.errors import CorruptSampleError  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from penstock.compat.ffcv.loader import OrderOption
+from headrace.compat.ffcv.loader import OrderOption
 
 LOADER = (
     "fname, batch_size, num_workers=-1, os_cache=True, order=SEQUENTIAL, distributed=False, seed=None, indices=None, "
@@ -243,7 +243,7 @@ def find(path: str) -> Any:
     """What stands at a dotted path below ffcv."""
     parts = path.split(".")
     for cut in range(len(parts), -1, -1):
-        name = ".".join(["penstock.compat.ffcv", *parts[:cut]])
+        name = ".".join(["headrace.compat.ffcv", *parts[:cut]])
         try:
             found: Any = importlib.import_module(name)
         except ModuleNotFoundError:
@@ -270,7 +270,7 @@ def arguments_of(function: Any) -> str:
 
 @pytest.mark.parametrize("module", NAMES)
 def test_modules_have_their_names(module: str) -> None:
-    home = find(module) if module else importlib.import_module("penstock.compat.ffcv")
+    home = find(module) if module else importlib.import_module("headrace.compat.ffcv")
     for name, arguments in NAMES[module].items():
         assert hasattr(home, name), f"ffcv.{module} has no {name}"
         if arguments is not None:

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import BytesField, IntField  # noqa: E402
-from penstock.compat.ffcv.loader import OrderOption  # noqa: E402
-from penstock.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential  # noqa: E402
-from penstock.compat.ffcv.traversal_order.base import TraversalOrder  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import BytesField, IntField  # noqa: E402
+from headrace.compat.ffcv.loader import OrderOption  # noqa: E402
+from headrace.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential  # noqa: E402
+from headrace.compat.ffcv.traversal_order.base import TraversalOrder  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def test_ranks_without_a_seed_agree(
 
 PROGRAM = """
 import json, sys
-from penstock.compat import install
+from headrace.compat import install
 install("ffcv")
 from ffcv.loader import Loader, OrderOption
 loader = Loader(sys.argv[1], 4, order=OrderOption.QUASI_RANDOM, distributed=True, seed=9, pipelines={"blob": None})

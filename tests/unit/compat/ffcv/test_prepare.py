@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import write  # noqa: E402
 
-import penstock as ps  # noqa: E402
-from penstock.compat.ffcv import DatasetWriter  # noqa: E402
-from penstock.compat.ffcv.fields import BytesField, IntField  # noqa: E402
-from penstock.compat.ffcv.memory_allocator import MemoryAllocator  # noqa: E402
-from penstock.errors import PenstockError  # noqa: E402
+import headrace as hr  # noqa: E402
+from headrace.compat.ffcv import DatasetWriter  # noqa: E402
+from headrace.compat.ffcv.fields import BytesField, IntField  # noqa: E402
+from headrace.compat.ffcv.memory_allocator import MemoryAllocator  # noqa: E402
+from headrace.errors import HeadraceError  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,10 +67,10 @@ def test_the_bytes_are_those_of_a_file_written_at_once(tmp_path: Path, count: in
 
 def test_the_file_is_read_back(tmp_path: Path) -> None:
     by_hand(tmp_path / "x.beton", {"n": IntField(), "v": BytesField()}, 23)
-    dataset = ps.open(tmp_path / "x.beton")
+    dataset = hr.open(tmp_path / "x.beton")
     assert [s.n for s in dataset] == list(range(23))
     assert [bytes(s.v) for s in dataset] == [sample(i)[1].tobytes() for i in range(23)]
-    assert ps.verify(tmp_path / "x.beton").ok
+    assert hr.verify(tmp_path / "x.beton").ok
 
 
 def test_a_file_that_was_not_completed_is_refused(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_a_file_that_was_not_completed_is_refused(tmp_path: Path) -> None:
     writer.metadata_sm.unlink()
     with pytest.raises(RuntimeError, match=r"x\.beton: metadata_sm was closed before finalize\(\)"):
         writer.finalize([])
-    with pytest.raises(PenstockError, match=r"x\.beton"):
-        ps.open(tmp_path / "x.beton")
+    with pytest.raises(HeadraceError, match=r"x\.beton"):
+        hr.open(tmp_path / "x.beton")
 
 
 def test_finalize_needs_prepare(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import Calling, flat, write  # noqa: E402
 
-from penstock.compat.ffcv import Loader  # noqa: E402
-from penstock.compat.ffcv.fields import IntField, RGBImageField  # noqa: E402
-from penstock.compat.ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder  # noqa: E402
-from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery  # noqa: E402
-from penstock.compat.ffcv.pipeline.state import State  # noqa: E402
-from penstock.compat.ffcv.transforms import (  # noqa: E402
+from headrace.compat.ffcv import Loader  # noqa: E402
+from headrace.compat.ffcv.fields import IntField, RGBImageField  # noqa: E402
+from headrace.compat.ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder  # noqa: E402
+from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery  # noqa: E402
+from headrace.compat.ffcv.pipeline.state import State  # noqa: E402
+from headrace.compat.ffcv.transforms import (  # noqa: E402
     Convert,
     Cutout,
     ImageMixup,

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.compat.ffcv.tools import Made, flat, write  # noqa: E402
 
-import penstock as ps  # noqa: E402
-from penstock.compat.ffcv import DatasetWriter, Loader  # noqa: E402
-from penstock.compat.ffcv.fields import (  # noqa: E402
+import headrace as hr  # noqa: E402
+from headrace.compat.ffcv import DatasetWriter, Loader  # noqa: E402
+from headrace.compat.ffcv.fields import (  # noqa: E402
     BytesField,
     FloatField,
     IntField,
@@ -25,8 +25,8 @@ from penstock.compat.ffcv.fields import (  # noqa: E402
     RGBImageField,
     TorchTensorField,
 )
-from penstock.compat.ffcv.reader import Reader  # noqa: E402
-from penstock.errors import MissingExtraError, SampleTooLargeError, WorkerDiedError, WriteError  # noqa: E402
+from headrace.compat.ffcv.reader import Reader  # noqa: E402
+from headrace.errors import MissingExtraError, SampleTooLargeError, WorkerDiedError, WriteError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,17 +67,17 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     assert Reader(path).metadata["f0"].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_penstock_finds_checksums_in_it(tmp_path: Path) -> None:
+def test_headrace_finds_checksums_in_it(tmp_path: Path) -> None:
     path = write(
         tmp_path / "x.beton", {"image": RGBImageField("jpg"), "doc": JSONField()}, 5, lambda i: (flat(i), {"i": i})
     )
-    report = ps.verify(path)
+    report = hr.verify(path)
     assert report.ok
-    assert ps.open(path)[3].doc == {"i": 3}
+    assert hr.open(path)[3].doc == {"i": 3}
     data = bytearray(path.read_bytes())
     data[Reader(path).alloc_table["ptr"][2]] ^= 1
     path.write_bytes(data)
-    assert not ps.verify(path).ok
+    assert not hr.verify(path).ok
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.compat.ffcv import DatasetWriter
-from penstock.compat.ffcv.pipeline.allocation_query import AllocationQuery
-from penstock.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.ffcv import DatasetWriter
+from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
+from headrace.compat.ffcv.pipeline.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

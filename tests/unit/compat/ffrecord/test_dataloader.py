@@ -13,10 +13,10 @@ pytest.importorskip("torch")
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, TensorDataset
 
-from penstock.compat.ffrecord import FileReader, FileWriter
-from penstock.compat.ffrecord.torch import ConcatDataset, Dataset, Subset
-from penstock.compat.ffrecord.torch import DataLoader as OurLoader
-from penstock.compat.ffrecord.torch.dataloader import SkipableSampler
+from headrace.compat.ffrecord import FileReader, FileWriter
+from headrace.compat.ffrecord.torch import ConcatDataset, Dataset, Subset
+from headrace.compat.ffrecord.torch import DataLoader as OurLoader
+from headrace.compat.ffrecord.torch.dataloader import SkipableSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

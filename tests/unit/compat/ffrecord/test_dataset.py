@@ -10,8 +10,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from penstock.compat.ffrecord import FileReader, FileWriter
-from penstock.compat.ffrecord.torch import ConcatDataset, Dataset, ReaderRegistry, Subset
+from headrace.compat.ffrecord import FileReader, FileWriter
+from headrace.compat.ffrecord.torch import ConcatDataset, Dataset, ReaderRegistry, Subset
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.compat.ffrecord import FileReader, FileWriter, checkFsAlign
-from penstock.errors import CorruptSampleError, FormatError, WriteError
-from penstock.formats.ffr import FfrReader
+from headrace.compat.ffrecord import FileReader, FileWriter, checkFsAlign
+from headrace.errors import CorruptSampleError, FormatError, WriteError
+from headrace.formats.ffr import FfrReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,7 +319,7 @@ def test_writers_that_are_let_go(tmp_path: Path) -> None:
 def test_a_forked_child_leaves_the_writer_alone(tmp_path: Path) -> None:
     code = """
 import gc, os, sys
-from penstock.compat.ffrecord import FileReader, FileWriter
+from headrace.compat.ffrecord import FileReader, FileWriter
 writer = FileWriter(sys.argv[1], 2)
 writer.write_one(b"one")
 if (child := os.fork()) == 0:

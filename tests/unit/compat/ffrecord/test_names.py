@@ -62,12 +62,12 @@ METHODS = {
     "torch.ReaderRegistry.ffreaders": "self",
     "torch.DataLoader.set_step": "self, step",
 }
-# What penstock takes besides: FileWriter without a number, other start methods, newer options of torch.
+# What headrace takes besides: FileWriter without a number, other start methods, newer options of torch.
 MORE = {"n", "multiprocessing_context", "options"}
 
 
 def find(path: str) -> Any:
-    found: Any = importlib.import_module("penstock.compat.ffrecord")
+    found: Any = importlib.import_module("headrace.compat.ffrecord")
     for part in path.split("."):
         if not hasattr(found, part):
             importlib.import_module(f"{found.__name__}.{part}")
@@ -95,7 +95,7 @@ def skip_without_torch(path: str) -> None:
 @pytest.mark.parametrize("module", NAMES)
 def test_modules_have_their_names(module: str) -> None:
     skip_without_torch(module)
-    home = importlib.import_module(f"penstock.compat.ffrecord.{module}".rstrip("."))
+    home = importlib.import_module(f"headrace.compat.ffrecord.{module}".rstrip("."))
     for name, arguments in NAMES[module].items():
         assert arguments_of(getattr(home, name)) == arguments, f"{module}.{name}"
     assert set(NAMES[module]) <= set(home.__all__)
@@ -118,10 +118,10 @@ def run(code: str) -> str:
 
 
 def test_without_torch_everything_but_torch_works() -> None:
-    hidden = "import sys; sys.modules['torch'] = None; from penstock.compat import install; install('ffrecord')\n"
+    hidden = "import sys; sys.modules['torch'] = None; from headrace.compat import install; install('ffrecord')\n"
     code = f"{hidden}import ffrecord, ffrecord.utils\ntry: import ffrecord.torch\nexcept ImportError as e: print(e)"
     expected = (
-        "penstock.compat.ffrecord.torch needs the 'torch' package. Install it with: pip install 'penstock[torch]'"
+        "headrace.compat.ffrecord.torch needs the 'torch' package. Install it with: pip install 'headrace[torch]'"
     )
     assert run(code) == expected
 
@@ -129,7 +129,7 @@ def test_without_torch_everything_but_torch_works() -> None:
 def test_the_import_is_light() -> None:
     """It needs neither setuptools (2 of FFRecord's defects) nor torch, nor anything but numpy."""
     code = (
-        "import sys; sys.modules['pkg_resources'] = sys.modules['setuptools'] = None; import penstock.compat.ffrecord; "
+        "import sys; sys.modules['pkg_resources'] = sys.modules['setuptools'] = None; import headrace.compat.ffrecord; "
     )
     assert run(f"{code} print([m for m in ('torch', 'PIL', 'tqdm') if m in sys.modules])") == "[]"
 
@@ -139,7 +139,7 @@ def test_nothing_of_torch_is_changed() -> None:
     code = """
 from torch.utils.data import dataloader
 before = {name: vars(dataloader._DatasetKind)[name] for name in vars(dataloader._DatasetKind)}
-import penstock.compat.ffrecord.torch
+import headrace.compat.ffrecord.torch
 print(before == dict(vars(dataloader._DatasetKind)))
 """
     assert run(code) == "True"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.compat.ffrecord import FileReader, PackedFolder, pack_folder
-from penstock.errors import FormatError
+from headrace.compat.ffrecord import FileReader, PackedFolder, pack_folder
+from headrace.errors import FormatError
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "ffr"
 FILES = {"B": b"upper", "a": b"", "b/c/d": bytes(range(256)), "b/e": b"e", "b.txt": b"text", "ü/é x": b"unicode"}

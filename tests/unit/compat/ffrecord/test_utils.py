@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.compat.ffrecord import FileReader
-from penstock.compat.ffrecord.utils import dump
-from penstock.errors import WorkerDiedError, WriteError
+from headrace.compat.ffrecord import FileReader
+from headrace.compat.ffrecord.utils import dump
+from headrace.errors import WorkerDiedError, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,99 @@
+"""The only importer of the compiled extension."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from headrace._native._core import (
+    DEBUG,
+    AllocationTable,
+    BufferPool,
+    FfrTable,
+    FileRows,
+    FileTable,
+    ImageLoader,
+    JpegInfo,
+    JpegTilesInfo,
+    MappingGuard,
+    NativeError,
+    PathIndex,
+    PlaceReader,
+    PooledBuffer,
+    RangeReader,
+    check_ffr_offsets,
+    crc32,
+    crc32_buffers,
+    crc32_spans,
+    crc32c,
+    crc32c_buffers,
+    crc32c_file,
+    crc32c_rows,
+    crc32c_spans,
+    decode_jpeg,
+    encode_jpeg,
+    gather,
+    gather_into,
+    jpeg_info,
+    jpeg_tiles,
+    jpeg_tiles_info,
+    mix,
+    place,
+    quasi_random_order_ffcv,
+    resize_area,
+    set_simd_level,
+    simd_level,
+    slice_jpeg,
+    store_jpegs,
+)
+
+__all__ = [
+    "AllocationTable",
+    "BufferPool",
+    "FfrTable",
+    "FileRows",
+    "FileTable",
+    "ImageLoader",
+    "JpegInfo",
+    "JpegTilesInfo",
+    "MappingGuard",
+    "NativeError",
+    "PathIndex",
+    "PlaceReader",
+    "PooledBuffer",
+    "RangeReader",
+    "check_ffr_offsets",
+    "crc32",
+    "crc32_buffers",
+    "crc32_spans",
+    "crc32c",
+    "crc32c_buffers",
+    "crc32c_file",
+    "crc32c_rows",
+    "crc32c_spans",
+    "decode_jpeg",
+    "encode_jpeg",
+    "gather",
+    "gather_into",
+    "jpeg_info",
+    "jpeg_tiles",
+    "jpeg_tiles_info",
+    "mix",
+    "place",
+    "quasi_random_order_ffcv",
+    "resize_area",
+    "set_simd_level",
+    "simd_level",
+    "slice_jpeg",
+    "store_jpegs",
+]
+
+if DEBUG:
+    warnings.warn("headrace's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)
+
+# For comparing speeds and looking for faults: slower instruction sets than the best one of the processor.
+if os.environ.get("HEADRACE_SIMD"):
+    try:
+        set_simd_level(os.environ["HEADRACE_SIMD"])
+    except NativeError as error:
+        raise ValueError(f"the environment variable HEADRACE_SIMD is wrong: {error.detail}") from None

@@ -1,0 +1,395 @@
+"""Native core of headrace."""
+
+from collections.abc import Sequence
+import os
+from typing import Annotated, Literal
+
+import numpy
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+
+DEBUG: bool = False
+
+class NativeError(ValueError):
+    """
+    Failure of a native call: code (a short name), offset (byte or row, -1 if none), detail.
+    """
+
+    code: str = ''
+
+    offset: int = -1
+
+    detail: str = ''
+
+class PooledBuffer:
+    """Memory from a pool, as a writable buffer."""
+
+class BufferPool:
+    """Lends memory of any size and uses it again."""
+
+    def __init__(self, keep_bytes: int) -> None: ...
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that is kept and lent to nobody."""
+
+    def take(self, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[PooledBuffer]:
+        """A buffer of each size; large ones begin at their offset modulo 4096."""
+
+def crc32c(data: Buffer, initial: int = 0) -> int:
+    """
+    CRC-32C of a buffer, continuing from the checksum of what came before it.
+    """
+
+def crc32c_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32C of each (offset, size) span of base."""
+
+def crc32(data: Buffer, start: int = 0) -> int:
+    """
+    CRC-32 of a buffer as zlib has it, continuing from the checksum before it.
+    """
+
+def crc32_spans(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32 of each (offset, size) span of base."""
+
+def crc32c_file(fd: int, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """
+    CRC-32C of each (offset, size) span of an open file, which is read once.
+
+    NativeError 'truncated' or 'io_error' has the position of the bad span as offset.
+    """
+
+def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """
+    CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.
+    """
+
+def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32C of each buffer."""
+
+def crc32_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32 of each buffer."""
+
+def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
+    """
+    Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.
+    """
+
+def gather_into(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], out_offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
+    """
+    Copy each (offset, size) span of base into out, with its CRC-32C if wanted.
+    """
+
+class JpegInfo:
+    """What the header of a JPEG says."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def components(self) -> int: ...
+
+    @property
+    def precision(self) -> int: ...
+
+    @property
+    def color_space(self) -> str: ...
+
+    @property
+    def progressive(self) -> bool: ...
+
+    @property
+    def arithmetic(self) -> bool: ...
+
+    @property
+    def lossless(self) -> bool: ...
+
+def jpeg_info(data: Buffer) -> JpegInfo:
+    """Read the header of a JPEG."""
+
+def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')], fast_dct: bool = False) -> None:
+    """Decode a JPEG to RGB pixels of exactly the size of out."""
+
+def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], quality: int) -> bytes:
+    """Encode RGB pixels as a baseline 4:2:0 JPEG of quality 1 to 100."""
+
+def slice_jpeg(data: Buffer, index: Buffer, left: int, top: int, width: int, height: int) -> tuple[bytes, int, int]:
+    """
+    Cut a smaller JPEG that covers the window out of one with a tile index, without loss; returns it, and the column and row in it at which the window begins.
+    """
+
+class JpegTilesInfo:
+    """What a tile index says of itself."""
+
+    @property
+    def jpeg_size(self) -> int: ...
+
+    @property
+    def jpeg_crc32c(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def tile(self) -> int: ...
+
+    @property
+    def components(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+def jpeg_tiles(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
+    """
+    Packed entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
+    """
+
+def jpeg_tiles_info(index: Buffer) -> JpegTilesInfo:
+    """Check a packed tile index and read its header."""
+
+def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
+    """Shrink RGB pixels to the size of out by area averaging."""
+
+class AllocationTable:
+    """The allocation table of a .beton file."""
+
+    def __init__(self, data: Buffer) -> None:
+        """View the raw bytes of a table."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    def sizes(self, pointers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], guesses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """
+        Size of the allocation at each pointer, 2**64 - 1 where none is; guesses are rows to try first.
+        """
+
+    def check(self, data_start: int, data_end: int, page_size: int, num_samples: int, limit: int = 100) -> list[tuple[int, str, int]]:
+        """
+        Problems of the table as (row, kind, other row or -1), at most limit of them.
+        """
+
+def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cursor: int, page_size: int, data_start: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
+    """
+    Assign file offsets to samples, each on one page; returns them and the next cursor.
+    """
+
+def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
+    """
+    Index of the first offset of an .ffr table that is below the one before it (or first_allowed) or above file_size; -1 when there is none.
+    """
+
+class FfrTable:
+    """Where the samples of .ffr files are, counted one file after the other."""
+
+    def __init__(self, files: Sequence[Buffer], counts: Sequence[int]) -> None:
+        """Take whole files and how many samples each has."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    def locate(self, indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]]:
+        """
+        File, offset, size and stored checksum of samples; a size of 2**64 - 1 means that the offsets cannot be right.
+        """
+
+    def copy_into_each(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], outs: Sequence[Buffer], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
+        """
+        Copy each span into a writable buffer of exactly its size, with its CRC-32 if wanted.
+        """
+
+    def copy_into(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
+        """Copy each span into out from its place on, with its CRC-32 if wanted."""
+
+    def copy_bytes(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
+        """Copy each span to a bytes object, with its CRC-32 if wanted."""
+
+def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, quality: int, jpg_above: NDArray[numpy.uint64]) -> list[tuple[bool, int, int, bytes] | None]:
+    """
+    Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
+    """
+
+class ImageLoader:
+    """
+    Threads that turn stored images into batches; several threads may call load at once.
+    """
+
+    def __init__(self, threads: int) -> None: ...
+
+    @property
+    def threads(self) -> int:
+        """
+        Threads that decode; they start with the first load, callers of load only wait.
+        """
+
+    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] | None = None, table: Annotated[NDArray, dict(shape=(3, 256), order='C', device='cpu', writable=False)] | None = None, tiles: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, jpeg: str = 'window', counts: Annotated[NDArray[numpy.uint64], dict(shape=(6), order='C', device='cpu')] | None = None, notes: list[tuple[int, str, str]] | None = None, fast: bool = False, fill: Sequence[int] | None = None) -> list[tuple[int, str, str]]:
+        """
+        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, of the type of out, has the output of every channel and value, instead of scale and bias. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b). Tiles are packed tile indices: a region, and an offset and a size (0: none) for each image. jpeg is "window", which decodes only what a crop needs where the pixels are those of libjpeg-turbo; "slice", where libjpeg-turbo decodes what a tile index cuts out; or "libjpeg". How many JPEGs were decoded by a tile index, without one, and by libjpeg because of the options, the kind or damage, and how many indices were rejected, is added to the six counts; (position, "index" or "damage", detail) of JPEGs that were decoded in spite of a broken index or damaged codes to notes. fast is an inverse DCT in 16 bits and colours at the size of out, for the area and bilinear filters and where "window" uses the window decoder. With a fill (r, g, b), crops of the size of out may stick out of their image, and it stands there.
+        """
+
+class MappingGuard:
+    """
+    A mapped file whose missing pages read as zeros, instead of ending the process.
+
+    It is a read-only buffer of the file's bytes: use arrays on it, and it lives as long as
+    they do. The file may be closed.
+    """
+
+    def __init__(self, fd: int) -> None: ...
+
+    @property
+    def faults(self) -> int:
+        """Pages that could not be read in this process, so far."""
+
+class RangeReader:
+    """
+    Reads many ranges of a file, or of several, at once; past the page cache if wanted.
+    """
+
+    def __init__(self, path: str | list[str] | tuple[str, ...], *, queue_depth: int = 64, direct: bool = False, engine: Literal['auto', 'io_uring', 'threads'] = 'auto') -> None: ...
+
+    @property
+    def engine(self) -> Literal['io_uring', 'threads']:
+        """What is in use: io_uring or threads."""
+
+    @property
+    def is_direct(self) -> bool:
+        """The page cache is passed by; False where the file system refused."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the (first) file as it is now."""
+
+    @property
+    def files(self) -> int:
+        """How many files."""
+
+    def read(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c', files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
+        """
+        Read range i into out from places[i] on and check it where checksums are given.
+
+        Of several files, files[i] says which one range i is of. Gives (position, code, detail) of those that could not be read.
+        """
+
+    def read_into(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], outs: Sequence[Buffer], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, checksum_kind: str = 'crc32c', files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> list[tuple[int, str, str]]:
+        """
+        Like read, but range i goes to outs[i], a writable buffer of exactly its size.
+        """
+
+    def count_cached(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> int:
+        """
+        How many of these bytes are in the page cache; NativeError 'unsupported' where the system cannot tell.
+        """
+
+def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(order='C', device='cpu')]) -> None:
+    """
+    out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
+    """
+
+class PathIndex:
+    """Where the files of an archive are, by path, in about 50 bytes a file."""
+
+    def __init__(self, capacity: int, key: int) -> None:
+        """Room for so many files; key is a random number."""
+
+    def __len__(self) -> int:
+        """Number of files."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the table."""
+
+    def add(self, names: list, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Add files with rows of shard, offset, size and CRC-32C, which is -1 if not known.
+        """
+
+    def find(self, name: str) -> tuple[int, int, int, int | None] | None:
+        """Shard, offset, size and CRC-32C of a file, or None."""
+
+    def find_many(self, names: list) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
+        """
+
+class PlaceReader:
+    """Reads files by their places in mapped shards; never changes."""
+
+    def __init__(self, numbers: Sequence[int], shards: list) -> None:
+        """Numbers and bytes of the shards."""
+
+    def read(self, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)], checked: bool) -> tuple[list[bytes], list[int]]:
+        """
+        Files at rows of shard, offset, size and CRC-32C (-1 if not known), in this order, and the numbers of the shards they are from.
+
+        NativeError 'out_of_bounds' or 'corrupt' has the position of the bad one as offset.
+        """
+
+    def read_into(self, places: Annotated[NDArray[numpy.int64], dict(shape=(None, 4), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checked: bool) -> list[int]:
+        """The same into one array, file i from byte starts[i] on."""
+
+class FileTable:
+    """The files of an archive, straight from its mapped SQLite file."""
+
+    def __init__(self, file: Buffer, table_root: int, path_index_root: int, columns: Sequence) -> None:
+        """
+        Pages where the table and its index of paths begin, and where path, shard, offset, size, crc32c, mode, uid, gid and mtime_ns stand in a row.
+        """
+
+    def find(self, name: str) -> tuple[int, int, int, int | None] | None:
+        """Shard, offset, size and CRC-32C of a file, or None."""
+
+    def find_many(self, names: list) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
+        """
+
+    def fill(self, index: PathIndex) -> None:
+        """Add all files to a PathIndex."""
+
+    def is_sound(self, roots: Sequence[int]) -> bool:
+        """
+        All pages of the file fit together, when its trees begin at these pages; False also where that cannot be found out.
+        """
+
+    def agrees_with(self, indexes: Sequence[tuple[int, str]]) -> bool:
+        """
+        Indexes of the table, each a first page and 'path', 'parent' or 'address', say what the table says and are in order; False also where that cannot be found out.
+        """
+
+class FileRows:
+    """Goes through the rows of a FileTable."""
+
+    def __init__(self, table: FileTable, kind: type) -> None:
+        """Rows become objects of this class of named tuples with nine fields."""
+
+    def places(self, count: int) -> tuple[list[str], Annotated[NDArray[numpy.int64], dict(shape=(None, None))]]:
+        """
+        Paths of the next rows, at most so many, and rows of shard, offset, size and CRC-32C; NativeError 'corrupt' where a place is something else.
+        """
+
+    def block(self, count: int) -> list:
+        """The next rows, at most so many; none at the end."""
+
+def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
+    """
+
+def simd_level() -> str:
+    """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
+
+def set_simd_level(name: str) -> None:
+    """
+    Lower the instruction set the kernels use; never above what the CPU has.
+    """

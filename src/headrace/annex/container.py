@@ -1,0 +1,206 @@
+"""The annex container.
+
+Byte layout, little-endian; docs/formats/annex.md is the long form::
+
+    sections    each begins at a multiple of 8 from the annex's first byte, zero bytes between
+    directory   section_count rows of 40 bytes:
+                name 16s (ASCII, NUL-padded), offset u64 (from the annex's first byte), size u64,
+                checksum u32 (CRC32C of the section), reserved u32 (0)
+    trailer     64 bytes:
+                 0 magic 8s "HDRANNEX"       32 dataset_size u64 (bytes of the dataset's file)
+                 8 version u16 (1)           40 dataset_fingerprint u32
+                10 reserved u16 (0)          44 directory_checksum u32 (CRC32C of the directory)
+                12 section_count u32         48 reserved 12s (0)
+                16 size u64 (whole annex)    60 checksum u32 (CRC32C of the trailer's first 60 bytes)
+                24 num_samples u64
+
+It is found from its end: in a side file the trailer ends the file, in a .beton it ends where the allocation
+table begins.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace._native import crc32c
+from headrace.errors import AnnexError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from headrace.types import Buffer
+
+__all__ = ["REPAIR", "TRAILER_SIZE", "Annex", "write_annex"]
+
+MAGIC = b"HDRANNEX"
+VERSION = 1
+_TRAILER = struct.Struct("<8sHHIQQQII12sI")
+_ROW = struct.Struct("<16sQQII")
+TRAILER_SIZE = _TRAILER.size
+_MAX_SECTIONS = 1024
+REPAIR = (
+    "Restore the file from a copy; or open it without its annex (annex=False); or make a new annex with: "
+    "headrace index --fresh (and --embed, if it stands inside the file)."
+)
+
+
+class _Row(NamedTuple):
+    offset: int
+    size: int
+    checksum: int
+
+
+class Annex:
+    """A parsed annex: its directory is checked at once, each section when it is first asked for."""
+
+    def __init__(
+        self, path: str, data: npt.NDArray[np.uint8], num_samples: int, rows: Mapping[str, _Row], start: int
+    ) -> None:
+        self.path = path
+        self.num_samples = num_samples
+        self.size_bytes = len(data)
+        self._data = data
+        self._rows = dict(rows)
+        self._start = start
+        self._checked: dict[str, npt.NDArray[np.uint8]] = {}
+
+    @classmethod
+    def find(
+        cls,
+        path: str,
+        mapped: npt.NDArray[np.uint8],
+        *,
+        first: int,
+        end: int,
+        num_samples: int,
+        dataset_size: int,
+        dataset_fingerprint: int,
+    ) -> Annex | None:
+        """Parse the annex that ends at byte ``end`` and may begin at ``first`` at the earliest.
+
+        Returns None when there is none; raises AnnexError when there is one that is damaged or belongs to a
+        dataset of another size or fingerprint.
+        """
+        at = end - TRAILER_SIZE
+        if at < first or not cls.is_marked(mapped, end):
+            return None
+
+        def fail(problem: str, offset: int = at) -> AnnexError:
+            return AnnexError(path, offset=offset, problem=problem, fix=REPAIR)
+
+        trailer = mapped[at:end]
+        (_, version, _, section_count, size, samples, bound_size, fingerprint, directory_sum, _, checksum) = (
+            _TRAILER.unpack(trailer)
+        )
+        if crc32c(trailer[:60]) != checksum:
+            raise fail("the annex trailer does not match its checksum")
+        if version != VERSION:
+            raise fail(f"the annex has version {version}, and this headrace reads version {VERSION}")
+        if section_count > _MAX_SECTIONS:
+            raise fail(f"the annex claims {section_count} sections, the most is {_MAX_SECTIONS}")
+        if not TRAILER_SIZE + section_count * _ROW.size <= size <= end - first:
+            raise fail(f"the annex claims {size} bytes, there are {end - first}")
+        if samples != num_samples:
+            raise fail(f"the annex describes {samples} samples, the dataset has {num_samples}")
+        if (bound_size, fingerprint) != (dataset_size, dataset_fingerprint):
+            raise fail(
+                "the annex belongs to another dataset, or the dataset was changed after it was made: "
+                f"it expects {bound_size} bytes with fingerprint {fingerprint:#010x}, "
+                f"found {dataset_size} bytes with {dataset_fingerprint:#010x}"
+            )
+        data = mapped[end - size : end]
+        directory = data[len(data) - TRAILER_SIZE - section_count * _ROW.size : len(data) - TRAILER_SIZE]
+        if crc32c(directory) != directory_sum:
+            raise fail("the annex directory does not match its checksum", at - len(directory))
+        rows: dict[str, _Row] = {}
+        room = len(data) - TRAILER_SIZE - len(directory)
+        for raw_name, offset, section_size, section_sum, _ in _ROW.iter_unpack(directory.tobytes()):
+            name = raw_name.rstrip(b"\0").decode("ascii", "backslashreplace")
+            if offset > room or section_size > room - offset:
+                raise fail(f"annex section {name!r} lies outside the annex ({offset} + {section_size} bytes)")
+            rows[name] = _Row(offset, section_size, section_sum)
+        return cls(path, data, num_samples, rows, end - size)
+
+    @staticmethod
+    def is_marked(mapped: npt.NDArray[np.uint8], end: int) -> bool:
+        """Tell whether the bytes before ``end`` claim to be an annex's trailer."""
+        return end >= TRAILER_SIZE and bytes(mapped[end - TRAILER_SIZE : end - TRAILER_SIZE + 8]) == MAGIC
+
+    def names(self) -> list[str]:
+        """Names of the sections, in file order."""
+        return list(self._rows)
+
+    def section(self, name: str, *, is_checked: bool = True) -> npt.NDArray[np.uint8] | None:
+        """Bytes of a section; None when the annex has no such section.
+
+        Args:
+            name: of the section.
+            is_checked: compare its checksum first; False for a large one whose parts have checksums of their own.
+        """
+        if name not in self._rows:
+            return None
+        if name not in self._checked:
+            row = self._rows[name]
+            data = self._data[row.offset : row.offset + row.size]
+            if not is_checked:
+                return data
+            if crc32c(data) != row.checksum:
+                raise self.fail(name, "does not match its checksum")
+            self._checked[name] = data
+        return self._checked[name]
+
+    def fail(self, section: str, problem: str) -> AnnexError:
+        """Make the error for a section that is wrong."""
+        offset = self._start + self._rows[section].offset
+        return AnnexError(self.path, offset=offset, problem=f"annex section {section!r} {problem}", fix=REPAIR)
+
+
+def write_annex(
+    write: Callable[[Sequence[Buffer]], None],
+    sections: Mapping[str, Iterable[Buffer]],
+    *,
+    num_samples: int,
+    dataset_size: Callable[[int], int],
+    dataset_fingerprint: Callable[[int], int],
+) -> int:
+    """Write an annex front to back and give its size.
+
+    Args:
+        write: appends buffers.
+        sections: name to the section's bytes, in pieces.
+        num_samples: samples of the dataset.
+        dataset_size: told the annex's size, gives the size of the dataset's file (an embedded annex counts).
+        dataset_fingerprint: the same for the fingerprint.
+    """
+    position = 0
+    directory = bytearray()
+    for name, pieces in sections.items():
+        offset, checksum = position, 0
+        for piece in pieces:
+            write([piece])
+            checksum = crc32c(piece, checksum)
+            position += memoryview(piece).nbytes
+        directory += _ROW.pack(name.encode("ascii"), offset, position - offset, checksum, 0)
+        padding = -position % 8
+        write([bytes(padding)])
+        position += padding
+    size = position + len(directory) + TRAILER_SIZE
+    trailer = _TRAILER.pack(
+        MAGIC,
+        VERSION,
+        0,
+        len(sections),
+        size,
+        num_samples,
+        dataset_size(size),
+        dataset_fingerprint(size),
+        crc32c(directory),
+        bytes(12),
+        0,
+    )[:60]
+    write([directory, trailer, struct.pack("<I", crc32c(trailer))])
+    return size

@@ -1,0 +1,200 @@
+"""What the sections of an annex hold.
+
+``checksums``  algorithm u16 (1 = CRC32C), columns u16, reserved u32, then num_samples x columns u32.
+               Column 0 covers the sample's metadata record with its pointers taken as zero, the others cover
+               the payloads of the fields that have one, in field order.
+``names``      num_samples + 1 offsets u64 into the text that follows: UTF-8, nothing between the names.
+``classes``    JSON: field name to list of class names.
+``schema``     JSON: list of [field name, field spec] in field order.
+``metadata``   JSON: whatever the user gave.
+``jpeg_tiles`` columns u16 (fields with pictures), reserved u16 and u32, then num_samples x columns + 1 offsets u64 into
+               the bytes that follow: for every picture, sample by sample, its packed index of entry points (see
+               headrace.codecs.jpeg.index), or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from headrace.annex.container import Annex
+    from headrace.types import Buffer
+
+__all__ = [
+    "CHECKSUMS",
+    "CLASSES",
+    "JPEG_TILES",
+    "METADATA",
+    "NAMES",
+    "SCHEMA",
+    "Names",
+    "Tiles",
+    "checksums_section",
+    "json_section",
+    "names_section",
+    "read_checksums",
+    "read_json",
+    "read_names",
+    "read_tiles",
+    "tiles_section",
+]
+
+CHECKSUMS, NAMES, CLASSES, SCHEMA, METADATA = "checksums", "names", "classes", "schema", "metadata"
+JPEG_TILES = "jpeg_tiles"
+_CHECKSUMS_HEAD = struct.Struct("<HHI")
+_TILES_HEAD = struct.Struct("<HHI")
+_CRC32C = 1
+_MAX_JSON_BYTES = 256 << 20
+
+
+def checksums_section(columns: int, pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Make the bytes of ``checksums`` from pieces of the u32 table."""
+    yield _CHECKSUMS_HEAD.pack(_CRC32C, columns, 0)
+    yield from pieces
+
+
+def names_section(lengths: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Make the bytes of ``names`` from the names' lengths in bytes and pieces of their text."""
+    offsets = np.zeros(len(lengths) + 1, "<u8")
+    np.cumsum(lengths, out=offsets[1:])
+    yield offsets.view(np.uint8)
+    yield from pieces
+
+
+def json_section(value: Any) -> Iterator[Buffer]:
+    """Make the bytes of a JSON section; ASCII, because file names that are not UTF-8 must survive too."""
+    yield json.dumps(value).encode("ascii")
+
+
+def tiles_section(columns: int, sizes: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Make the bytes of ``jpeg_tiles`` from the sizes of the indices and pieces of their bytes."""
+    yield _TILES_HEAD.pack(columns, 0, 0)
+    yield from names_section(sizes, pieces)
+
+
+def read_tiles(annex: Annex, columns: int) -> Tiles | None:
+    """The indices of the pictures, or None; offsets and indices are checked as they are used."""
+    data = annex.section(JPEG_TILES, is_checked=False)
+    if data is None:
+        return None
+    offsets_size = 8 * (annex.num_samples * columns + 1)
+    if len(data) < _TILES_HEAD.size + offsets_size or _TILES_HEAD.unpack(data[: _TILES_HEAD.size])[0] != columns:
+        raise annex.fail(JPEG_TILES, f"has {len(data)} bytes, which cannot hold indices for {columns} fields")
+    offsets = data[_TILES_HEAD.size :][:offsets_size].view("<u8")
+    return Tiles(columns, offsets, data[_TILES_HEAD.size + offsets_size :])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """Packed indices of pictures: that of column c of sample i is entry ``i * columns + c`` of the offsets."""
+
+    columns: int
+    offsets: npt.NDArray[np.uint64]
+    packed: npt.NDArray[np.uint8]
+
+    def locate(
+        self, indices: npt.NDArray[np.int64], column: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """The bytes of all indices, and where those of some samples begin and how long they are; 0 is none."""
+        entries = indices * self.columns + column
+        begin, end = self.offsets[entries], self.offsets[entries + 1]
+        is_right = (begin <= end) & (end <= np.uint64(len(self.packed)))
+        sizes = np.where(is_right, end - np.minimum(begin, end), np.uint64(0))
+        return self.packed, np.where(is_right, begin, np.uint64(0)), sizes
+
+    def stored(self, indices: npt.NDArray[np.int64], column: int) -> Iterator[tuple[int, npt.NDArray[np.uint8] | None]]:
+        """Those samples that have an index, by position, and the index; None where its offsets make no sense."""
+        packed, begins, sizes = self.locate(indices, column)
+        entries = indices * self.columns + column
+        is_there = self.offsets[entries] != self.offsets[entries + 1]
+        for i in np.flatnonzero(is_there).tolist():
+            begin, size = int(begins[i]), int(sizes[i])
+            yield i, packed[begin : begin + size] if size else None
+
+    @property
+    def count(self) -> int:
+        """Pictures that have an index."""
+        return int((self.offsets[1:] > self.offsets[:-1]).sum())
+
+
+def read_checksums(annex: Annex, columns: int) -> npt.NDArray[np.uint32] | None:
+    """The table of checksums, num_samples x columns, or None."""
+    data = annex.section(CHECKSUMS)
+    if data is None:
+        return None
+    expected = _CHECKSUMS_HEAD.size + annex.num_samples * columns * 4
+    if len(data) != expected:
+        raise annex.fail(CHECKSUMS, f"has {len(data)} bytes, {expected} expected")
+    algorithm, stored_columns, _ = _CHECKSUMS_HEAD.unpack(data[: _CHECKSUMS_HEAD.size])
+    if (algorithm, stored_columns) != (_CRC32C, columns):
+        raise annex.fail(CHECKSUMS, f"has algorithm {algorithm} and {stored_columns} columns, {columns} expected")
+    return data[_CHECKSUMS_HEAD.size :].view("<u4").reshape(-1, columns)
+
+
+def read_names(annex: Annex) -> Names | None:
+    """The samples' names, or None."""
+    data = annex.section(NAMES)
+    if data is None:
+        return None
+    offsets_size = 8 * (annex.num_samples + 1)
+    if len(data) < offsets_size:
+        raise annex.fail(NAMES, f"has {len(data)} bytes, at least {offsets_size} expected")
+    offsets = data[:offsets_size].view("<u8")
+    text = data[offsets_size:]
+    if offsets[0] != 0 or offsets[-1] != len(text) or bool((offsets[1:] < offsets[:-1]).any()):
+        raise annex.fail(NAMES, "has offsets that do not ascend from 0 to the end of the text")
+    return Names(offsets, text)
+
+
+def read_json(annex: Annex, name: str) -> Any:
+    """The value of a JSON section, or None."""
+    data = annex.section(name)
+    if data is None:
+        return None
+    if len(data) > _MAX_JSON_BYTES:
+        raise annex.fail(name, f"has {len(data)} bytes, the most is {_MAX_JSON_BYTES}")
+    try:
+        return json.loads(data.tobytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise annex.fail(name, f"is not JSON ({error})") from None
+
+
+class Names(Sequence[str]):
+    """Names of samples: a sequence of strings over the mapped file, so ten million of them cost nothing."""
+
+    def __init__(self, offsets: npt.NDArray[np.uint64], text: npt.NDArray[np.uint8]) -> None:
+        self._offsets = offsets
+        self._text = text
+        self._positions: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, key: int) -> str: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[str]: ...
+    def __getitem__(self, key: int | slice) -> str | list[str]:
+        if isinstance(key, slice):
+            return [self[i] for i in range(*key.indices(len(self)))]
+        i = range(len(self))[key]
+        raw = self._text[int(self._offsets[i]) : int(self._offsets[i + 1])]
+        return raw.tobytes().decode("utf-8", "surrogateescape")
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Index of the first sample with this name; ValueError when there is none."""
+        if start != 0 or stop is not None:
+            return super().index(value, start, len(self) if stop is None else stop)
+        if self._positions is None:
+            self._positions = {name: i for i, name in reversed(list(enumerate(self)))}
+        try:
+            return self._positions[value]
+        except KeyError:
+            raise ValueError(f"no sample is called {value!r}") from None

@@ -1,0 +1,1 @@
+"""The command ``headrace``: one file for each verb."""

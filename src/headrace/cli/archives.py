@@ -1,0 +1,268 @@
+"""What several verbs do with archives (.barecat)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from headrace.annex import side_path
+from headrace.cli.common import print_json, printable, progress_bar
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.extracting import extract_files
+from headrace.formats.barecat.names import MAX_SHARDS, archive_exists, shard_numbers
+from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.pictures import Pictures
+from headrace.formats.barecat.replacing import new_archive
+from headrace.progress import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headrace.formats.barecat import DirInfo, FileInfo
+    from headrace.formats.barecat.entries import Transfer
+
+__all__ = [
+    "add_rules",
+    "cat_file",
+    "create_archive",
+    "describe_archive",
+    "extract_archive",
+    "is_archive",
+    "list_archive",
+    "names_from",
+    "names_in_archive",
+    "print_left_out",
+    "print_transfer",
+    "refuse_damage",
+    "refuse_itself",
+    "shown_path",
+]
+
+_ENDINGS = (".barecat", ".barecat-sqlite-index")
+_SHOWN = 20  # of what is damaged
+
+
+class _AppendRule(argparse.Action):
+    """Collects includes and excludes in one list, in their order."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        namespace.rules = [*namespace.rules, (option_string in ("-i", "--include"), values)]
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """``-i`` and ``-x``, whose order counts."""
+    for short, long, about in (("-i", "--include", "copy what matches"), ("-x", "--exclude", "leave it out")):
+        parser.add_argument(short, long, dest="rules", action=_AppendRule, default=(), metavar="PATTERN", help=about)
+
+
+def is_archive(path: str) -> bool:
+    """The name says that it is a .barecat."""
+    return path.lower().endswith(_ENDINGS)
+
+
+def names_from(args: argparse.Namespace, paths: list[str]) -> list[str]:
+    """Paths from the command line, and from the file of -T."""
+    if args.files_from is None:
+        return paths
+    if args.files_from == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with open(args.files_from, "rb") as file:
+            data = file.read()
+    parts = data.split(b"\0" if args.null else b"\n")
+    return paths + [os.fsdecode(part) for part in parts if part]
+
+
+def create_archive(args: argparse.Namespace) -> int:
+    """Pack files and folders into a new archive."""
+    paths = names_from(args, args.folders)
+    if not paths:
+        raise ValueError("nothing to pack: name files or folders, or give a list with -T")
+    if archive_exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it")
+    start_s = time.perf_counter()
+    with progress_bar("packing", args, unit="files") as bar, new_archive(args.out, shard_size=args.shard_size) as out:
+        result = pack_files(
+            out,
+            paths,
+            folder=args.directory,
+            exclude=args.exclude or (),
+            recurse=args.files_from is None,
+            itself=args.out,
+            workers=args.workers,
+            progress=bar,
+        )
+    print_transfer(args, args.out, result, time.perf_counter() - start_s)
+    return 0
+
+
+def refuse_itself(out: str, paths: Iterable[str]) -> None:
+    """ValueError when an archive would be written over one that is read."""
+    if any(os.path.realpath(path) == os.path.realpath(out) for path in paths):
+        raise ValueError(f"{out} cannot be written from itself; name another archive")
+
+
+def print_left_out(skipped: Iterable[str]) -> None:
+    """Say on standard error what was left out."""
+    for line in skipped:
+        print(f"headrace: left out: {printable(line)}", file=sys.stderr)
+
+
+def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
+    """Say what was carried, and on standard error what was left out; all of it there if the path is -."""
+    print_left_out(result.skipped)
+    facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
+    if args.json:
+        print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
+    elif not args.quiet:
+        rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
+        stream = sys.stderr if path == "-" else sys.stdout
+        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
+
+
+def extract_archive(args: argparse.Namespace) -> int:
+    """Write files below a folder."""
+    if args.field:
+        raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
+    damage: list[str] = []
+    with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
+        result = extract_files(
+            archive,
+            args.to,
+            args.samples,
+            force=args.force,
+            on_damage=lambda error: damage.append(str(error)),
+            progress=bar,
+        )
+    print_transfer(args, args.to, result)
+    refuse_damage(args.path, damage, "file")
+    return 0
+
+
+def refuse_damage(path: str, damage: list[str], unit: str) -> None:
+    """Say what was left out because it is damaged, and that this is an error."""
+    print_left_out(damage[:_SHOWN])
+    if damage:
+        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
+        raise ValueError(f"{count} damaged and not written; headrace verify {path} names all damage")
+
+
+def cat_file(args: argparse.Namespace) -> int:
+    """Write one file to standard output."""
+    if args.field is not None:
+        raise ValueError("a file of an archive has no fields; name only the file")
+    with Archive(args.path) as archive:
+        data = archive[args.sample]
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def names_in_archive(path: str, prefix: str) -> list[str]:
+    """What is in the directory of a prefix and begins with it; directories end in a slash."""
+    directory, slash, start = prefix.rpartition("/")
+    with Archive(path) as archive:
+        return sorted(
+            f"{directory}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+            for entry in archive.scandir(directory)
+            if entry.name.startswith(start)
+        )
+
+
+def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
+    """List files and directories; paths are shown as seen from ``base``."""
+    with Archive(args.path) as archive:
+        rows: list[FileInfo | DirInfo] = []
+        for name in args.samples or [base]:
+            rows += _listed(archive, name, args.recursive)
+        if args.json:
+            print_json([{"type": "file" if row.is_file() else "dir", **row._asdict()} for row in rows])
+            return 0
+        for row in rows:
+            shown = shown_path(row.path, base) + ("/" if row.is_dir() else "")
+            print(f"{_long_facts(row)} {shown}" if args.long else shown)
+    return 0
+
+
+def _listed(archive: Archive, name: str, recursive: bool) -> Iterable[FileInfo | DirInfo]:
+    if any(char in name for char in "*?[") and not archive.exists(name):
+        found = archive.glob(name, recursive=True, include_hidden=True)
+        if not found:
+            raise FileNotFoundError(f"{archive.path}: nothing matches {name}")
+        return [archive.stat(path) for path in sorted(found)]
+    info = archive.stat(name)
+    if info.is_file():
+        return [info]
+    if recursive:
+        below: list[FileInfo | DirInfo] = [entry for entry in archive.index.dirs(below=info.path) if entry.path]
+        below += archive.index.files(below=info.path)
+        return sorted(below, key=lambda entry: entry.path)
+    return sorted(archive.scandir(info.path), key=lambda entry: entry.path)
+
+
+def shown_path(path: str, base: str = "") -> str:
+    """A path for a terminal, relative to a directory if it is below, else with a slash in front.
+
+    Example:
+        >>> shown_path("a/b"), shown_path("a/b", "a"), shown_path("c", "a")
+        ('a/b', 'b', '/c')
+    """
+    if not base:
+        return printable(path)
+    return printable(path.removeprefix(f"{base}/") if path.startswith(f"{base}/") else f"/{path}")
+
+
+def _long_facts(row: FileInfo | DirInfo) -> str:
+    size: Any = row.size if row.is_file() else row.size_tree  # type: ignore[union-attr]
+    kind = stat.S_IFREG if row.is_file() else stat.S_IFDIR
+    mode = stat.filemode(kind | ((row.mode or 0) & 0o7777))
+    if row.mode is None:
+        mode = mode[0] + "?" * 9
+    owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
+    moment = row.mtime.strftime("%Y-%m-%d %H:%M:%S") if row.mtime is not None else "?" * 19
+    return f"{mode} {owner:>11} {size:>13,} {moment}"
+
+
+def describe_archive(path: str) -> dict[str, Any]:
+    """The summary of an archive for ``headrace info``."""
+    with Archive(path) as archive:
+        numbers = shard_numbers(archive.path)
+        sizes = {number: os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers}
+        physical = sum(sizes.values())
+        missing = _missing_bytes(archive, sizes)
+        return {
+            "path": archive.path,
+            "format": "barecat",
+            "files": archive.num_files,
+            "dirs": archive.num_dirs,
+            "size_bytes": archive.total_size,
+            "shards": len(numbers),
+            "shard_size_limit": archive.shard_size,
+            "shard_bytes": physical,
+            "gap_bytes": max(0, physical + missing - archive.total_size),
+            "missing_bytes": missing,
+            "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
+            "schema": ".".join(map(str, archive.version)),
+            "jpeg_index": _describe_jpeg_index(archive.path),
+        }
+
+
+def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:
+    """How much of the files lies behind the ends of the shards, or in shards that are not there."""
+    last = archive.index.last_file()
+    count = 0 if last is None else min(last.shard + 1, MAX_SHARDS)
+    return sum(max(0, archive.index.shard_end(number) - sizes.get(number, 0)) for number in range(count))
+
+
+def _describe_jpeg_index(path: str) -> dict[str, int] | None:
+    if not os.path.exists(side_path(path)):
+        return None
+    with Archive(path) as archive:
+        pictures = Pictures(archive, is_checked=False)
+        count = 0 if pictures.tiles is None else pictures.tiles.count
+        return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}

@@ -1,0 +1,52 @@
+"""``headrace cat``: one value to standard output."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.archives import cat_file, is_archive
+from headrace.cli.common import select_samples
+from headrace.cli.files import value_as_file
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "cat"
+HELP = "write one value to standard output"
+DESCRIPTION = """\
+Write one value of one sample to standard output, as a file that other programs open: JPEG as stored, raw pixels as
+PNG, arrays as npy, numbers, text and JSON as text. Without FIELD, describe all values of the sample."""
+EXAMPLES = """\
+examples:
+  headrace cat train.beton 17
+  headrace cat train.beton 17 image > 17.jpg
+  headrace cat train.beton cat/7.jpg label
+  headrace cat train.beton 17 image --stored | sha256sum
+  headrace cat photos.barecat photos/cat/7.jpg > 7.jpg"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("sample", metavar="SAMPLE", help="number or name")
+    parser.add_argument("field", metavar="FIELD", nargs="?", help="which value")
+    parser.add_argument("--stored", action="store_true", help="exactly the stored bytes")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the value."""
+    if is_archive(args.path):
+        return cat_file(args)
+    dataset = headrace.open(args.path)
+    (index,) = select_samples(dataset, [args.sample])
+    if args.field is None:
+        print(dataset[index])
+        return 0
+    if args.field not in dataset.schema:
+        raise ValueError(f"no field {args.field!r}; the fields are {', '.join(dataset.schema)}")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(value_as_file(dataset, index, args.field, stored=args.stored).data)
+    sys.stdout.buffer.flush()
+    return 0

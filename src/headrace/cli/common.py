@@ -1,0 +1,187 @@
+"""What several verbs share: arguments, samples by name or number, printing."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from headrace.progress import ProgressBar, parse_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from headrace.types import Dataset, Progress
+
+__all__ = [
+    "VerbParser",
+    "add_json",
+    "add_max_size",
+    "add_progress",
+    "add_workers",
+    "message_of",
+    "parse_color",
+    "parse_size",
+    "print_json",
+    "printable",
+    "progress_bar",
+    "select_samples",
+]
+
+
+_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
+
+    _is_intermixing = False
+    signed_options: tuple[str, ...] = ()
+    """Options whose values may begin with a minus sign."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with positional arguments before, between and after options."""
+        if self._is_intermixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        cut = words.index("--") if "--" in words else len(words)
+        words = [*self._join_signed(words[:cut]), *(_MASK + word for word in words[cut + 1 :])]
+        self._is_intermixing = True
+        try:
+            found, unknown = self.parse_known_intermixed_args(words, namespace)
+        finally:
+            self._is_intermixing = False
+        for name, value in vars(found).items():
+            setattr(found, name, _unmasked(value))
+        return found, _unmasked(unknown)
+
+    def _join_signed(self, words: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in words:
+            if joined and joined[-1] in self.signed_options:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmasked(one) for one in value]
+    return value.removeprefix(_MASK) if isinstance(value, str) else value
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """``-j``."""
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help="threads to use (default: all cores)")
+
+
+def add_max_size(parser: argparse.ArgumentParser) -> None:
+    """``--max-size``."""
+    parser.add_argument(
+        "--max-size",
+        type=parse_size,
+        metavar="SIZE",
+        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times the file)",
+    )
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    """``-q``."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no summary")
+
+
+def progress_bar(
+    label: str, args: argparse.Namespace, *, unit: str = "samples"
+) -> AbstractContextManager[Progress | None]:
+    """A bar, unless the user wants silence or JSON, or nobody would see it."""
+    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
+        return contextlib.nullcontext()
+    return ProgressBar(label, unit=unit)
+
+
+def parse_size(text: str) -> int:
+    """Bytes from text such as 8M or 2GiB (powers of 1024).
+
+    Example:
+        >>> parse_size("8M")
+        8388608
+    """
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parse_color(text: str) -> tuple[int, int, int]:
+    """A colour from text such as 255,255,255 or white."""
+    known = {"white": (255, 255, 255), "black": (0, 0, 0), "grey": (128, 128, 128), "gray": (128, 128, 128)}
+    if text in known:
+        return known[text]
+    parts = text.split(",")
+    if len(parts) != 3 or not all(p.strip().isdigit() and int(p) < 256 for p in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a colour; write for example white or 255,255,255")
+    red, green, blue = (int(p) for p in parts)
+    return red, green, blue
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value."""
+    json.dump(value, sys.stdout, indent=2, default=str)
+    print()
+
+
+def printable(text: str) -> str:
+    r"""Text for a terminal: characters that would disturb it are shown as escapes.
+
+    Example:
+        >>> printable("a\nb")
+        'a\\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:
+    """Indices from words: numbers (also negative), ranges such as 10:20, or names."""
+    if not wanted:
+        yield from range(len(dataset))
+    for word in wanted:
+        yield from _select(dataset, word)
+
+
+def _select(dataset: Dataset, word: str) -> range:
+    keys = dataset.keys
+    if keys is not None:
+        with contextlib.suppress(ValueError):
+            position = keys.index(word)
+            return range(position, position + 1)
+    whole = range(len(dataset))
+    if match := re.fullmatch(r"(-?\d*):(-?\d*)", word):
+        return whole[slice(*(int(part) if part else None for part in match.groups()))]
+    try:
+        return range(whole[int(word)], whole[int(word)] + 1)
+    except IndexError:
+        raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
+    except ValueError:
+        hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
+        raise ValueError(f"no sample is called {word!r}{hint}") from None
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says to a user, in one line."""
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,146 @@
+"""``headrace extract``: samples back to files."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import headrace
+from headrace.cli.archives import extract_archive, is_archive, refuse_damage
+from headrace.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
+from headrace.cli.files import value_as_file
+from headrace.codecs.image import SUFFIXES
+from headrace.errors import CorruptSampleError
+from headrace.formats.ffr import FfrDataset
+
+if TYPE_CHECKING:
+    import argparse
+
+    from headrace.types import Dataset
+
+NAME = "extract"
+HELP = "write samples to files"
+DESCRIPTION = """\
+Write samples to files below a folder: pictures under their names (JPEG as stored, raw pixels as PNG), other values
+beside them, numbers into index.jsonl, which has one line for each sample. The files of a packed folder (.ffr) come out
+as they went in; those of a .barecat get their modes and times back, and empty directories are made. Files never land
+outside the folder, whatever the names in the dataset say."""
+EXAMPLES = """\
+examples:
+  headrace extract train.beton -C out
+  headrace extract train.beton -C out 0:100 cat/7.jpg
+  headrace extract train.beton -C out --field image
+  headrace extract packed.ffr -C out docs/readme.txt
+  headrace extract photos.barecat -C out photos/cat '**/*.txt'"""
+
+_INDEX = "index.jsonl"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument(
+        "samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20), names or patterns; default all"
+    )
+    parser.add_argument("-C", "--to", metavar="DIR", required=True, help="folder to write to; made if missing")
+    parser.add_argument("--field", action="append", metavar="NAME", help="only this field; may be repeated")
+    parser.add_argument("-f", "--force", action="store_true", help="replace files that exist")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files and the index."""
+    if is_archive(args.path):
+        return extract_archive(args)
+    dataset = headrace.open(args.path)
+    fields = args.field or list(dataset.schema)
+    for name in fields:
+        if name not in dataset.schema:
+            raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
+    indices = list(select_samples(dataset, args.samples))
+    os.makedirs(args.to, exist_ok=True)
+    if isinstance(dataset, FfrDataset) and not args.samples:
+        for folder in dataset.folders:
+            os.makedirs(os.path.join(args.to, folder), exist_ok=True)
+    size_bytes = 0
+    damage: list[str] = []
+    with (
+        progress_bar("extracting", args) as bar,
+        open(_open_new(os.path.join(args.to, _INDEX), args.force), "w", encoding="utf-8") as lines,
+    ):
+        for done, i in enumerate(indices, 1):
+            try:
+                row, size = _extract_sample(dataset, i, fields, args.to, args.force)
+            except CorruptSampleError as error:
+                damage.append(str(error))
+                continue
+            lines.write(json.dumps(row, ensure_ascii=True) + "\n")
+            size_bytes += size
+            if bar is not None:
+                bar(done, len(indices), size_bytes)
+    if args.json:
+        print_json({"samples": len(indices) - len(damage), "size_bytes": size_bytes, "to": args.to})
+    elif not args.quiet:
+        print(f"{args.to}: {len(indices) - len(damage):,} samples")
+    refuse_damage(args.path, damage, "sample")
+    return 0
+
+
+def _extract_sample(
+    dataset: Dataset, index: int, fields: list[str], target: str, force: bool
+) -> tuple[dict[str, Any], int]:
+    keys = dataset.keys
+    name = keys[index] if keys is not None else None
+    row: dict[str, Any] = {"index": index, "name": name}
+    size_bytes = 0
+    main = next((f for f in fields if dataset.schema[f].kind == "image"), None)
+    if main is None and len(dataset.schema) == 1:
+        main = fields[0]  # its files may have the samples' names
+    for field in fields:
+        if dataset.schema[field].kind in ("int", "float"):
+            row[field] = dataset.column(field)[index].item() if hasattr(dataset, "column") else dataset[index][field]
+            continue
+        data, suffix = value_as_file(dataset, index, field)
+        relative = _file_name(name, index, suffix, None if field == main else field)
+        path = os.path.join(target, relative)
+        if relative == _INDEX or (os.path.lexists(path) and not force):
+            relative = _file_name(None, index, suffix, None if field == main else field)
+            path = os.path.join(target, relative)
+        _write_new(path, data, force)
+        row[field] = relative
+        size_bytes += len(data)
+    return row, size_bytes
+
+
+def _file_name(name: str | None, index: int, suffix: str, field: str | None) -> str:
+    """A relative path that stays inside: the sample's own name if it is harmless, else its number."""
+    parts = (name or "").split("/")
+    harmless = name and not os.path.isabs(name) and "\0" not in name and all(p not in ("", ".", "..") for p in parts)
+    stem = str(name) if harmless else f"sample-{index:08d}"
+    known_ending = os.path.splitext(stem)[1].lower()
+    if field is None and (_same_kind(known_ending, suffix) or (harmless and suffix == ".bin")):
+        return stem
+    if known_ending in SUFFIXES:
+        stem = stem[: -len(known_ending)]
+    return f"{stem}{suffix}" if field is None else f"{stem}.{field}{suffix}"
+
+
+def _same_kind(ending: str, suffix: str) -> bool:
+    return ending == suffix or (ending in (".jpeg", ".jpe", ".jpg") and suffix == ".jpg")
+
+
+def _write_new(path: str, data: bytes, force: bool) -> None:
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(_open_new(path, force), "wb") as file:
+        file.write(data)
+
+
+def _open_new(path: str, force: bool) -> int:
+    """Open a file for writing; never through a link, and over an existing file only by force."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        raise FileExistsError(f"{path} exists; give --force to replace it") from None

@@ -1,0 +1,106 @@
+"""``headrace ls``: the samples of a dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import headrace
+from headrace.cli.archives import is_archive, list_archive
+from headrace.cli.common import add_json, print_json, printable, select_samples
+from headrace.formats.beton import BetonDataset
+from headrace.formats.ffr import FfrDataset
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from headrace.types import Dataset
+
+NAME = "ls"
+HELP = "list samples"
+DESCRIPTION = """\
+List samples by number and name; -l adds the numbers, sizes and picture sizes of their fields. Of a .barecat, list what
+is in a directory; -l adds mode, owner, size and time (UTC)."""
+EXAMPLES = """\
+examples:
+  headrace ls train.beton | head
+  headrace ls -l train.beton 0:20
+  headrace ls --json train.beton cat/7.jpg
+  headrace ls -l photos.barecat photos/cat"""
+_BLOCK = 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20) or names; default all")
+    parser.add_argument("-l", "--long", action="store_true", help="show the fields, too")
+    parser.add_argument("-R", "--recursive", action="store_true", help=".barecat: also what is below directories")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace, *, base: str = "") -> int:
+    """Print one line for each sample; the paths of an archive as seen from ``base``."""
+    if is_archive(args.path):
+        return list_archive(args, base=base)
+    dataset = headrace.open(args.path)
+    indices = list(select_samples(dataset, args.samples))
+    if args.json:
+        print_json([row for row in _rows(dataset, indices, True)])
+        return 0
+    width = len(str(len(dataset)))
+    for row in _rows(dataset, indices, args.long):
+        facts = "  ".join(f"{name}={value}" for name, value in row["fields"].items())
+        print(
+            "  ".join(
+                part for part in (f"{row['index']:>{width}}", printable(row["name"] or ""), printable(facts)) if part
+            )
+        )
+    return 0
+
+
+def _rows(dataset: Dataset, indices: list[int], is_long: bool) -> Iterator[dict[str, Any]]:
+    keys = dataset.keys
+    for start in range(0, len(indices), _BLOCK):
+        block = indices[start : start + _BLOCK]
+        facts = _facts(dataset, block) if is_long else [{} for _ in block]
+        for i, fields in zip(block, facts, strict=True):
+            yield {"index": i, "name": keys[i] if keys is not None else None, "fields": fields}
+
+
+def _facts(dataset: Dataset, indices: list[int]) -> list[dict[str, Any]]:
+    if isinstance(dataset, FfrDataset):
+        return _ffr_facts(dataset, indices)
+    if not isinstance(dataset, BetonDataset):
+        return [{name: _brief(value) for name, value in dict(dataset[i]).items()} for i in indices]
+    where = np.array(indices, np.int64)
+    rows: list[dict[str, Any]] = [{} for _ in indices]
+    for column in dataset.layout.columns:
+        members = dataset.members(column, where)
+        if column.slot is None:
+            texts: list[Any] = members
+        else:
+            spans = dataset.locate(where, column)
+            texts = [f"{size}B" for size in spans.sizes.tolist()]
+            for position in spans.problems:
+                texts[position] = "DAMAGED"
+            if column.field.kind == "image":
+                texts = [f"{m[1]}x{m[2]}:{text}" for m, text in zip(members, texts, strict=True)]
+        for row, text in zip(rows, texts, strict=True):
+            row[column.name] = text
+    return rows
+
+
+def _ffr_facts(dataset: FfrDataset, indices: list[int]) -> list[dict[str, Any]]:
+    (name,) = dataset.schema
+    spans = dataset.reader.locate(dataset.numbers(indices))
+    facts = zip(spans.sizes.tolist(), spans.is_bad().tolist(), strict=True)
+    return [{name: "DAMAGED" if is_bad else f"{size}B"} for size, is_bad in facts]
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return "x".join(map(str, value.shape[:2][::-1]))
+    return value

@@ -1,0 +1,137 @@
+"""Entry point of the command.
+
+Exit codes: 0 fine, 1 ``verify`` found something wrong, 2 an error or wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from headrace.cli import (
+    add,
+    browse,
+    cat,
+    completion,
+    convert,
+    create,
+    defrag,
+    demo,
+    du,
+    extract,
+    find,
+    index,
+    info,
+    ls,
+    merge,
+    mount,
+    mv,
+    reshard,
+    rm,
+    shell,
+    subset,
+    sync,
+    tree,
+    verify,
+)
+from headrace.cli.common import VerbParser, message_of, printable
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, sync, merge, subset, reshard, defrag)
+_VERBS = (
+    create,
+    convert,
+    info,
+    ls,
+    cat,
+    extract,
+    verify,
+    index,
+    *_ARCHIVE_VERBS,
+    shell,
+    browse,
+    mount,
+    completion,
+    demo,
+)
+_EPILOG = """\
+examples:
+  headrace create train.beton photos/train     pack a folder of pictures, one class per directory
+  headrace info train.beton                    what is in it
+  headrace verify train.beton --decode         is every sample intact?
+  headrace extract train.beton -C out          back to files
+  headrace convert photos.ffr photos.beton     one format into another; also tar, zip and folders
+  headrace create photos.barecat photos        an archive of any files; also ls, find, du, add, rm, sync, shell, mount
+  headrace demo                                see it all happen in under a minute
+
+'headrace VERB --help' explains a verb and shows examples.
+"""
+
+
+class _Version(argparse.Action):
+    """Prints the version; looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
+        import headrace
+
+        print(f"headrace {headrace.__version__}")
+        parser.exit(0)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the whole command."""
+    parser = VerbParser(
+        prog="headrace",
+        description="Training data on disk: pack it once, open it anywhere, know that it is intact.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument("--traceback", action="store_true", help="show the Python traceback of errors")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for module in _VERBS:
+        sub = verbs.add_parser(
+            module.NAME,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit code."""
+    try:
+        return _run(build_parser().parse_args(argv))
+    except KeyboardInterrupt:
+        print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
+        return 130
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: not our business
+        return 0
+    except (HeadraceError, OSError, ValueError, TypeError, KeyError) as error:
+        if args.traceback:
+            raise
+        print(f"headrace: error: {printable(message_of(error))}", file=sys.stderr)
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""``headrace verify``: is a dataset intact?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.archives import is_archive
+from headrace.cli.common import add_json, add_progress, add_workers, print_json, printable, progress_bar
+from headrace.errors import FormatError
+from headrace.formats.barecat import Archive
+from headrace.progress import format_bytes
+from headrace.types import Problem, Report
+
+if TYPE_CHECKING:
+    import argparse
+
+    from headrace.types import Progress
+
+NAME = "verify"
+HELP = "check every sample"
+DESCRIPTION = """\
+Check a dataset: its structure, every sample's checksum where there is one and, with --decode, that every value
+decodes. Lists what is bad and then ends with exit code 1."""
+EXAMPLES = """\
+examples:
+  headrace verify train.beton
+  headrace verify train.beton --decode -j 8
+  headrace verify photos.barecat --quick
+  headrace verify train.beton --json | jq '.problems[].sample'"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("--decode", action="store_true", help="also decode every value")
+    parser.add_argument("--quick", action="store_true", help=".barecat: index and places, not the bytes of the files")
+    add_workers(parser)
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 1 when something is wrong."""
+    try:
+        with progress_bar("verifying", args, unit=_unit(args)) as bar:
+            report = _verify(args, bar)
+    except FormatError as error:  # so damaged that it does not open: that is an answer, too
+        report = _unreadable(args.path, error)
+    if args.json:
+        print_json(asdict(report) | {"ok": report.ok, "bad_samples": report.bad_samples})
+    else:
+        _print_report(report, args)
+    return 0 if report.ok else 1
+
+
+def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
+    if is_archive(args.path) and not args.decode:
+        with Archive(args.path) as archive:
+            return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
+    if args.quick:
+        raise ValueError("--quick is for archives (.barecat), and not together with --decode")
+    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+
+
+def _unit(args: argparse.Namespace) -> str:
+    return "files" if is_archive(args.path) and not args.decode else "samples"
+
+
+def _unreadable(path: str, error: FormatError) -> Report:
+    problem = Problem(sample=None, field=None, message=str(error).removeprefix(f"{path}: "))
+    nothing = {"samples_checked": 0, "checksums_checked": 0, "images_decoded": 0, "size_bytes": 0}
+    return Report(path=path, problems=(problem,), **nothing)
+
+
+def _print_report(report: Report, args: argparse.Namespace) -> None:
+    for problem in report.problems:
+        where = "file: " if problem.sample is None else f"sample {problem.sample}: "
+        if problem.field:
+            where = f"{where[:-2]}, field {problem.field!r}: "
+        if problem.sample is None and is_archive(report.path):
+            where = ""  # the message says which of its files, or that it is the index
+        print(f"{report.path}: {where}{printable(problem.message)}")
+    if report.problems_left_out:
+        print(f"{report.path}: and {report.problems_left_out:,} more problems")
+    if args.quiet:
+        return
+    checked = f"{report.samples_checked:,} {_unit(args)}" + (
+        "" if args.quick else f", {format_bytes(report.size_bytes)}"
+    )
+    how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
+    if args.decode:
+        how.append(f"{report.images_decoded:,} pictures decoded")
+    affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
+    verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
+    print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
+    can_index = not os.path.isdir(report.path) and not is_archive(report.path)
+    if report.ok and not report.checksums_checked and can_index:
+        print(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

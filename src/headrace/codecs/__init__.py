@@ -1,0 +1,5 @@
+"""Bytes to arrays and back: JPEG by the native core, other pictures by Pillow, arrays by numpy."""
+
+from headrace.codecs import image, jpeg, npy
+
+__all__ = ["image", "jpeg", "npy"]

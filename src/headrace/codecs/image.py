@@ -1,0 +1,113 @@
+"""Pictures of any kind to 8-bit RGB, without guessing.
+
+Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with more than
+8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones, unless
+a background colour is given.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.errors import ImageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+    from headrace.types import Buffer
+
+__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "pillow_to_rgb"]
+
+Color = tuple[int, int, int]
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
+"""File name endings, in lower case, that are taken for pictures."""
+
+_DEEP_MODES = ("I", "F")
+_TRANSPARENT = (
+    "the picture is transparent in places; say what is behind it with background=(255, 255, 255), "
+    "or flatten it before storing"
+)
+_DEEP = (
+    "{what} has more than 8 bits a channel, and an image field holds 8; "
+    "scale it to uint8 first, or keep it exactly in an NDArray field"
+)
+
+
+def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.uint8]:
+    """Decode a PNG, WebP, BMP, GIF, TIFF or JPEG file to RGB, height x width x 3.
+
+    Raises:
+        ImageError: Pillow cannot decode it, or it cannot become RGB without guessing.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(data)) as picture:
+            return pillow_to_rgb(picture, background=background)
+    except UnidentifiedImageError:
+        raise ImageError(f"not a picture that can be decoded; it starts with {bytes(memoryview(data)[:8])!r}") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, ImageError):
+            raise
+        raise ImageError(f"the picture cannot be decoded: {error}") from error
+
+
+def pillow_to_rgb(picture: PillowImage, *, background: Color | None = None) -> npt.NDArray[np.uint8]:
+    """Turn a Pillow image into RGB pixels."""
+    if picture.mode.startswith(_DEEP_MODES) or _is_deep_file(picture):
+        raise ImageError(_DEEP.format(what=f"a picture of mode {picture.mode}"))
+    if picture.mode == "RGB" and "transparency" not in picture.info:
+        return array_to_rgb(np.asarray(picture))
+    if picture.has_transparency_data:
+        return array_to_rgb(np.asarray(picture.convert("RGBA")), background=background)
+    return array_to_rgb(np.asarray(picture.convert("RGB")))
+
+
+def _is_deep_file(picture: PillowImage) -> bool:
+    # Pillow drops the low byte of 16-bit RGB files while decoding; the raw mode still tells.
+    for tile in getattr(picture, "tile", ()):
+        arguments = tile[3]
+        raw_mode = arguments if isinstance(arguments, str) else (arguments or ("",))[0]
+        if isinstance(raw_mode, str) and ";16" in raw_mode:
+            return True
+    return False
+
+
+def array_to_rgb(pixels: npt.NDArray[Any], *, background: Color | None = None) -> npt.NDArray[np.uint8]:
+    """Turn an array of 8-bit grey, grey with alpha, RGB or RGBA pixels into RGB."""
+    if pixels.dtype != np.uint8:
+        deep = pixels.dtype.kind in "iuf" and pixels.dtype.itemsize > 1
+        raise ImageError(
+            _DEEP.format(what=f"an array of {pixels.dtype}") if deep else f"pixels must be uint8, got {pixels.dtype}"
+        )
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.ndim != 3 or pixels.shape[2] not in (1, 2, 3, 4):
+        raise ImageError(
+            f"an image array must be height x width x 3 (or grey, or with alpha), got shape {pixels.shape}"
+        )
+    if 0 in pixels.shape:
+        raise ImageError(f"the image is empty: its shape is {pixels.shape}")
+    if pixels.shape[2] in (2, 4):
+        pixels = _flatten(pixels[:, :, :-1], pixels[:, :, -1:], background)
+    if pixels.shape[2] == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    return np.ascontiguousarray(pixels)
+
+
+def _flatten(
+    color: npt.NDArray[np.uint8], alpha: npt.NDArray[np.uint8], background: Color | None
+) -> npt.NDArray[np.uint8]:
+    if bool((alpha == 255).all()):
+        return color
+    if background is None:
+        raise ImageError(_TRANSPARENT)
+    opacity = alpha.astype(np.uint16)
+    behind = np.array(background, np.uint16)
+    blended = (color.astype(np.uint16) * opacity + behind * (255 - opacity) + 127) // 255
+    return blended.astype(np.uint8)

@@ -1,0 +1,77 @@
+"""Arrays as numpy saves them: ``.npy`` and ``.npz``. What numpy would pickle is refused both ways."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.types import Buffer
+
+__all__ = ["decode", "decode_npz", "encode", "encode_npz"]
+
+_MAX_UNPACKED = 4 << 30
+# A header is Python text, and numpy lets through what goes wrong with it.
+_BAD = (EOFError, TypeError, SyntaxError, MemoryError, OverflowError, RecursionError, KeyError, tokenize.TokenError)
+_BAD_ZIP = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, *_BAD)
+
+
+def encode(value: npt.ArrayLike) -> bytes:
+    """An array as a .npy file.
+
+    Example:
+        >>> decode(encode([1, 2])).tolist()
+        [1, 2]
+    """
+    out = io.BytesIO()
+    np.save(out, _plain(value), allow_pickle=False)
+    return out.getvalue()
+
+
+def decode(data: Buffer) -> npt.NDArray[Any]:
+    """The array of a .npy file; ValueError when it is damaged, or holds pickles."""
+    try:
+        array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except _BAD as error:
+        raise ValueError(f"not an array that numpy has saved ({error})") from error
+    return array
+
+
+def encode_npz(arrays: Mapping[str, npt.ArrayLike]) -> bytes:
+    """Arrays by name as a .npz file.
+
+    Example:
+        >>> decode_npz(encode_npz({"x": [1, 2]}))["x"].tolist()
+        [1, 2]
+    """
+    out = io.BytesIO()
+    plain: dict[str, Any] = {name: _plain(value) for name, value in arrays.items()}
+    np.savez(out, **plain)
+    return out.getvalue()
+
+
+def decode_npz(data: Buffer) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a .npz file by name; ValueError when it is damaged, holds pickles, or unpacks to too much."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            size = sum(member.file_size for member in file.infolist())
+            if size > _MAX_UNPACKED:
+                raise ValueError(f"it unpacks to {size} bytes, more than {_MAX_UNPACKED}")
+            return {member.removesuffix(".npy"): decode(file.read(member)) for member in file.namelist()}
+    except _BAD_ZIP as error:
+        raise ValueError(f"not arrays that numpy has saved ({error})") from error
+
+
+def _plain(value: npt.ArrayLike) -> npt.NDArray[Any]:
+    array = np.asanyarray(value)
+    if array.dtype.hasobject:
+        raise ValueError("the array holds Python objects, which only a pickle could store; make it numbers or text")
+    return array

@@ -1,0 +1,352 @@
+"""What the commands do, as functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+import warnings
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from headrace.compat.barecat._version import version
+from headrace.compat.barecat.core.barecat import Barecat
+from headrace.compat.barecat.core.index import Index
+from headrace.compat.barecat.core.paths import resolve_index_path
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
+from headrace.compat.barecat.exceptions import DuplicateBarecatError, translated
+from headrace.compat.barecat.formats.archive_formats import (
+    ARCHIVE_EXTENSIONS,
+    ArchiveWriter,
+    get_archive_writer,
+    is_traditional_archive,
+    iter_archive,
+    iter_archive_nocontent,
+    iter_tar_stream,
+)
+from headrace.compat.barecat.maintenance.merge import make_filter
+from headrace.compat.barecat.util import misc
+from headrace.errors import EntryExistsError
+from headrace.formats.barecat.entries import Transfer
+from headrace.formats.barecat.extracting import CheckedFile, FolderTarget, extract_files
+from headrace.formats.barecat.merging import link_archives
+from headrace.formats.barecat.names import is_part_of
+from headrace.formats.barecat.packing import Found, pack_found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from headrace.errors import PathLike
+    from headrace.formats.barecat.rows import FileInfo
+
+__all__ = [
+    "archive2barecat",
+    "barecat2archive",
+    "barecat2stdout_tar",
+    "create",
+    "extract",
+    "is_traditional_archive",
+    "merge",
+    "merge_symlink",
+    "print_ncdu_json",
+    "read_index",
+    "stdin_tar2barecat",
+    "wrap_archive",
+    "write_index",
+]
+
+_MAGICS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+
+
+def create(
+    filesys_and_store_path_pairs: Iterable[tuple[str, str]],
+    target_path: PathLike,
+    shard_size_limit: int | str | None,
+    overwrite: bool = False,
+    exist_ok: bool = True,
+    workers: int | None = None,
+) -> None:
+    """Pack files and directories of the disk.
+
+    Links that lead nowhere, pipes, devices and the archive itself are left out, and said on standard error. A path that
+    is missing is an error, after everything before it was packed.
+    """
+    result = Transfer()
+    failures: list[OSError] = []
+    with (
+        Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite, exist_ok=exist_ok) as writer,
+        translated(),
+    ):
+        found = _stat_all(filesys_and_store_path_pairs, os.fspath(target_path), result.skipped, failures)
+        pack_found(writer._archive, found, result, workers=workers or 1)
+    for line in result.skipped:
+        print(f"left out: {line}", file=sys.stderr)
+    if failures:
+        raise failures[0]
+
+
+def _stat_all(
+    pairs: Iterable[tuple[str, str]], archive: str, skipped: list[str], failures: list[OSError]
+) -> Iterator[Found]:
+    for path, name in pairs:
+        if os.path.islink(path) and not os.path.exists(path):
+            skipped.append(f"{path}: a link that leads nowhere")
+            continue
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            failures.append(error)
+            return
+        if is_part_of(path, archive):
+            skipped.append(f"{path}: a part of the archive itself")
+        elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            yield Found(path, BarecatFileInfo(name).path, status)
+        else:
+            skipped.append(f"{path}: neither a file nor a directory")
+
+
+def prefix_of(source_path: str, prefix: str | None, as_subdirs: bool) -> str:
+    """The directory that an archive goes into."""
+    parts = [prefix or "", get_subdir_name(source_path) if as_subdirs else ""]
+    return "/".join(part.strip("/") for part in parts if part)
+
+
+def get_subdir_name(archive_path: str) -> str:
+    """The name of an archive without its ending."""
+    name = os.path.basename(archive_path)
+    endings = [ending for ending in (*ARCHIVE_EXTENSIONS, ".barecat") if name.lower().endswith(ending)]
+    return name[: -len(max(endings, key=len))] if endings else name
+
+
+def merge(
+    source_paths: Sequence[str],
+    target_path: str,
+    shard_size_limit: int | str | None = None,
+    overwrite: bool = False,
+    ignore_duplicates: bool = False,
+    as_subdirs: bool = False,
+    prefix: str | None = None,
+    pattern: str | None = None,
+    filter_rules: Sequence[tuple[str, str]] | None = None,
+) -> None:
+    """Copy archives, tars and zips into one archive.
+
+    Args:
+        source_paths: what is read.
+        target_path: the archive, which is made if it is missing.
+        shard_size_limit: how large its shards may be.
+        overwrite: replace it.
+        ignore_duplicates: leave out files that are there already; otherwise that is an error.
+        as_subdirs: each goes into a directory with its name.
+        prefix: a directory that everything goes into.
+        pattern: take only files that match.
+        filter_rules: take only files that these let through: ``("+", pattern)`` and ``("-", pattern)``.
+    """
+    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
+        for source in source_paths:
+            below = prefix_of(source, prefix, as_subdirs)
+            print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
+            if not is_traditional_archive(source):
+                writer.merge_from_other_barecat(source, ignore_duplicates, below, pattern, filter_rules)
+                continue
+            keep = make_filter(pattern, filter_rules)
+            for info, file in iter_archive(source):
+                if keep(info.path):
+                    info.path = f"{below}/{info.path}"
+                    writer.add(info, fileobj=file, dir_exist_ok=True, file_exist_ok=ignore_duplicates)
+
+
+def merge_symlink(
+    source_paths: Sequence[str],
+    target_path: str,
+    overwrite: bool = False,
+    ignore_duplicates: bool = False,
+    as_subdirs: bool = False,
+    prefix: str | None = None,
+    pattern: str | None = None,
+    filter_rules: Sequence[tuple[str, str]] | None = None,
+) -> None:
+    """Make an archive whose shards are links to those of others: nothing is copied."""
+    if pattern or filter_rules:
+        print("Error: --pattern/--include/--exclude not supported with --symlink", file=sys.stderr)
+        sys.exit(1)
+    if overwrite:
+        misc.remove(target_path)
+    prefixes = [prefix_of(source, prefix, as_subdirs) for source in source_paths]
+    for source, below in zip(source_paths, prefixes, strict=True):
+        print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
+    try:
+        with translated():
+            link_archives(source_paths, target_path, prefixes=prefixes, ignore_duplicates=ignore_duplicates)
+    except FileExistsError as error:
+        cause = error.__cause__
+        if isinstance(cause, EntryExistsError):
+            misc.remove(target_path)
+            raise DuplicateBarecatError(cause.name) from cause
+        raise
+
+
+def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
+    """Write all files, with modes and times, and directories below a folder; never outside of it."""
+    warnings.warn(
+        "barecat.extract() is deprecated. Use 'barecat extract' CLI or Barecat class directly instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    with Barecat(barecat_path) as reader, translated():
+        extract_files(reader._archive, target_directory, force=True)
+
+
+def extract_some(bc: Barecat, folder: PathLike, infos: Iterable[BarecatEntryInfo]) -> None:
+    """Write some files, with modes and times, below a folder; never outside of it."""
+    target: FolderTarget | None = None
+    for info in infos:
+        if isinstance(info, BarecatFileInfo):
+            target = target or FolderTarget(folder, force=True)
+            target.write(info.path, bc.read(info), info.metadata)
+
+
+def archive2barecat(
+    src_path: str, target_path: str, shard_size_limit: int | str | None = None, overwrite: bool = False
+) -> None:
+    """A tar or zip as an archive."""
+    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
+        _add_all(writer, iter_archive(src_path))
+
+
+def _add_all(writer: Barecat, entries: Iterable[tuple[BarecatEntryInfo, Any]]) -> None:
+    times: dict[str, BarecatDirInfo] = {}
+    for info, file in entries:
+        writer.add(info, fileobj=file, dir_exist_ok=True)
+        if isinstance(info, BarecatDirInfo):
+            times[info.path] = info
+    for info in times.values():  # adding files has touched them
+        writer.add(info, dir_exist_ok=True)
+
+
+def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:
+    """An archive as a tar or zip.
+
+    Args:
+        src_path: the archive.
+        target_path: the tar or zip.
+        root_dir: a directory that everything goes into.
+    """
+    _write_all(src_path, get_archive_writer(target_path), root_dir)
+
+
+def _write_all(src_path: str, writer: ArchiveWriter, root_dir: str | None) -> None:
+    """All entries, sorted by path; every file is checked on the way."""
+    with writer as target, Barecat(src_path) as bc, translated():
+        for info in bc.index.iter_all_infos(order=Order.PATH):
+            if info.path:
+                file = None
+                if isinstance(info, BarecatFileInfo):
+                    file = CheckedFile(bc._archive, cast("FileInfo", bc._archive.stat(info.path)))
+                info.path = f"{root_dir}/{info.path}" if root_dir else info.path
+                target.add(info, file)
+
+
+def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> None:
+    """An index over a tar or zip that is not compressed; its only shard is a link to it."""
+    problem = _not_wrappable(src_path)
+    if problem:
+        raise ValueError(problem)
+    if overwrite:
+        misc.remove(target_path)
+    infos = list(iter_archive_nocontent(src_path))
+    with Index(target_path, readonly=False) as index:
+        for info in infos:
+            if isinstance(info, BarecatDirInfo):
+                index.add_dir(info, exist_ok=True)
+            else:
+                index.add(info)
+    os.symlink(os.path.abspath(src_path), f"{target_path}-shard-00000")
+
+
+def _not_wrappable(path: str) -> str | None:
+    with open(path, "rb") as file:
+        head = file.read(6)
+    kind = next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)
+    if kind:
+        return f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files."
+    return check_zip_wrappable(path) if path.lower().endswith(".zip") else None
+
+
+def check_zip_wrappable(path: str) -> str | None:
+    """Why a zip cannot be wrapped, if so."""
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:
+                return "ZIP has compressed entries. Use 'zip -0' to create uncompressed ZIP, or convert without --wrap."
+            if member.flag_bits & 1:
+                return "ZIP has encrypted entries. Cannot wrap encrypted ZIP files."
+    return None
+
+
+def stdin_tar2barecat(
+    tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
+) -> None:
+    """A tar from standard input as an archive."""
+    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
+        _add_all(writer, iter_tar_stream(sys.stdin.buffer, tar_format))
+
+
+def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
+    """An archive as a tar on standard output."""
+    _write_all(src_path, ArchiveWriter(sys.stdout.buffer, tar_format), root_dir)
+
+
+def print_ncdu_json(path: PathLike) -> None:
+    """Sizes of everything, for ``ncdu -f``."""
+    head = {"progname": "barecat", "progver": version, "timestamp": time.time()}
+    print(f"[1,1,{json.dumps(head)},")
+    with Index(resolve_index_path(path)) as index:
+        _print_ncdu_dir(index, "")
+    print("]")
+
+
+def _print_ncdu_dir(index: Index, path: str) -> None:
+    name = path.rpartition("/")[2] or "/"
+    print("[" + json.dumps({"name": name, "asize": 4096, "ino": 0}), end="")
+    for info in index.list_direct_fileinfos(path):
+        size, last = info.size, info.path.rpartition("/")[2]
+        print("," + json.dumps({"name": last, "asize": size, "dsize": size, "ino": 0}), end="")
+    for directory in index.list_subdir_dirinfos(path):
+        print(",")
+        _print_ncdu_dir(index, directory.path)
+    print("]", end="")
+
+
+def write_index(dictionary: dict[str, tuple[int, int, int]], target_path: PathLike) -> None:
+    """Make an index from a dict of paths to (shard, offset, size)."""
+    warnings.warn(
+        "barecat.write_index() is deprecated. Use 'barecat.Index' class directly instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    with Index(target_path, readonly=False) as index:
+        for path, (shard, offset, size) in dictionary.items():
+            index.add_file(BarecatFileInfo(path=path, shard=shard, offset=offset, size=size))
+
+
+def read_index(path: PathLike) -> dict[str, tuple[int | None, int | None, int | None]]:
+    """An index as a dict of paths to (shard, offset, size)."""
+    warnings.warn(
+        "barecat.read_index() is deprecated. Use 'barecat.Index' class directly instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    with Index(path) as index:
+        return {info.path: (info.shard, info.offset, info.size) for info in index.iter_all_fileinfos()}
+
+
+def iterate_zero_terminated(fileobj: IO[bytes]) -> Iterator[str]:
+    """Names that end with a NUL, as ``find -print0`` writes them; what comes after the last one does not count."""
+    rest = b""
+    while chunk := fileobj.read(65536):
+        *names, rest = (rest + chunk).split(b"\0")
+        yield from (os.fsdecode(name) for name in names)

@@ -1,0 +1,325 @@
+"""The command ``barecat``.
+
+Exit codes: 0 fine, 1 something went wrong or is damaged, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from headrace.compat.barecat.cli import impl
+from headrace.compat.barecat.cli.commands import _format_size, du_entries, find_entries, list_entries, tree_entries
+from headrace.compat.barecat.cli.converting import convert
+from headrace.compat.barecat.cli.packing import pack_paths
+from headrace.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
+from headrace.compat.barecat.cli.parsing import parse_arguments
+from headrace.compat.barecat.cli.reporting import fail, report_errors
+from headrace.compat.barecat.core.barecat import Barecat
+from headrace.compat.barecat.core.index import Index
+from headrace.compat.barecat.core.paths import resolve_index_path
+from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED, Order
+from headrace.compat.barecat.exceptions import FileExistsBarecatError
+from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
+from headrace.compat.barecat.util import misc
+from headrace.formats.barecat.extracting import extract_files
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+__all__ = ["main", "parse_shard_size"]
+
+_SHOWN = 20  # of what is damaged
+
+
+def parse_shard_size(value: str | None) -> int:
+    """Bytes from text; no text means no limit."""
+    return SHARD_SIZE_UNLIMITED if value is None else misc.parse_size(value)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command; leaves by ``SystemExit`` unless everything was fine."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    args = parse_arguments(sys.argv[1:] if argv is None else argv)
+    if args is None:
+        sys.exit(0)
+    with report_errors():
+        _HANDLERS[args.command](args)
+
+
+def _create(args: argparse.Namespace) -> None:
+    if misc.exists(args.archive) and not args.force:
+        fail(f"Archive '{args.archive}' already exists. Use -f to overwrite, or 'barecat add'.")
+    pack_paths(args, parse_shard_size(args.shard_size_limit), overwrite=args.force)
+
+
+def _add(args: argparse.Namespace) -> None:
+    is_there = misc.exists(args.archive)
+    if not is_there and not args.create:
+        fail(f"Archive '{args.archive}' does not exist. Use 'barecat create' or 'barecat add -c'.")
+    limit = None if is_there and args.shard_size_limit is None else parse_shard_size(args.shard_size_limit)
+    pack_paths(args, limit, overwrite=False)
+
+
+def _check_filters(args: argparse.Namespace) -> tuple[str | None, list[tuple[str, str]] | None]:
+    if args.pattern and (args.include or args.exclude):
+        fail("--pattern is incompatible with --include/--exclude")
+    return _normalize_pattern(args.pattern) if args.pattern else None, getattr(args, "rules", None)
+
+
+def _extract(args: argparse.Namespace) -> None:
+    pattern, rules = _check_filters(args)
+    with Barecat(args.archive) as bc:
+        if args.paths:
+            for path in args.paths:
+                _extract_named(bc, path, args.directory)
+        elif pattern is not None:
+            found = bc.index.iterglob_infos(pattern, recursive="**" in pattern, only_files=True)
+            impl.extract_some(bc, args.directory, found)
+        elif rules:
+            impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
+        else:
+            _extract_intact(bc, args.directory, [])
+
+
+def _extract_intact(bc: Barecat, folder: str, names: list[str]) -> None:
+    """Everything that is not damaged; the rest is named, and then it is an error."""
+    damage: list[str] = []
+    extract_files(bc._archive, folder, names, force=True, on_damage=lambda error: damage.append(str(error)))
+    if damage:
+        fail("\nError: ".join([*damage[:_SHOWN], f"{len(damage)} files are damaged and were not extracted"]))
+
+
+def _extract_named(bc: Barecat, path: str, folder: str) -> None:
+    if path in bc:
+        sys.stdout.buffer.write(bc[path])
+    elif bc.isdir(path):
+        _extract_intact(bc, folder, [path])
+    else:
+        fail(f"{path} not found in archive")
+
+
+def _list(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        list_entries(bc.index, args.paths, args.long, args.recursive, args.jsonl)
+
+
+def _cat(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        if args.path not in bc:
+            fail(f"{args.path} not found in archive")
+        sys.stdout.buffer.write(bc[args.path])
+
+
+def _find(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        find_entries(
+            bc.index, args.path, args.name, args.pathpattern, args.ftype, args.size, args.maxdepth, args.print0
+        )
+
+
+def _du(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        du_entries(bc.index, args.path, args.all, args.summarize, args.human_readable, args.max_depth)
+
+
+def _tree(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        tree_entries(bc.index, args.path, args.level, args.dirs_only)
+
+
+def _shell(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.cli.shell import BarecatShell
+
+    with BarecatShell(args.archive, readonly=not args.write) as shell:
+        if args.shell_cmd:
+            shell.onecmd(args.shell_cmd)
+        else:
+            shell.cmdloop()
+
+
+def _native(verb: str, *words: str) -> None:
+    """Let headrace's own command do it."""
+    sys.exit(importlib.import_module("headrace.cli.main").main([verb, *words]))
+
+
+def _browse(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.tui.browse import BarecatBrowser
+
+    sys.exit(BarecatBrowser(args.archive).run())
+
+
+def _mount(args: argparse.Namespace) -> None:
+    options = [option for option in (args.options or "").split(",") if option]
+    for option in options:
+        if option not in ("ro", "mmap", "fg", "foreground"):
+            fail(f"Mount option {option} is not supported: archives are mounted for reading. Known: ro, fg, mmap")
+    words = [args.archive, args.mountpoint]
+    words += [] if {"fg", "foreground"} & set(options) else ["--background"]
+    _native("mount", *words)
+
+
+def _verify(args: argparse.Namespace) -> None:
+    with Barecat(args.archive) as bc:
+        check_archive(bc, quick=args.quick)
+        size = _format_size(bc.total_size, human_readable=True)
+        what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"
+        print(f"Verified {bc.num_files} files {what}.")
+
+
+def check_archive(bc: Barecat, *, quick: bool) -> None:
+    """Print every problem, and leave with code 1 if there is one."""
+    report = bc._archive.verify(quick=quick)
+    parts = [problem.message.partition(": checksum ") for problem in report.problems]
+    for name, is_wrong_sum, _ in parts:
+        print(f"CRC32C mismatch for file: {name}" if is_wrong_sum else name)
+    is_last_good = not (quick and report.ok and len(bc)) or bc.check_crc32c(bc.index.get_last_file())
+    if not report.ok or not is_last_good:
+        what = "Integrity" if quick or not any(part[1] for part in parts) else "CRC32C"
+        print(f"{what} verification failed.", file=sys.stderr)
+        sys.exit(1)
+
+
+def _defrag(args: argparse.Namespace) -> None:
+    with Barecat(args.archive, readonly=args.dry_run) as bc:
+        defragger = BarecatDefragger(bc)
+        if args.dry_run:
+            _print_gaps(defragger.get_gap_stats())
+        elif defragger.needs_defrag():
+            if args.quick:
+                freed = defragger.defrag_quick(time_max_seconds=args.max_seconds)
+            else:
+                freed = defragger.defrag_smart() if args.smart else defragger.defrag()
+            print(f"Freed {_format_size(freed, human_readable=True)}")
+
+
+def _print_gaps(stats: dict[str, Any]) -> None:
+    def show(size: float) -> str:
+        return _format_size(size, human_readable=True)
+
+    print(f"Physical size:       {show(stats['physical_size'])}")
+    print(f"Logical size:        {show(stats['logical_size'])}")
+    print(f"Freeable space:      {show(stats['total_gap_size'])}")
+    print(f"Number of gaps:      {stats['num_gaps']}")
+    print(f"Fragmentation ratio: {stats['fragmentation_ratio']:.3f}")
+    sizes = sorted(stats["gap_sizes"])
+    if not sizes:
+        return
+    print("\nGap size distribution:")
+    shares = {"Min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "Max": 1.0}
+    for label, share in shares.items():
+        print(f"  {label + ':':<8}{show(sizes[min(int(len(sizes) * share), len(sizes) - 1)])}")
+    print(f"  {'Mean:':<8}{show(sum(sizes) / len(sizes))}")
+    print("\nGaps by shard:")
+    for shard, gaps in sorted(stats["gaps_by_shard"].items()):
+        print(f"  Shard {shard}: {len(gaps)} gaps, {show(sum(size for _, size in gaps))} total")
+
+
+def _reshard(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.maintenance.reshard import reshard
+
+    with Barecat(args.archive, readonly=False) as bc:
+        reshard(bc, misc.parse_size(args.shard_size_limit))
+
+
+def _subset(args: argparse.Namespace) -> None:
+    if misc.exists(args.output) and not args.force:
+        fail(f"Output '{args.output}' already exists. Use -f to overwrite.")
+    pattern, rules = _check_filters(args)
+    limit = parse_shard_size(args.shard_size_limit)
+    impl.merge([args.archive], args.output, limit, overwrite=args.force, pattern=pattern, filter_rules=rules)
+
+
+def _merge(args: argparse.Namespace) -> None:
+    if args.symlink and args.append:
+        fail("--append is not supported with --symlink")
+    pattern, rules = _check_filters(args)
+    if args.symlink and any(impl.is_traditional_archive(one) for one in args.archives):
+        fail("--symlink is not supported with tar/zip inputs")
+    is_there = misc.exists(args.output)
+    if is_there and not args.force and not args.append:
+        fail(f"Output '{args.output}' already exists. Use -f to overwrite or -a to append.")
+    common: dict[str, Any] = {
+        "overwrite": args.force,
+        "as_subdirs": args.as_subdirs,
+        "prefix": args.prefix,
+        "pattern": pattern,
+        "filter_rules": rules,
+    }
+    try:
+        if args.symlink:
+            impl.merge_symlink(args.archives, args.output, ignore_duplicates=args.ignore_duplicates, **common)
+        else:
+            keeps_limit = is_there and args.append and args.shard_size_limit is None
+            limit = None if keeps_limit else parse_shard_size(args.shard_size_limit)
+            ignore = args.ignore_duplicates or args.append
+            impl.merge(args.archives, args.output, limit, ignore_duplicates=ignore, **common)
+    except FileExistsBarecatError as error:
+        fail(
+            f"Duplicate path in archive: {error}\n"
+            "To ignore duplicates and keep the first occurrence, use --ignore-duplicates."
+        )
+
+
+def _index_to_csv(args: argparse.Namespace) -> None:
+    writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(["path", "shard", "offset", "size", "crc32c"])
+    with Index(resolve_index_path(args.archive)) as index:
+        for info in index.iter_all_fileinfos(order=Order.PATH):
+            writer.writerow([info.path, info.shard, info.offset, info.size, info.crc32c])
+
+
+def _upgrade(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.maintenance.upgrade_database import upgrade
+
+    upgrade(args.archive, workers=args.workers, preserve_backup=args.preserve_backup)
+
+
+def _completion_script(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.cli.completions import get_completion_script
+
+    print(get_completion_script(args.shell))
+
+
+def _rsync(args: argparse.Namespace) -> None:
+    from headrace.compat.barecat.maintenance.rsync import RsyncOptions, rsync
+
+    if len(args.paths) < 2:
+        fail("rsync requires at least source and destination")
+    names = ("delete", "dry_run", "verbose", "progress", "checksum", "update", "include", "exclude")
+    rsync(args.paths[:-1], args.paths[-1], RsyncOptions(**{name: getattr(args, name) for name in names}))
+
+
+_HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "create": _create,
+    "add": _add,
+    "extract": _extract,
+    "list": _list,
+    "cat": _cat,
+    "find": _find,
+    "shell": _shell,
+    "browse": _browse,
+    "ncdu": _browse,
+    "du": _du,
+    "tree": _tree,
+    "verify": _verify,
+    "defrag": _defrag,
+    "reshard": _reshard,
+    "subset": _subset,
+    "merge": _merge,
+    "index-to-csv": _index_to_csv,
+    "to-ncdu-json": lambda args: impl.print_ncdu_json(args.archive),
+    "convert": lambda args: convert(args, parse_shard_size(args.shard_size_limit)),
+    "upgrade": _upgrade,
+    "completion-script": _completion_script,
+    "mount": _mount,
+    "rsync": _rsync,
+}
+
+
+if __name__ == "__main__":
+    main()

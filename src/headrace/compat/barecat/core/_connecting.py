@@ -1,0 +1,173 @@
+"""Where an ``Index`` gets its connection from: an archive that is open, or a file of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.compat.barecat.exceptions import translated
+from headrace.formats.barecat.connections import ReadConnections, connect_writer
+from headrace.formats.barecat.schema import UNLIMITED, check_version, create_schema
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from headrace.formats.barecat import Archive
+
+__all__ = ["ArchiveSource", "FileReader", "FileWriter", "Source"]
+
+
+class Source(Protocol):
+    """Gives cursors and transactions."""
+
+    version: tuple[int, int]
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor that sees everything written so far."""
+        ...
+
+    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """The connection inside a transaction."""
+        ...
+
+    def check_references(self, is_on: bool) -> None:
+        """Commit, and from then on check or do not check that directories exist."""
+        ...
+
+    def set_limit(self, limit: int) -> None:
+        """Change the limit of shards."""
+        ...
+
+    def commit(self) -> None:
+        """Put everything on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what belongs to the index alone."""
+        ...
+
+
+class ArchiveSource:
+    """The index of an archive that is open; the archive closes it."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self.version = archive.version
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor that sees everything written so far."""
+        self._archive.refresh()
+        return self._archive.index.cursor()
+
+    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """The connection inside the transaction of the archive."""
+        return self._archive.editor.changing(is_addition=True)
+
+    def check_references(self, is_on: bool) -> None:
+        """Commit, and from then on check or do not check that directories exist."""
+        self._archive.editor.check_references(is_on)
+
+    def set_limit(self, limit: int) -> None:
+        """Change the limit of shards."""
+        self._archive.editor.set_limit(limit)
+
+    def commit(self) -> None:
+        """Put everything on the disk."""
+        self._archive.commit()
+
+    def close(self) -> None:
+        """Nothing: the archive is still open."""
+
+
+class FileReader:
+    """An index file that is only read."""
+
+    def __init__(self, path: str) -> None:
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"Index file {path} does not exist, so cannot be opened in readonly mode.")
+        with translated():
+            self._connections = ReadConnections(path)
+        self.version = self._connections.version
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor that sees what others have written."""
+        self._connections.refresh()
+        return self._connections.new_cursor()
+
+    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Refuses."""
+        raise PermissionError("This index is open for reading only; open it with readonly=False")
+
+    def check_references(self, is_on: bool) -> None:
+        """Refuses."""
+        self.changing()
+
+    def set_limit(self, limit: int) -> None:
+        """Refuses."""
+        self.changing()
+
+    def commit(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._connections.close()
+
+
+class FileWriter:
+    """An index file that is written, without an archive around it."""
+
+    def __init__(self, path: str, *, wal: bool) -> None:
+        is_new = not os.path.exists(path) or os.path.getsize(path) == 0
+        if is_new:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        self._lock = threading.RLock()
+        with translated():
+            self._connection = connect_writer(path, wal=wal, sync=True)
+            try:
+                if is_new:
+                    create_schema(self._connection, shard_size_limit=UNLIMITED)
+                self.version = check_version(path, self._connection, is_writer=True)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor that sees everything written so far."""
+        return self._connection.cursor()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """The connection inside a transaction, which ``commit`` ends."""
+        with self._lock:
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+
+    def check_references(self, is_on: bool) -> None:
+        """Commit, and from then on check or do not check that directories exist."""
+        with self._lock:
+            self.commit()
+            self._connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+
+    def set_limit(self, limit: int) -> None:
+        """Change the limit of shards."""
+        with self.changing() as connection:
+            connection.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", (limit,))
+
+    def commit(self) -> None:
+        """Put everything on the disk."""
+        with self._lock:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Commit and let go of the file."""
+        with self._lock:
+            self.commit()
+            self._connection.execute("PRAGMA optimize")
+            self._connection.close()

@@ -1,0 +1,246 @@
+"""The shards of an archive as files, whether they are mapped for reading or held by a writer."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace.formats.barecat.appending import ShardWriter
+from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.formats.barecat.shards import MappedShards
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from headrace.formats.barecat import Archive
+    from headrace.types import Buffer
+
+__all__ = ["MappedStore", "ShardFile", "ShardStore", "WriterStore"]
+
+
+class ShardStore(Protocol):
+    """Reads and writes spans of shards."""
+
+    path: str
+
+    def end(self, shard: int) -> int:
+        """The byte after the last of a shard."""
+        ...
+
+    def read(self, shard: int, offset: int, size: int) -> bytes:
+        """Bytes of a shard, fewer where it ends."""
+        ...
+
+    def flush(self) -> None:
+        """Hand everything written so far to the system."""
+        ...
+
+    def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
+        """Write at a place."""
+        ...
+
+    def cut(self, shard: int, end: int) -> None:
+        """End a shard earlier."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what belongs to this object alone."""
+        ...
+
+
+class MappedStore:
+    """Shards that are only read."""
+
+    def __init__(self, path: str, shards: MappedShards | None = None) -> None:
+        self.path = path
+        self._is_own = shards is None
+        self._shards = MappedShards(path) if shards is None else shards
+
+    def end(self, shard: int) -> int:
+        """The byte after the last of a shard."""
+        return os.path.getsize(shard_path(self.path, shard))
+
+    def read(self, shard: int, offset: int, size: int) -> bytes:
+        """Bytes of a shard, fewer where it ends."""
+        if size <= 0 or offset < 0:
+            return b""
+        return bytes(self._shards.shard(shard, offset + size).view[offset : offset + size])
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
+        """Refuses."""
+        raise io.UnsupportedOperation("not writable")
+
+    def cut(self, shard: int, end: int) -> None:
+        """Refuses."""
+        raise io.UnsupportedOperation("not writable")
+
+    def close(self) -> None:
+        """Let go of the mappings."""
+        if self._is_own:
+            self._shards.close()
+
+
+class WriterStore:
+    """Shards that are written: those of an archive, or by themselves."""
+
+    def __init__(self, path: str, archive: Archive | None = None, *, allow_links: bool = False) -> None:
+        self.path = path
+        self._archive = archive
+        self._lock = threading.RLock()
+        self._own: ShardWriter | None = None
+        if archive is None:
+            self._own = ShardWriter(path, is_synced=True, allow_links=allow_links, commit=lambda: None)
+
+    @property
+    def shards(self) -> ShardWriter:
+        """What writes."""
+        return self._own if self._own is not None else self.archive.editor.shards
+
+    @property
+    def archive(self) -> Archive:
+        """The archive whose shards they are."""
+        if self._archive is None:
+            raise ValueError(f"{self.path}: these shards do not belong to an open archive")
+        return self._archive
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Lets one thread at a time in."""
+        return self._lock if self._archive is None else self._archive.editor.lock
+
+    def end(self, shard: int) -> int:
+        """The byte after the last of a shard."""
+        with self.lock:
+            return self.shards.end(shard)
+
+    def read(self, shard: int, offset: int, size: int) -> bytes:
+        """Bytes of a shard, fewer where it ends."""
+        with self.lock:
+            return self.shards.read(shard, offset, min(size, self.shards.end(shard) - offset))
+
+    def flush(self) -> None:
+        """Hand everything written so far to the system."""
+        with self.lock:
+            self.shards.flush()
+
+    def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
+        """Write at a place; of an archive, what committed rows have there is saved until the commit."""
+        if self._archive is not None:
+            self._archive.editor.overwrite(shard, offset, data)
+            return
+        with self.lock:
+            self.shards.overwrite(shard, offset, data)
+
+    def cut(self, shard: int, end: int) -> None:
+        """End a shard earlier; what committed rows may name stays until the next commit."""
+        with self.lock:
+            self.shards.cut(shard, end)
+
+    def close(self) -> None:
+        """Put everything on the disk and let go of the files."""
+        if self._own is not None:
+            with self._lock:
+                self._own.sync()
+                self._own.committed()
+                self._own.close()
+                self._own = None
+
+
+class ShardFile(io.RawIOBase):
+    """One shard as a file; any number of threads may ``pread``."""
+
+    def __init__(self, store: ShardStore, number: int, mode: str) -> None:
+        super().__init__()
+        self._store = store
+        self.number = number
+        self.name = shard_path(store.path, number)
+        self.mode = mode
+        self._position = 0
+        self._fd = -1
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Bytes at a place, fewer where the shard ends."""
+        return self._store.read(self.number, offset, size)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """Whether the archive is open for writing."""
+        return self.mode != "rb"
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer from the position on."""
+        target = memoryview(buffer).cast("B")
+        data = self.pread(len(target), self._position)
+        target[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def readall(self) -> bytes:
+        """The rest."""
+        data = self.pread(max(0, self._store.end(self.number) - self._position), self._position)
+        self._position += len(data)
+        return data
+
+    def write(self, data: Any, /) -> int:
+        """Write at the position."""
+        view = memoryview(data).cast("B")
+        self._store.overwrite(self.number, self._position, bytes(view))
+        self._position += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """End the shard here, or at a size."""
+        wanted = self._position if size is None else size
+        self._store.cut(self.number, wanted)
+        return wanted
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position."""
+        ends = self._store.end(self.number) if whence == io.SEEK_END else 0
+        self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: ends}[whence] + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def flush(self) -> None:
+        """Hand everything written so far to the system."""
+        if not self.closed:
+            self._store.flush()
+
+    def fileno(self) -> int:
+        """A descriptor for reading."""
+        self.flush()
+        if self._fd < 0:
+            self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+        return self._fd
+
+    def close(self) -> None:
+        """Close the descriptor, if there is one; the archive keeps the shard."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        with contextlib.suppress(AttributeError):  # an object that was never made
+            super().close()
+
+    def __repr__(self) -> str:
+        return f"<ShardFile name={self.name!r}>"
+
+
+def numbers_of(path: str) -> range:
+    """Numbers of the shards of an archive, up to the highest that exists; there is at least the first."""
+    return range(max(shard_numbers(path), default=0) + 1)

@@ -1,0 +1,410 @@
+"""The archive itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import warnings
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, Self
+
+from headrace import errors
+from headrace.compat.barecat.core._queries import Queries
+from headrace.compat.barecat.core.index import Index
+from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
+from headrace.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
+from headrace.compat.barecat.exceptions import (
+    FileNotFoundBarecatError,
+    IsADirectoryBarecatError,
+    translated,
+)
+from headrace.compat.barecat.io.codecs import CodecRegistry
+from headrace.compat.barecat.util import misc
+from headrace.formats.barecat import Archive
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+
+__all__ = ["Barecat"]
+
+_logger = logging.getLogger(__name__)
+_SMALL_BYTES = 1 << 20
+
+
+class Barecat(Queries, MutableMapping[str, Any]):
+    """An archive of many files: a mapping of paths to bytes, with directories, metadata and file objects besides.
+
+    Any number of threads may use one, and forked processes may read from one; no flag is needed for it.
+
+    Args:
+        path: of the archive.
+        shard_size_limit: how large a shard may be; bytes, or text such as ``1G``.
+        readonly: refuse changes; the archive must exist.
+        overwrite: remove what is there first.
+        auto_codec: give values instead of bytes, by the ending of a name; ``DecodedView`` does that better.
+        exist_ok: an archive that is there already is not an error.
+        append_only: refuse everything but new files and directories.
+        threadsafe: kept for programs that pass it; only for reading.
+        allow_writing_symlinked_shard: also write to shards that are links into another archive.
+        wal: use SQLite's write-ahead log.
+        readonly_is_immutable: kept for programs that pass it; look-ups make no system calls anyway.
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.barecat")
+        >>> with Barecat(path, readonly=False) as bc:
+        ...     bc["cat/1.txt"] = b"meow"
+        >>> with Barecat(path) as bc:
+        ...     bc["cat/1.txt"], bc.listdir("cat")
+        (b'meow', ['1.txt'])
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        shard_size_limit: int | str | None = None,
+        readonly: bool = True,
+        overwrite: bool = False,
+        auto_codec: bool = False,
+        exist_ok: bool = True,
+        append_only: bool = False,
+        threadsafe: bool = False,
+        allow_writing_symlinked_shard: bool = False,
+        wal: bool = False,
+        readonly_is_immutable: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        if threadsafe and not readonly:
+            raise ValueError("Threadsafe mode is only supported for readonly Barecat.")
+        self.readonly = readonly
+        self.append_only = append_only
+        self.auto_codec = auto_codec
+        self.threadsafe = threadsafe
+        self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
+        self.readonly_is_immutable = readonly_is_immutable
+        self.wal = wal
+        self._archive = self._open(overwrite, exist_ok)
+        self.index: Index = Index.of_archive(self._archive, resolve_index_path(self.path))
+        try:
+            if not readonly and shard_size_limit is not None:
+                self.index.shard_size_limit = shard_size_limit
+            self.sharder = Sharder.of_archive(
+                self._archive,
+                self.path,
+                shard_size_limit=self.shard_size_limit,
+                append_only=append_only,
+                readonly=readonly,
+                threadsafe=threadsafe,
+                allow_writing_symlinked_shard=allow_writing_symlinked_shard,
+            )
+        except BaseException:
+            self._archive.close()
+            raise
+        self.codec_registry = CodecRegistry(auto_codec=auto_codec)
+        if auto_codec:
+            warnings.warn(
+                "auto_codec is deprecated and will be removed in version 1.0. "
+                "Use DecodedView instead: dec = DecodedView(bc); dec['file.json'] = data",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+
+    def _open(self, overwrite: bool, exist_ok: bool) -> Archive:
+        is_there = misc.exists(self.path)
+        if self.readonly:
+            if not is_there:
+                raise FileNotFoundError(f"{self.path} does not exist")
+            with translated():
+                return Archive(self.path)
+        if is_there and not exist_ok:
+            raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
+        with translated():
+            return Archive(
+                self.path,
+                "w" if overwrite else "a",
+                wal=self.wal,
+                allow_links=self.allow_writing_symlinked_shard,
+                append_only=self.append_only,
+            )
+
+    # A mapping of paths to contents
+
+    def __getitem__(self, path: str) -> Any:
+        try:
+            data = self._read_whole(path)
+        except FileNotFoundBarecatError:
+            raise KeyError(normalize_path(path)) from None
+        return self.codec_registry.decode(path, data)
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The content of a file, or a default if there is none."""
+        try:
+            return self[path]
+        except KeyError:
+            return default
+
+    def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # an iterator, as it was
+        """Paths and contents of all files."""
+        with translated():
+            for path, data in self._archive.items():
+                yield path, self.codec_registry.decode(path, data)
+
+    def keys(self) -> Iterator[str]:  # type: ignore[override]
+        """Paths of all files."""
+        return self.files()
+
+    def values(self) -> Iterator[Any]:  # type: ignore[override]
+        """Contents of all files."""
+        return (value for _, value in self.items())
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str | os.PathLike) and self.index.isfile(os.fspath(path))
+
+    def __len__(self) -> int:
+        return self.num_files
+
+    def __iter__(self) -> Iterator[str]:
+        return self.files()
+
+    def __setitem__(self, path: str, content: Any) -> None:
+        self.add(path, data=self.codec_registry.encode(path, content))
+
+    def setdefault(self, key: str, default: Any = None, /) -> Any:
+        """The content of a file, which is added if there is none."""
+        try:
+            return self[key]
+        except KeyError:
+            self[key] = default
+            return default
+
+    def __delitem__(self, path: str) -> None:
+        try:
+            self.remove(path)
+        except (FileNotFoundBarecatError, IsADirectoryBarecatError):
+            raise KeyError(path) from None
+
+    # Reading
+
+    def open(
+        self,
+        item: BarecatFileInfo | str,
+        mode: str = "r",
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> Any:
+        """A file object, as Python's ``open`` gives it; what is written is stored when it is closed."""
+        from headrace.compat.barecat.io._opening import open_file
+
+        return open_file(self, item, mode, encoding, errors, newline)
+
+    def read(self, item: BarecatFileInfo | str, offset: int = 0, size: int = -1) -> bytes:
+        """A part of a file; the whole file is checked, a part cannot be."""
+        if offset == 0 and size == -1 and isinstance(item, str):
+            return self._read_whole(item)
+        if offset < 0 or size < -1:
+            raise ValueError(f"offset must not be negative, size at least -1; got {offset} and {size}")
+        info = self.index._as_fileinfo(item)
+        length = info.size or 0
+        first = min(offset, length)
+        count = length - first if size < 0 else min(size, length - first)
+        expected = info.crc32c if first == 0 and count == length else None
+        return self.sharder.read_from_address(info.shard or 0, (info.offset or 0) + first, count, expected)
+
+    def _read_whole(self, path: str) -> bytes:
+        try:
+            return self._archive[path]
+        except (errors.EntryNotFoundError, errors.EntryIsDirectoryError):
+            raise FileNotFoundBarecatError(normalize_path(path)) from None
+        except errors.HeadraceError:
+            with translated():
+                raise
+
+    def readinto(self, item: BarecatFileInfo | str, buffer: Any, offset: int = 0) -> int:
+        """Fill a buffer from a file; gives the number of bytes."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(item, offset, len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    # Writing
+
+    @misc.raise_if_readonly
+    def add_by_path(
+        self, filesys_path: PathLike, store_path: PathLike | None = None, dir_exist_ok: bool = False
+    ) -> None:
+        """Add a file of the disk with its metadata; of a directory only itself, not what is in it."""
+        target = filesys_path if store_path is None else store_path
+        status = os.stat(filesys_path)
+        if stat.S_ISDIR(status.st_mode):
+            directory = BarecatDirInfo(path=target)
+            directory.fill_from_statresult(status)
+            self.index.add_dir(directory, exist_ok=dir_exist_ok)
+            return
+        info = BarecatFileInfo(path=target)
+        info.fill_from_statresult(status)
+        with open(filesys_path, "rb", buffering=0) as file:
+            self.add(info, fileobj=file)
+
+    @misc.raise_if_readonly
+    def add(
+        self,
+        item: BarecatEntryInfo | str,
+        *,
+        data: Any = None,
+        fileobj: Any = None,
+        bufsize: int = COPY_BUFSIZE,
+        dir_exist_ok: bool = False,
+        file_exist_ok: bool = False,
+    ) -> None:
+        """Add a file or directory; directories on the way are made.
+
+        Args:
+            item: a path, or an info with metadata; of a file it is told where the bytes went.
+            data: the content of a file.
+            fileobj: a file to read the content from.
+            bufsize: kept for programs that pass it.
+            dir_exist_ok: a directory that is there takes the new metadata.
+            file_exist_ok: a file that is there stays as it is.
+        """
+        if isinstance(item, BarecatDirInfo):
+            self.index.add_dir(item, exist_ok=dir_exist_ok)
+            return
+        info = item if isinstance(item, BarecatFileInfo) else BarecatFileInfo(path=item)  # type: ignore[arg-type]
+        if file_exist_ok and info.path in self:
+            return
+        check_content(data, fileobj, info.size)
+        editor = self._archive.editor
+        with translated():
+            if data is not None:
+                place = editor.add(info.path, bytes(data), info.metadata)
+            else:
+                with as_stream(None, fileobj, info.size) as (file, size):
+                    if size <= _SMALL_BYTES:
+                        place = editor.add(info.path, _read_all(file, size), info.metadata)
+                    else:
+                        place = editor.add_stream(info.path, file, size, info.metadata)
+        info.shard, info.offset, info.size, info.crc32c = place
+
+    @misc.raise_if_readonly_or_append_only
+    def update_file(
+        self,
+        old_item: BarecatFileInfo | str,
+        new_item: BarecatFileInfo | str | None = None,
+        *,
+        data: Any = None,
+        fileobj: Any = None,
+        size: int | None = None,
+        bufsize: int = COPY_BUFSIZE,
+    ) -> None:
+        """Replace the content of a file: in place if it is not longer, else behind all others.
+
+        Args:
+            old_item: the file, which must exist.
+            new_item: new metadata, or a new path.
+            data: the new content.
+            fileobj: a file to read the new content from.
+            size: how much to read from it; needed to write in place.
+            bufsize: kept for programs that pass it.
+        """
+        old = self.index._as_fileinfo(old_item)
+        check_content(data, fileobj, size if data is not None else None)
+        length = memoryview(data).nbytes if data is not None else size
+        if length is not None and length <= (old.size or 0):
+            place = self.sharder.add(old.shard, old.offset, length, data, fileobj, raise_if_cannot_fit=True)
+        else:
+            place = self.sharder.add(size=length, data=data, fileobj=fileobj)
+        about = new_item if isinstance(new_item, BarecatFileInfo) else BarecatFileInfo(path=old.path)
+        self.index.update_file(
+            old.path,
+            *place,
+            new_mtime_ns=about.mtime_ns,
+            new_mode=about.mode,
+            new_uid=about.uid,
+            new_gid=about.gid,
+        )
+        new_path = normalize_path(new_item) if isinstance(new_item, str) else about.path
+        if new_path != old.path:
+            self.rename(old.path, new_path)
+
+    @misc.raise_if_readonly
+    def mkdir(self, path: str, mode: int = 0o755, exist_ok: bool = False) -> None:
+        """Make a directory, and those it lies in."""
+        self.index.add_dir(BarecatDirInfo(path=path, mode=mode), exist_ok=exist_ok)
+
+    @misc.raise_if_readonly_or_append_only
+    def remove(self, item: BarecatFileInfo | str) -> None:
+        """Remove a file; its bytes stay as a gap unless they are the last of their shard."""
+        with translated():
+            self._archive.editor.remove(self.index._as_path(item))
+
+    @misc.raise_if_readonly_or_append_only
+    def rmdir(self, item: BarecatDirInfo | str) -> None:
+        """Remove an empty directory."""
+        self.index.remove_empty_dir(item)
+
+    @misc.raise_if_readonly_or_append_only
+    def rmtree(self, item: BarecatDirInfo | str) -> None:
+        """Remove a directory and everything below."""
+        self.index.remove_recursively(item)
+
+    @misc.raise_if_readonly_or_append_only
+    def rename(self, old_path: str, new_path: str) -> None:
+        """Give a file or directory another name."""
+        self.index.rename(old_path, new_path)
+
+    # Values instead of bytes
+
+    def register_codec(
+        self,
+        exts: list[str],
+        encoder: Callable[[Any], bytes],
+        decoder: Callable[[bytes], Any],
+        nonfinal: bool = False,
+    ) -> None:
+        """Say how values become bytes for endings of names; ``DecodedView`` does that better."""
+        warnings.warn(
+            "register_codec is deprecated and will be removed in version 1.0. "
+            "Use DecodedView instead: dec = DecodedView(bc); dec.register_codec(...)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.codec_registry.register_codec(exts, encoder, decoder, nonfinal)
+
+    # Life
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.readonly:
+            raise ValueError("Cannot pickle a non-readonly Barecat")
+        path = os.path.abspath(self.path)
+        return type(self), (path, None, True, False, self.auto_codec, True, False, self.threadsafe)
+
+    def close(self) -> None:
+        """Commit what was written and let go of all files."""
+        self.sharder.close()
+        self.index.close()
+        with translated():
+            self._archive.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        mode = "readonly" if self.readonly else "read-write"
+        try:
+            return f"Barecat('{self.path}', {mode}, {self.num_files} files)"
+        except errors.ClosedError:
+            return f"Barecat('{self.path}', {mode})"
+
+
+def _read_all(file: Any, size: int) -> bytes:
+    parts, left = [], size
+    while left:
+        parts.append(file.read(left))
+        left -= len(parts[-1])
+    return b"".join(parts)

@@ -1,0 +1,370 @@
+"""The shards of an archive."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
+
+from headrace._native import crc32c as crc32c_of
+from headrace.compat.barecat.core._shard_files import MappedStore, ShardFile, ShardStore, WriterStore, numbers_of
+from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
+from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
+from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
+from headrace.compat.barecat.util import misc
+from headrace.formats.barecat.maintenance import cut_tails
+from headrace.formats.barecat.names import shard_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from headrace.errors import PathLike
+    from headrace.formats.barecat import Archive
+
+__all__ = ["Sharder"]
+
+COPY_BUFSIZE = 64 * 1024
+_PIECE_BYTES = 16 << 20
+_SPOOL_BYTES = 64 << 20
+Address = tuple[int, int, int, int]
+
+
+class Sharder:
+    """Reads and writes spans of shards, and knows nothing of names.
+
+    Args:
+        path: of the archive.
+        shard_size_limit: how large a shard may be.
+        readonly: refuse changes.
+        append_only: refuse to change what is there.
+        threadsafe: kept for programs that pass it; it always is.
+        allow_writing_symlinked_shard: also write to shards that are links into another archive.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        shard_size_limit: int | None = None,
+        readonly: bool = True,
+        append_only: bool = False,
+        threadsafe: bool = False,
+        allow_writing_symlinked_shard: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.shard_size_limit = SHARD_SIZE_UNLIMITED if shard_size_limit is None else shard_size_limit
+        self.readonly = readonly
+        self.append_only = append_only
+        self.threadsafe = threadsafe
+        self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
+        self._archive: Archive | None = None
+        self._opened: ShardStore | None = None
+        self._files: dict[int, ShardFile] = {}
+
+    @classmethod
+    def of_archive(cls, archive: Archive, path: str, **options: Any) -> Self:
+        """The shards of an archive that is open."""
+        sharder = cls(path, **options)
+        sharder._archive = archive
+        return sharder
+
+    @property
+    def _store(self) -> ShardStore:
+        if self._opened is None:
+            with translated():
+                if not self.readonly:
+                    allow_links = self.allow_writing_symlinked_shard
+                    self._opened = WriterStore(self.path, self._archive, allow_links=allow_links)
+                else:
+                    self._opened = MappedStore(self.path, None if self._archive is None else self._archive.shards)
+        return self._opened
+
+    @property
+    def _writer(self) -> WriterStore:
+        return cast("WriterStore", self._store)
+
+    # Reading
+
+    def read_from_address(self, shard: int, offset: int, size: int, expected_crc32c: int | None = None) -> bytes:
+        """Bytes at a place, checked if it is known what they must be."""
+        with translated():
+            data = self._store.read(shard, offset, size)
+        _check(data, expected_crc32c)
+        return data
+
+    def readinto_from_address(self, shard: int, offset: int, buffer: Any, expected_crc32c: int | None = None) -> int:
+        """Fill a buffer from a place."""
+        target = memoryview(buffer).cast("B")
+        data = self.read_from_address(shard, offset, len(target), expected_crc32c)
+        target[: len(data)] = data
+        return len(data)
+
+    def open_from_address(
+        self,
+        shard: int,
+        offset: int,
+        size: int,
+        mode: str = "rb",
+        on_close_callback: Callable[[BarecatReadWriteFileObject], None] | None = None,
+    ) -> BarecatReadOnlyFileObject | BarecatReadWriteFileObject:
+        """A span as a file object."""
+        file = self._file(shard)
+        if mode in ("r", "rb"):
+            return BarecatReadOnlyFileObject(file, offset, size)
+        return BarecatReadWriteFileObject(file, offset, size, on_close_callback or (lambda one: None), mode)
+
+    # Writing
+
+    @misc.raise_if_readonly
+    def add(
+        self,
+        shard: int | None = None,
+        offset: int | None = None,
+        size: int | None = None,
+        data: Any = None,
+        fileobj: Any = None,
+        bufsize: int = COPY_BUFSIZE,
+        raise_if_cannot_fit: bool = False,
+    ) -> Address:
+        """Write bytes behind all others, or at a place; gives shard, offset, size and CRC-32C."""
+        check_content(data, fileobj, size)
+        if (shard is None) != (offset is None):
+            raise ValueError("Shard and offset belong together: give both or none")
+        with as_stream(data, fileobj, size) as (file, length):
+            if length > self.shard_size_limit:
+                raise FileTooLargeBarecatError(length, self.shard_size_limit)
+            if shard is not None and offset is not None:
+                if offset + length <= self.shard_size_limit:
+                    return self._write_at(shard, offset, file, length)
+                if raise_if_cannot_fit:
+                    raise ValueError("File does not fit in the shard")
+            return self._append(file, length)
+
+    def _write_at(self, shard: int, offset: int, file: BinaryIO, size: int) -> Address:
+        checksum, done = 0, 0
+        while done < size:
+            piece = file.read(min(size - done, _PIECE_BYTES))
+            checksum = crc32c_of(piece, checksum)
+            self._store.overwrite(shard, offset + done, piece)
+            done += len(piece)
+        return shard, offset, size, checksum
+
+    def _append(self, file: BinaryIO, size: int) -> Address:
+        if self._archive is not None:
+            with translated():
+                place = self._archive.editor.append("a file", file, size)
+            return place.shard, place.offset, size, place.crc32c or 0
+        store, checksum, left = self._writer, 0, size
+        with store.lock:
+            shard, offset = store.shards.reserve(size, self.shard_size_limit)
+            while left:
+                piece = file.read(min(left, _PIECE_BYTES))
+                checksum = crc32c_of(piece, checksum)
+                store.shards.append(piece)
+                left -= len(piece)
+        return shard, offset, size, checksum
+
+    @misc.raise_if_readonly
+    def add_by_path(
+        self,
+        filesys_path: PathLike,
+        shard: int | None = None,
+        offset: int | None = None,
+        size: int | None = None,
+        raise_if_cannot_fit: bool = False,
+        bufsize: int = COPY_BUFSIZE,
+    ) -> Address:
+        """Write the content of a file of the disk."""
+        with open(filesys_path, "rb", buffering=0) as file:
+            return self.add(shard, offset, size, fileobj=file, raise_if_cannot_fit=raise_if_cannot_fit)
+
+    @misc.raise_if_readonly
+    def reserve(self, size: int) -> tuple[int, int]:
+        """Make room behind all others; gives shard and offset."""
+        shard, offset, _, _ = self.add(data=bytes(size)) if size <= _PIECE_BYTES else self._reserve_large(size)
+        return shard, offset
+
+    def _reserve_large(self, size: int) -> Address:
+        if size > self.shard_size_limit:
+            raise FileTooLargeBarecatError(size, self.shard_size_limit)
+        return self._append(cast("BinaryIO", _Zeros()), size)
+
+    @misc.raise_if_readonly
+    def start_new_shard(self) -> ShardFile:
+        """Go on with the next shard."""
+        store = self._writer
+        with store.lock:
+            store.shards.begin_shard()
+        return self.last_shard_file
+
+    def ensure_open_shards(self, shard_id: int) -> None:
+        """Nothing: shards are opened when they are needed."""
+
+    @misc.raise_if_readonly
+    def reopen_current_shard(self, mode: str) -> ShardFile:
+        """The last shard; modes are kept for programs that pass them."""
+        return self.last_shard_file
+
+    @misc.raise_if_readonly
+    def reopen_shard(self, shard_number: int, mode: str) -> ShardFile:
+        """A shard; modes are kept for programs that pass them."""
+        return self._file(shard_number)
+
+    @misc.raise_if_readonly
+    def reopen_shards(self) -> None:
+        """Nothing: all shards can be read and written."""
+
+    @misc.raise_if_readonly
+    def truncate_all_to_logical_size(self, logical_shard_ends: list[int]) -> None:
+        """End every shard after its last file, and delete the empty ones at the end."""
+        if self._archive is not None:
+            cut_tails(self._archive)
+            return
+        store = self._writer
+        with store.lock:
+            used = max((shard for shard, end in enumerate(logical_shard_ends) if end), default=0)
+            for shard, end in enumerate(logical_shard_ends[: used + 1]):
+                store.shards.cut_now(shard, end)
+            store.shards.remove_after(used)
+
+    # The files
+
+    def get_shard_path(self, i_shard: int) -> str:
+        """The file of a shard."""
+        return shard_path(self.path, i_shard)
+
+    def _file(self, shard: int) -> ShardFile:
+        if shard not in self._files:
+            self._files[shard] = ShardFile(self._store, shard, "rb" if self.readonly else "r+b")
+        return self._files[shard]
+
+    @property
+    def num_shards(self) -> int:
+        """How many shards there are."""
+        self._store  # noqa: B018  # a writer makes the first shard
+        return len(numbers_of(self.path))
+
+    @property
+    def shard_files(self) -> list[ShardFile]:
+        """All shards as files."""
+        return [self._file(number) for number in range(self.num_shards)]
+
+    @property
+    def last_shard_file(self) -> ShardFile:
+        """The last shard as a file."""
+        return self._file(self.num_shards - 1)
+
+    def physical_shard_end(self, shard_number: int) -> int:
+        """The byte after the last of a shard."""
+        return self._store.end(shard_number)
+
+    @property
+    def total_physical_size_seek(self) -> int:
+        """Bytes of all shards, with what is still in memory."""
+        return sum(self.physical_shard_end(number) for number in range(self.num_shards))
+
+    @property
+    def total_physical_size_stat(self) -> int:
+        """Bytes of all shards, as the file system says."""
+        return sum(os.path.getsize(self.get_shard_path(number)) for number in range(self.num_shards))
+
+    # Life
+
+    def raise_if_readonly(self, message: str) -> None:
+        """Raise ValueError if it is only read."""
+        if self.readonly:
+            raise ValueError(message)
+
+    def raise_if_append_only(self, message: str) -> None:
+        """Raise ValueError if what is there may not be changed."""
+        if self.append_only:
+            raise ValueError(message)
+
+    def close(self) -> None:
+        """Let go of the shards; those of an archive are closed with it."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class _Zeros:
+    def read(self, size: int) -> bytes:
+        return bytes(size)
+
+
+class _Exactly:
+    """A file that must have at least so many bytes."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file = file
+        self._size = size
+        self._done = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; ValueError when there are none."""
+        piece: bytes = self._file.read(size)
+        self._done += len(piece)
+        if not piece and size:
+            raise ValueError(f"Size mismatch! Expected {self._size}, got only {self._done}")
+        return piece
+
+
+def check_content(data: Any, fileobj: Any, size: int | None) -> None:
+    """Refuse arguments that contradict each other."""
+    if data is None and fileobj is None:
+        raise ValueError("Either data or fileobj must be provided")
+    if data is None:
+        return
+    if fileobj is not None:
+        raise ValueError("Both data and fileobj cannot be provided")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ValueError(
+            f"Data must be bytes, bytearray or memoryview, got {type(data).__name__}. "
+            "Are you using auto_codec/register_codec wrong?"
+        )
+    if size is not None and size != memoryview(data).nbytes:
+        raise ValueError("Specified size does not match the length of the data")
+
+
+@contextlib.contextmanager
+def as_stream(data: Any, fileobj: Any, size: int | None) -> Iterator[tuple[BinaryIO, int]]:
+    """Content as a file of known size."""
+    if data is not None:
+        view = memoryview(data).cast("B")
+        yield io.BytesIO(view), len(view)
+    elif size is not None:
+        yield cast("BinaryIO", _Exactly(fileobj, size)), size
+    elif (left := _bytes_left(fileobj)) is not None:
+        yield cast("BinaryIO", _Exactly(fileobj, left)), left
+    else:  # a pipe: what it holds is known at its end
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as spool:
+            shutil.copyfileobj(fileobj, spool)
+            total = spool.tell()
+            spool.seek(0)
+            yield cast("BinaryIO", spool), total
+
+
+def _bytes_left(fileobj: Any) -> int | None:
+    try:
+        here: int = fileobj.tell()
+        end: int = fileobj.seek(0, os.SEEK_END)
+        fileobj.seek(here)
+    except (AttributeError, OSError):
+        return None
+    return max(0, end - here)
+
+
+def _check(data: bytes, expected: int | None) -> None:
+    if expected is not None and crc32c_of(data) != expected:
+        raise BarecatIntegrityError(f"CRC32C mismatch: {expected:#010x} expected, found {crc32c_of(data):#010x}")

@@ -1,0 +1,283 @@
+"""Files of an archive as Python's file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, Self
+
+from headrace.compat.barecat.exceptions import BarecatIntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+__all__ = ["BarecatFileObject", "BarecatReadOnlyFileObject", "BarecatReadWriteFileObject"]
+
+_SPOOL_BYTES = 50 << 20
+
+
+def read_span(shard_file: Any, offset: int, size: int) -> bytes:
+    """Bytes of a shard; all of them, or an error."""
+    if hasattr(shard_file, "pread"):
+        data: bytes = shard_file.pread(size, offset)
+    else:
+        shard_file.seek(offset)
+        data = shard_file.read(size)
+    if len(data) < size:
+        name = getattr(shard_file, "name", "the shard")
+        raise BarecatIntegrityError(f"{name} ends before byte {offset + size}, where a file should end")
+    return data
+
+
+def _whence(offset: int, whence: int, position: int, size: int) -> int:
+    base = {io.SEEK_SET: 0, io.SEEK_CUR: position, io.SEEK_END: size}.get(whence)
+    if base is None:
+        raise ValueError(f"Invalid value for whence: {whence}")
+    if base + offset < 0:
+        raise ValueError("Negative seek position")
+    return base + offset
+
+
+class BarecatFileObject(io.IOBase):
+    """A file of an archive."""
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class BarecatReadOnlyFileObject(BarecatFileObject):
+    """A span of a shard, for reading.
+
+    Args:
+        shard_file: the shard.
+        start: where the file begins in it.
+        size: of the file.
+    """
+
+    def __init__(self, shard_file: Any, start: int, size: int) -> None:
+        super().__init__()
+        self.shard_file = shard_file
+        self.start = start
+        self.end = start + size
+        self.position = start
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Bytes from the position on."""
+        left = max(0, self.end - self.position)
+        count = left if size is None or size < 0 else min(size, left)
+        if count == 0:
+            return b""
+        data = read_span(self.shard_file, self.position, count)
+        self.position += count
+        return data
+
+    read1 = read
+
+    def readall(self) -> bytes:
+        """The rest."""
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as there are bytes."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Bytes up to the end of the line."""
+        line, begin = b"", self.position
+        limit = self.end - begin if size is None or size < 0 else size
+        while len(line) < limit and (piece := self.read(min(8192, limit - len(line)))):
+            found = piece.find(b"\n") + 1
+            line += piece[:found] if found else piece
+            if found:
+                break
+        self.position = begin + len(line)
+        return line
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def write(self, data: Any, /) -> int:
+        """Refuses."""
+        raise io.UnsupportedOperation("not writable")
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Refuses."""
+        raise io.UnsupportedOperation("not writable")
+
+    def sendfile(self, out_fd: int, offset: int = 0, count: int | None = None) -> int:
+        """Let the system copy bytes to a socket or file; gives how many."""
+        if not 0 <= offset <= self.size:
+            raise ValueError("Offset out of bounds")
+        wanted = self.size - offset if count is None else min(count, self.size - offset)
+        sent = os.sendfile(out_fd, self.shard_file.fileno(), self.start + offset, wanted)
+        self.position = self.start + offset + sent
+        return sent
+
+    def tell(self) -> int:
+        """The position."""
+        return self.position - self.start
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position; past the end there is nothing to read."""
+        self.position = self.start + _whence(offset, whence, self.tell(), self.size)
+        return self.tell()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.end - self.start
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class BarecatReadWriteFileObject(BarecatFileObject):
+    """A file that is written: changes are collected beside the archive, and stored when it is closed.
+
+    Args:
+        shard_file: the shard.
+        offset: where the file begins in it.
+        size: of the file.
+        on_close_callback: is given this object when it is closed; reads it and stores the content.
+        mode: as ``open`` has it.
+    """
+
+    def __init__(
+        self,
+        shard_file: Any,
+        offset: int,
+        size: int,
+        on_close_callback: Callable[[BarecatReadWriteFileObject], None],
+        mode: str = "r+b",
+    ) -> None:
+        super().__init__()
+        letters = mode.replace("b", "")
+        self.shard_file = shard_file
+        self.offset = offset
+        self.original_size = size
+        self.on_close_callback = on_close_callback
+        self.mode = mode
+        self.append_mode = "a" in letters
+        self.can_read = "+" in letters or letters.startswith("r")
+        self.dirty = False
+        # Kept until close(), which every file object has.
+        self.spillover: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
+        if size:
+            self.spillover.write(read_span(shard_file, offset, size))
+        self.size = size
+        self.position = size if self.append_mode else 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Bytes from the position on."""
+        self._check_open()
+        if not self.can_read:
+            raise io.UnsupportedOperation("not readable")
+        self.spillover.seek(self.position)
+        data = self.spillover.read(-1 if size is None else size)
+        self.position += len(data)
+        return data
+
+    read1 = read
+
+    def readall(self) -> bytes:
+        """The rest."""
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as there are bytes."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def write(self, data: Any, /) -> int:
+        """Write at the position, or at the end when appending."""
+        self._check_open()
+        view = memoryview(data).cast("B")
+        if not len(view):
+            return 0
+        if self.append_mode:
+            self.position = self.size
+        self._fill_to(self.position)
+        self.spillover.seek(self.position)
+        self.spillover.write(view)
+        self.position += len(view)
+        self.size = max(self.size, self.position)
+        self.dirty = True
+        return len(view)
+
+    def _fill_to(self, size: int) -> None:
+        if size > self.size:
+            self.spillover.seek(self.size)
+            left = size - self.size
+            while left:
+                left -= self.spillover.write(bytes(min(left, 1 << 20)))
+            self.size = size
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut, or lengthen with zeros."""
+        self._check_open()
+        wanted = self.position if size is None else size
+        if wanted < 0:
+            raise ValueError(f"size must not be negative, got {wanted}")
+        if wanted != self.size:
+            self._fill_to(wanted)
+            self.spillover.truncate(wanted)
+            self.size = wanted
+            self.dirty = True
+        return self.size
+
+    def tell(self) -> int:
+        """The position."""
+        return self.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position."""
+        self.position = _whence(offset, whence, self.position, self.size)
+        return self.position
+
+    def readable(self) -> bool:
+        """Whether reading is allowed."""
+        return self.can_read
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def flush(self) -> None:
+        """Nothing: the content is stored when the file is closed."""
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+    def close(self) -> None:
+        """Store the new content."""
+        if self.closed:
+            return
+        try:
+            self.can_read = True  # for the callback
+            self.on_close_callback(self)
+        finally:
+            self.spillover.close()
+            super().close()
+
+    def __len__(self) -> int:
+        return self.size

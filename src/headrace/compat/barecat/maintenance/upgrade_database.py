@@ -1,0 +1,121 @@
+"""Older indexes brought up to date."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+import warnings
+from contextlib import closing
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from headrace._native import crc32c as crc32c_of
+from headrace.compat.barecat.core.index import Index
+from headrace.compat.barecat.core.paths import resolve_index_path
+from headrace.compat.barecat.core.types import BarecatFileInfo, Order
+from headrace.formats.barecat.rows import FILE_COLUMNS
+from headrace.formats.barecat.schema import VERSION, read_version
+from headrace.formats.barecat.shards import MappedShards
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+
+__all__ = ["get_schema_version", "main", "upgrade"]
+
+_OLDEST = (-1, 0)
+
+
+def main() -> None:
+    """``barecat-upgrade-database``."""
+    warnings.warn(
+        "barecat-upgrade-database is deprecated, use 'barecat upgrade' instead", DeprecationWarning, stacklevel=2
+    )
+    parser = argparse.ArgumentParser(description="Bring an old index up to date")
+    parser.add_argument("path", help="path of the archive")
+    parser.add_argument("--workers", type=int, default=8, help="kept for scripts that pass it")
+    args = parser.parse_args()
+    upgrade(args.path, workers=args.workers)
+
+
+def get_schema_version(dbase_path: PathLike) -> tuple[int, int]:
+    """Major and minor version of an index; (-1, 0) if it is older than versions."""
+    with closing(_connect(dbase_path)) as connection:
+        return read_version(connection) or _OLDEST
+
+
+def _connect(path: PathLike) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True)
+
+
+def upgrade(path: PathLike, workers: int = 8, preserve_backup: bool = True) -> None:
+    """Write the index anew in the present version; the old one stays as ``.old``.
+
+    Checksums that are missing are computed. The new index takes the place of the old one when it is complete.
+
+    Args:
+        path: of the archive.
+        workers: kept for programs that pass it.
+        preserve_backup: keep the old index.
+    """
+    index_path = resolve_index_path(path)
+    if not os.path.exists(index_path):
+        raise FileNotFoundError(f"{index_path} does not exist!")
+    found = get_schema_version(index_path)
+    texts = [".".join(map(str, version)) for version in (found, VERSION)]
+    if found == VERSION:
+        print(f"Database is already at version {texts[0]}, nothing to do.")
+        return
+    if found > VERSION:
+        raise ValueError(f"Database version {texts[0]} is newer than supported {texts[1]}. Update headrace first.")
+    print(f"Upgrading from {'pre-versioned format' if found == _OLDEST else texts[0]} to {texts[1]}...")
+    beside = f"{index_path}.upgrade"
+    try:
+        _rewrite(os.fspath(path), index_path, beside)
+        os.link(index_path, f"{index_path}.old") if not os.path.exists(f"{index_path}.old") else None
+        os.replace(beside, index_path)
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+    if not preserve_backup:
+        os.unlink(f"{index_path}.old")
+    print("Upgrade complete.")
+
+
+def _rewrite(archive: str, old_path: str, new_path: str) -> None:
+    shards = MappedShards(archive)
+    with closing(_connect(old_path)) as old, Index(new_path, readonly=False) as new:
+        old.row_factory = sqlite3.Row
+        with new.bulk_mode():
+            rows = [_file_of(row, shards) for row in old.execute("SELECT * FROM files ORDER BY shard, offset")]
+            new.add_files(rows)
+        tables = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with new.no_triggers():
+            for row in old.execute(f"SELECT * FROM {'dirs' if 'dirs' in tables else 'directories'} ORDER BY path"):
+                _copy_dir(new, row)
+        new.update_dirs()
+        new.update_treestats()
+        if "config" in tables:
+            limit = old.execute("SELECT value_int FROM config WHERE key = 'shard_size_limit'").fetchone()
+            if limit is not None and limit[0]:
+                new.shard_size_limit = limit[0]
+        assert new.num_files == len(rows) == sum(1 for _ in new.iter_all_filepaths(Order.PATH))
+
+
+def _file_of(row: sqlite3.Row, shards: MappedShards) -> BarecatFileInfo:
+    known = {name: row[name] for name in FILE_COLUMNS.split(", ") if name in row.keys()}  # noqa: SIM118
+    info = BarecatFileInfo(**known)
+    if info.crc32c is None:
+        shard, offset, size = info.shard or 0, info.offset or 0, info.size or 0
+        view = shards.shard(shard, offset + size).view[offset : offset + size] if size else memoryview(b"")
+        if len(view) == size:
+            info.crc32c = crc32c_of(bytes(view))
+    return info
+
+
+def _copy_dir(new: Index, row: sqlite3.Row) -> None:
+    names = row.keys()
+    about = [row[name] if name in names else None for name in ("mode", "uid", "gid", "mtime_ns")]
+    path = row["path"] or ""
+    new._change("INSERT OR IGNORE INTO dirs (path) VALUES (?)", path)
+    new._change("UPDATE dirs SET mode = ?, uid = ?, gid = ?, mtime_ns = ? WHERE path = ?", *about, path)

@@ -1,0 +1,75 @@
+"""Pictures through headrace's native call, with the pixels that FFCV has: fast DCT, fancy upsampling, INTER_AREA."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.errors import CorruptSampleError
+
+if TYPE_CHECKING:
+    from headrace._native import ImageLoader
+    from headrace.types import ImageSpans
+
+__all__ = ["load_images", "whole"]
+
+INTERPOLATION = "opencv_area"
+
+
+def whole(spans: ImageSpans) -> npt.NDArray[np.int32]:
+    """Crops that take every picture as it is."""
+    crops = np.zeros((len(spans.sizes), 4), np.int32)
+    crops[:, 2], crops[:, 3] = spans.heights, spans.widths
+    return crops
+
+
+def load_images(
+    native: ImageLoader,
+    spans: ImageSpans,
+    crops: npt.NDArray[np.int32],
+    out: npt.NDArray[Any],
+    indices: Any,
+    *,
+    flips: npt.NDArray[np.uint8] | None = None,
+    **options: Any,
+) -> None:
+    """Decode, crop and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
+    _check_crops(spans, crops, indices)
+    failures = native.load(
+        spans.base,
+        spans.offsets,
+        spans.sizes,
+        spans.modes,
+        spans.widths,
+        spans.heights,
+        np.ascontiguousarray(crops, np.int32),
+        np.zeros(len(crops), np.uint8) if flips is None else flips,
+        out,
+        False,
+        INTERPOLATION,
+        fast_dct=True,
+        **options,
+    )
+    if failures:
+        position, _, detail = min(failures)
+        raise CorruptSampleError(
+            "dataset",
+            sample=int(indices[position]),
+            problem=f"the picture cannot be decoded ({detail})",
+            fix="Restore the file from a copy, or leave the sample out.",
+        )
+
+
+def _check_crops(spans: ImageSpans, crops: npt.NDArray[np.int32], indices: Any) -> None:
+    top, left, height, width = crops.astype(np.int64).T
+    is_empty = (height < 1) | (width < 1)
+    is_outside = (top < 0) | (left < 0) | (top + height > spans.heights) | (left + width > spans.widths)
+    bad = np.flatnonzero(is_empty | is_outside)
+    if len(bad):
+        i = int(bad[0])
+        raise ValueError(
+            f"sample {int(indices[i])}: the crop of a picture of {spans.widths[i]}x{spans.heights[i]} pixels is "
+            f"{'empty' if is_empty[i] else 'not inside it'} (top {top[i]}, left {left[i]}, {width[i]}x{height[i]})"
+        )

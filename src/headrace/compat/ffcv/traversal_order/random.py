@@ -1,0 +1,32 @@
+"""Shuffled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch.utils.data import DistributedSampler
+
+from headrace.compat.ffcv.traversal_order.base import TraversalOrder
+
+if TYPE_CHECKING:
+    from headrace.compat.ffcv.loader.loader import Loader
+
+__all__ = ["Random"]
+
+
+class Random(TraversalOrder):
+    """A permutation that seed and epoch fix; with several ranks as torch's DistributedSampler draws it."""
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__(loader)
+        if self.distributed:
+            self.sampler = DistributedSampler(self.indices, shuffle=True, seed=self.seed, drop_last=False)
+
+    def sample_order(self, epoch: int) -> Any:
+        """The samples of an epoch."""
+        if not self.distributed:
+            seed = None if self.seed is None else self.seed + epoch
+            return np.random.default_rng(seed).permutation(self.indices)
+        self.sampler.set_epoch(epoch)
+        return self.indices[np.array(list(self.sampler))]

@@ -1,0 +1,228 @@
+"""Many files at once: sorted by shard and offset, copied and checked by one native call.
+
+What is in the page cache is copied from the mapped shards; what is not is read by a queue of asynchronous reads.
+"""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._native import NativeError, crc32c_spans
+from headrace.errors import CorruptFileError, FormatError
+from headrace.storage import check_mapping
+from headrace.types import Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from headrace._native import RangeReader
+    from headrace.formats.barecat.shards import MappedShard, MappedShards
+
+__all__ = ["RESTORE", "Places", "check_spans", "gather_places", "gather_ragged", "is_cold"]
+
+_T = TypeVar("_T")
+_KEPT_BYTES = 24 << 20
+_FEW = 4  # so many are asked for, and fewer are not worth a queue of reads
+RESTORE = "Restore the shards from a copy, or remove the file."
+
+
+class Places:
+    """Where many files are: rows of shard, offset, size and CRC-32C, which is -1 where it is not known."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: npt.NDArray[np.int64]) -> None:
+        self.table = table
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, int, int | None]]) -> Places:
+        """From rows of the index."""
+        flat = [-1 if value is None else value for row in rows for value in row]
+        return cls(np.array(flat, np.int64).reshape(-1, 4))
+
+    @property
+    def shard(self) -> npt.NDArray[np.int64]:
+        """Numbers of the shards."""
+        return self.table[:, 0]
+
+    @property
+    def offset(self) -> npt.NDArray[np.int64]:
+        """First bytes in the shards."""
+        return self.table[:, 1]
+
+    @property
+    def size(self) -> npt.NDArray[np.int64]:
+        """Numbers of bytes."""
+        return self.table[:, 2]
+
+    @property
+    def crc32c(self) -> npt.NDArray[np.int64]:
+        """Checksums, -1 where there is none."""
+        return self.table[:, 3]
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Places:
+        """Those at some positions."""
+        return Places(self.table[indices])
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def check_spans(path: str, shard: MappedShard, places: Places, name_of: Callable[[int], str]) -> None:
+    """Raise CorruptFileError if a file is not inside this shard; empty ones are nowhere."""
+    offsets, sizes = places.offset, places.size
+    bad = (offsets < 0) | (sizes < 0) | (offsets > shard.size) | (sizes > shard.size - offsets)
+    bad &= sizes != 0
+    if bad.any():
+        position = int(np.argmax(bad))
+        problem = shard.problem_of(int(offsets[position]), int(sizes[position]))
+        raise CorruptFileError(path, name=name_of(position), problem=f"it should be {problem}", fix=RESTORE)
+
+
+@functools.cache
+def _keep_memory() -> None:
+    """Make the allocator keep the memory of a batch for the next one.
+
+    glibc gives the top of the heap back to the system when more than twice the largest block that was ever freed lies
+    there unused, 256 KiB at first; then every batch would be paid for with page faults.
+    """
+    np.empty(_KEPT_BYTES, np.uint8)
+
+
+def gather_places(
+    path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], *, is_checked: bool
+) -> list[bytes]:
+    """The bytes of many files, in the order of the places."""
+    _keep_memory()
+    batch = _Batch(path, shards, places, name_of, is_checked)
+    if is_cold(shards, places):
+        values, bounds = batch.ragged(from_disk=True)
+        return [values[begin:end].tobytes() for begin, end in pairwise(bounds.tolist())]
+    return batch.from_mapping(lambda: shards.reader.read(batch.table, is_checked))
+
+
+def gather_ragged(
+    path: str,
+    shards: MappedShards,
+    places: Places,
+    name_of: Callable[[int], str],
+    *,
+    is_checked: bool,
+    from_disk: bool | None = None,
+) -> Ragged:
+    """The bytes of many files one after the other, in the order of the places.
+
+    ``from_disk`` is what ``is_cold`` said; without it, it is asked.
+    """
+    batch = _Batch(path, shards, places, name_of, is_checked)
+    return batch.ragged(from_disk=is_cold(shards, places) if from_disk is None else from_disk)
+
+
+def is_cold(shards: MappedShards, places: Places) -> bool:
+    """Of a few of these files, not all are in memory, or the archive was opened so that it is read from the disk.
+
+    To be asked once for a batch: the question may bring what is missing into memory.
+    """
+    some = places.table[:: -(-len(places) // _FEW) or 1]
+    some = some[some[:, 2] > 0]
+    return len(places) >= _FEW and shards.is_cold(*_spans_of(some))
+
+
+class _Batch:
+    """One request: what is read, from where, and how its errors are told."""
+
+    def __init__(
+        self, path: str, shards: MappedShards, places: Places, name_of: Callable[[int], str], is_checked: bool
+    ) -> None:
+        self._path = path
+        self._shards = shards
+        self._places = places
+        self._name_of = name_of
+        self._is_checked = is_checked
+        self.table = np.ascontiguousarray(places.table)
+
+    def ragged(self, *, from_disk: bool) -> Ragged:
+        """The files one after the other."""
+        self._check_places()
+        bounds = np.zeros(len(self.table) + 1, np.int64)
+        np.cumsum(self._places.size, out=bounds[1:])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        starts = bounds[:-1].astype(np.uint64)
+        queue = self._shards.queue(self._places.shard) if from_disk else None
+        if queue is not None:
+            self._read_cold(*queue, out, starts)
+        else:
+            self.from_mapping(lambda: (None, self._shards.reader.read_into(self.table, out, starts, self._is_checked)))
+        return Ragged(out, bounds)
+
+    def from_mapping(self, read: Callable[[], tuple[_T, list[int]]], *, is_mapped: bool = False) -> _T:
+        """Call what copies from the mapped shards; once more when a shard had to be mapped first."""
+        try:
+            values, used = read()
+        except NativeError as error:
+            if error.code != "out_of_bounds" or is_mapped:
+                raise self._explained(error.offset, error.detail) from None
+            self._check_places()
+            return self.from_mapping(read, is_mapped=True)
+        self._check_cut(used)
+        return values
+
+    def _read_cold(
+        self,
+        reader: RangeReader,
+        files: npt.NDArray[np.uint32],
+        out: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.uint64],
+    ) -> None:
+        known = self._places.crc32c >= 0
+        all_known = bool(known.all())
+        sums = self._places.crc32c.astype(np.uint32) if self._is_checked and all_known else None
+        _, offsets, sizes = _spans_of(self.table)
+        for position, code, detail in reader.read(offsets, sizes, out, starts, sums, "crc32c", files)[:1]:
+            raise self._explained(position, detail if code == "corrupt" else f"it cannot be read ({detail})")
+        if not self._is_checked or all_known:
+            return
+        found = crc32c_spans(out, starts, sizes)
+        for position in np.flatnonzero(known & (found != self._places.crc32c))[:1].tolist():
+            expected = int(self._places.crc32c[position])
+            raise self._explained(position, f"checksum {expected:#010x} expected, found {int(found[position]):#010x}")
+
+    def _check_places(self) -> None:
+        """Map the shards that are needed, also those that have grown; CorruptFileError for a file outside of its."""
+        places = self._places
+        filled = np.flatnonzero(places.size != 0)
+        for number in np.unique(places.shard[filled]).tolist():
+            of_shard = filled[places.shard[filled] == number]
+            # Whatever these numbers are, together they cannot be more than an end.
+            end = int(places.offset[of_shard].max()) + int(places.size[of_shard].max())
+            shard = self._shards.shard(number, end)
+
+            def name_of(position: int, of_shard: npt.NDArray[np.int64] = of_shard) -> str:
+                return self._name_of(int(of_shard[position]))
+
+            check_spans(self._path, shard, places.take(of_shard), name_of)
+        self._shards.refresh()
+
+    def _explained(self, position: int, problem: str) -> Exception:
+        try:
+            self._check_cut([int(self.table[position, 0])])
+        except FormatError as cut:
+            return cut
+        return CorruptFileError(self._path, name=self._name_of(position), problem=problem, fix=RESTORE)
+
+    def _check_cut(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            shard = self._shards.mapped.get(number)
+            if shard is not None:
+                check_mapping(shard.array, shard.path)
+
+
+def _spans_of(
+    table: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    return table[:, 0], table[:, 1].astype(np.uint64), table[:, 2].astype(np.uint64)

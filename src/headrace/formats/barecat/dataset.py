@@ -1,0 +1,444 @@
+"""An archive as a dataset: fields from the endings of names, label from the first directory, names as keys."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._native import crc32c
+from headrace.codecs import image as image_codec
+from headrace.codecs import jpeg, npy
+from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
+from headrace.fields import Bytes, Image, Int, Json, NDArray, Text
+from headrace.formats.barecat.archive import Archive
+from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
+from headrace.formats.barecat.pictures import Pictures
+from headrace.formats.base import BaseDataset, join_images, normalize_indices
+from headrace.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
+from headrace.types import ImageSpans, Ragged, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headrace.annex import Tiles
+    from headrace.errors import PathLike
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+
+__all__ = ["BarecatDataset", "verify_path"]
+
+_KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
+_JPG_COLORS = ("grayscale", "ycbcr", "rgb")
+
+
+class BarecatDataset(BaseDataset):
+    """A .barecat archive as a sequence of samples, sorted by path.
+
+    Without ``group`` every file is a sample. If there are pictures, they are the samples and other files do not count;
+    otherwise all files are, as text, JSON, arrays (.npy) or bytes. If every sample lies in a directory, the first one
+    is its label.
+
+    Args:
+        path: the archive.
+        group: files whose paths differ only in what follows the first dot of the name are one sample, with a field for
+            each ending (``a/1.jpg`` and ``a/1.json`` have the fields ``jpg`` and ``json``).
+        checksums: check everything that is read.
+        cold: how the files of a batch are read, see ``Archive``.
+        decode: ``"bytes"`` makes every file a sample of its bytes, whatever its name, without a label.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        group: bool = False,
+        checksums: bool = True,
+        cold: bool | None = None,
+        decode: Literal["bytes"] | None = None,
+    ) -> None:
+        if decode not in (None, "bytes") or (decode and group):
+            raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
+        self.archive = Archive(path, checksums=checksums, cold=cold)
+        self._options: dict[str, Any] = {"group": group, "checksums": checksums, "cold": cold, "decode": decode}
+        rows = list(self.archive.index.places_by_path())
+        if not rows:
+            raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
+        members = _grouped(self.archive.path, rows) if group else _ungrouped(rows, as_bytes=decode == "bytes")
+        self._keys: list[str] = members.keys
+        self._names: dict[str, list[str]] = members.names
+        self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
+        self._sides: dict[str, npt.NDArray[np.uint32]] = {}
+        self.pictures = Pictures(self.archive, is_checked=checksums)
+        self._picture_numbers: dict[str, IndexArray] = {}
+        schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
+        has_label = decode is None and "label" not in schema  # a file that ends in .label counts more than a directory
+        self._classes, self._labels = _labels(self._keys) if has_label else ([], None)
+        if self._labels is not None:
+            schema["label"] = Int()
+        self._schema = MappingProxyType(schema)
+
+    def _field(self, name: str, kind: str) -> Field:
+        plain: dict[str, Field] = {"image": Image(), "text": Text(), "json": Json()}
+        if kind != "npy":
+            return plain.get(kind, Bytes())
+        array = _load_array(self.archive[self._names[name][0]])
+        return NDArray(array.dtype, array.shape) if array is not None and array.size and array.ndim else Bytes()
+
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        return self.archive.path
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        return self._schema
+
+    @property
+    def keys(self) -> list[str]:
+        """Paths of the files, or what the files of a group have in common."""
+        return self._keys
+
+    @property
+    def class_names(self) -> dict[str, list[str]]:
+        """Names of the classes by field, empty when there are none."""
+        return {"label": self._classes} if self._labels is not None else {}
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every value can be checked."""
+        return all((places.crc32c >= 0).all() for places in self._places.values())
+
+    def with_checksums(self, is_checked: bool) -> BarecatDataset:
+        """The same dataset, its values checked as they are read, or not."""
+        if is_checked == self._options["checksums"]:
+            return self
+        return BarecatDataset(self.path, **(self._options | {"checksums": is_checked}))
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        value = crc32c("\0".join(self._keys).encode())
+        for places in self._places.values():
+            value = crc32c(places.crc32c.tobytes(), crc32c(places.size.tobytes(), value))
+        return value
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (os.path.abspath(self.path), self._options)
+
+    @property
+    def reading(self) -> str:
+        """How the files of a batch are read, in words."""
+        return self.archive.shards.describe()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.archive.close()
+
+    def sources(self) -> Any:
+        """The samples as a writer takes them: pictures as they are stored."""
+        return _StoredSamples(self)
+
+    # Reading
+
+    def _stored(self, field: str) -> Places:
+        try:
+            return self._places[field]
+        except KeyError:
+            if field in self._schema:
+                raise ValueError(f"field {field!r} has no stored bytes; it comes from the directories") from None
+            raise KeyError(f"no field {field!r} in {self.path}; the fields are {', '.join(self._schema)}") from None
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read whole files, many at once; what has a checksum is checked."""
+        return self._read(normalize_indices(indices, len(self)), field)
+
+    def _read(self, indices: IndexArray, field: str) -> list[bytes]:
+        places = self._stored(field).take(indices)
+        with _Naming(self, indices, field):
+            return gather_places(
+                self.path, self.archive.shards, places, self._name_of(indices, field), is_checked=self._is_checked
+            )
+
+    @property
+    def _is_checked(self) -> bool:
+        return bool(self._options["checksums"])
+
+    def _name_of(self, indices: IndexArray, field: str) -> Callable[[int], str]:
+        return lambda position: self._names[field][int(indices[position])]
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other, copied by one native call for each shard."""
+        places = self._stored(field).take(indices)
+        with _Naming(self, indices, field):
+            return gather_ragged(
+                self.path, self.archive.shards, places, self._name_of(indices, field), is_checked=self._is_checked
+            )
+
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; labels without touching a file."""
+        if field == "label" and self._labels is not None:
+            return self._labels[indices]
+        values = self._values(indices, field)
+        return np.stack(values) if isinstance(self._schema[field], NDArray) and values else values
+
+    def _values(self, indices: IndexArray, field: str) -> list[Any]:
+        if field == "label" and self._labels is not None:
+            labels: list[Any] = self._labels[indices].tolist()
+            return labels
+        decoded = []
+        for i, data in zip(indices.tolist(), self._read(indices, field), strict=True):
+            try:
+                decoded.append(self._decode(field, data))
+            except (ImageError, ValueError, RecursionError) as error:
+                name = self._names[field][i]
+                raise CorruptSampleError(
+                    self.path, sample=i, field=field, problem=f"{name} cannot be decoded ({error})"
+                ) from error
+        return decoded
+
+    def _decode(self, field: str, data: bytes) -> Any:
+        kind = self._schema[field]
+        if isinstance(kind, Image):
+            return _decode_picture(data)
+        if isinstance(kind, Json):
+            return json.loads(data)
+        if isinstance(kind, NDArray):
+            array = _load_array(data)
+            if array is None:
+                raise ValueError("it is not an array that numpy has saved")
+            if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+                first = f"the first is {kind.dtype} {kind.shape}"
+                raise ValueError(
+                    f"an array of {array.dtype} {array.shape}, and {first}; open with decode='bytes' if they differ"
+                )
+            return array
+        return kind.decode((), memoryview(data))
+
+    def _samples(self, indices: IndexArray) -> list[Sample]:
+        names = tuple(self._schema)
+        return [Sample(names, row) for row in zip(*(self._values(indices, name) for name in names), strict=True)]
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures: where they are if they lie in memory and in one shard, else together."""
+        places = self._stored(field).take(indices)
+        name_of = self._name_of(indices, field)
+        numbers = np.unique(places.shard)
+        checksums = None
+        with _Naming(self, indices, field):
+            from_disk = is_cold(self.archive.shards, places)
+            is_known = not self._is_checked or bool((places.crc32c >= 0).all())
+            if len(numbers) == 1 and is_known and not from_disk:
+                end = int((places.offset + places.size).max())
+                shard = self.archive.shards.shard(int(numbers[0]), end)
+                check_spans(self.path, shard, places, name_of)
+                base, offsets = shard.array, places.offset.astype(np.uint64)
+                checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
+            else:
+                ragged = gather_ragged(
+                    self.path,
+                    self.archive.shards,
+                    places,
+                    name_of,
+                    is_checked=self._is_checked,
+                    from_disk=from_disk,
+                )
+                base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
+        sizes = places.size.astype(np.uint64)
+        sides = self._find_sides(field, indices, base, offsets, sizes)
+        if sides is None:
+            return join_images(self.path, field, indices, self._read(indices, field))
+        spans = ImageSpans(base, offsets, sizes, np.zeros(len(sizes), np.uint8), *sides, checksums)
+        tiles = self.tiles
+        return spans if tiles is None else with_tiles(spans, tiles, self._numbers(field)[indices])
+
+    def _numbers(self, field: str) -> IndexArray:
+        if field not in self._picture_numbers:
+            self._picture_numbers[field] = self.pictures.numbers(self._names[field])
+        return self._picture_numbers[field]
+
+    @property
+    def tiles(self) -> Tiles | None:
+        """Indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
+        return self.pictures.tiles
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write indices of all JPEGs of the archive beside it; gives the path of the annex."""
+        return write_side_tiles(self.pictures.facts, self.pictures.stored, progress)
+
+    def _find_sides(
+        self,
+        field: str,
+        indices: IndexArray,
+        base: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.uint64],
+        sizes: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
+        """Widths and heights, remembered from epoch to epoch; None when a picture is not a plain JPEG."""
+        known = self._sides.setdefault(field, np.zeros((len(self), 2), np.uint32))
+        view = memoryview(base)
+        for position in np.flatnonzero(known[indices, 0] == 0).tolist():
+            start, size = int(offsets[position]), int(sizes[position])
+            data = view[start : start + size]
+            try:
+                if not jpeg.is_jpeg(data):
+                    return None
+                info = jpeg.read_info(data)
+            except ImageError as error:
+                i = int(indices[position])
+                problem = f"{self._names[field][i]}: {error}"
+                raise CorruptSampleError(self.path, sample=i, field=field, problem=problem) from error
+            if info.precision != 8 or info.lossless or info.color_space not in _JPG_COLORS:
+                return None
+            known[indices[position]] = info.width, info.height
+        found = known[indices]
+        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the index, the shards and every checksum; with ``decode`` also that every value decodes."""
+        from headrace.formats.barecat.verify import verify_archive
+
+        places = {name: (i, field) for field, names in self._names.items() for i, name in enumerate(names)}
+        check = (lambda name, data: self._decode(places[name][1], data)) if decode else None
+        report = verify_archive(
+            self.archive, quick=False, workers=workers, progress=progress, sample_of=places.get, decode=check
+        )
+        if not report.ok:  # what is wrong with the files comes first
+            return report
+        return with_problems(report, side_problems(self.pictures.facts, self.pictures.stored))
+
+
+class _Naming:
+    """Turns the error about a file into one about a sample."""
+
+    def __init__(self, dataset: BarecatDataset, indices: IndexArray, field: str) -> None:
+        self._facts = dataset, indices, field
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CorruptFileError):
+            dataset, indices, field = self._facts
+            names = dataset._names[field]
+            sample = next((int(i) for i in indices if names[int(i)] == error.name), int(indices[0]))
+            problem = f"{error.name}: {error.problem}"
+            raise CorruptSampleError(
+                dataset.path, sample=sample, field=field, problem=problem, fix=error.fix
+            ) from error
+
+
+class _StoredSamples:
+    """What ``sources`` gives: pictures as bytes, everything else decoded."""
+
+    def __init__(self, dataset: BarecatDataset) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: int) -> Sample:
+        dataset = self._dataset
+        where = np.array([index], np.int64)
+        values = []
+        for name, field in dataset.schema.items():
+            values.append((dataset._read if isinstance(field, Image) else dataset._values)(where, name)[0])
+        return Sample(tuple(dataset.schema), tuple(values))
+
+
+class _Members:
+    """Which files make up the samples."""
+
+    def __init__(self, keys: list[str], kinds: dict[str, str], rows: dict[str, list[Any]]) -> None:
+        self.keys = keys
+        self.kinds = kinds
+        self.rows = rows
+        self.names = {field: [row[0] for row in found] for field, found in rows.items()}
+
+
+def _kind_of(name: str) -> str:
+    return _KINDS.get(os.path.splitext(name)[1].lower(), "bytes")
+
+
+def _ungrouped(rows: list[Any], *, as_bytes: bool) -> _Members:
+    each = ["bytes"] * len(rows) if as_bytes else [_kind_of(row[0]) for row in rows]
+    kinds = set(each)
+    if "image" in kinds:
+        rows = [row for row, kind in zip(rows, each, strict=True) if kind == "image"]
+        kinds = {"image"}
+    kind = kinds.pop() if len(kinds) == 1 else "bytes"
+    field = {"npy": "array"}.get(kind, kind)
+    return _Members([row[0] for row in rows], {field: kind}, {field: rows})
+
+
+def _grouped(path: str, rows: list[Any]) -> _Members:
+    samples: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        directory, slash, name = row[0].rpartition("/")
+        stem, _, ending = name.partition(".")
+        sample, field = samples.setdefault(directory + slash + stem, {}), ending.lower() or "data"
+        if field in sample:
+            raise FormatError(
+                path,
+                problem=f"{sample[field][0]} and {row[0]} would be the same field of a sample",
+                fix="Rename one of them, or open without group=True.",
+            )
+        sample[field] = row
+    fields = list(dict.fromkeys(field for sample in samples.values() for field in sample))
+    for key, sample in samples.items():
+        if len(sample) != len(fields):
+            missing = sorted(set(fields) - set(sample))
+            raise FormatError(
+                path,
+                problem=f"sample {key} has no {', '.join(missing)}, which other samples have",
+                fix="Groups need the same endings everywhere; open without group=True, or add what is missing.",
+            )
+    kinds = {field: _kind_of(f"x.{field}") for field in fields}
+    return _Members(list(samples), kinds, {f: [sample[f] for sample in samples.values()] for f in fields})
+
+
+def _labels(keys: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
+    folders = [key.partition("/")[0] for key in keys if "/" in key]
+    if len(folders) != len(keys):
+        return [], None
+    classes = sorted(set(folders))
+    numbers = {name: i for i, name in enumerate(classes)}
+    return classes, np.fromiter((numbers[name] for name in folders), np.int64, len(folders))
+
+
+def _decode_picture(data: bytes) -> npt.NDArray[np.uint8]:
+    if jpeg.is_jpeg(data) and jpeg.read_info(data).color_space in _JPG_COLORS:
+        return jpeg.decode(data)
+    return image_codec.decode(data)
+
+
+def _load_array(data: bytes) -> npt.NDArray[Any] | None:
+    try:
+        return npy.decode(data)
+    except ValueError:
+        return None
+
+
+def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
+    return BarecatDataset(path, **options)
+
+
+def verify_path(path: PathLike, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
+    """Check an archive, as a dataset if it is one: an empty or damaged one is none, and is checked all the same."""
+    try:
+        dataset = BarecatDataset(path)
+    except FormatError:
+        with Archive(path) as archive:
+            return archive.verify(workers=workers, progress=progress)
+    with contextlib.closing(dataset):
+        return dataset.verify(decode=decode, workers=workers, progress=progress)

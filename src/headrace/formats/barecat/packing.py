@@ -1,0 +1,284 @@
+"""Files from the disk into an archive."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from headrace.formats.barecat.entries import Transfer
+from headrace.formats.barecat.globbing import translate
+from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of
+from headrace.formats.barecat.rows import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from typing import BinaryIO
+
+    from headrace.formats.barecat.archive import Archive
+    from headrace.types import Progress
+
+__all__ = ["Found", "count_ahead", "find_below", "find_files", "is_excluded", "pack_files", "pack_found"]
+
+_CHUNK_FILES = 64
+_IN_MEMORY_BYTES = 8 << 20
+
+
+class Found(NamedTuple):
+    """Something on the disk and the name it gets."""
+
+    path: str
+    name: str
+    status: os.stat_result
+
+
+def is_excluded(name: str, patterns: Sequence[str]) -> bool:
+    """One of the patterns matches the whole path or its last part.
+
+    Example:
+        >>> is_excluded("a/b/x.pyc", ["*.pyc"]), is_excluded("a/b/x.pyc", ["a/**"])
+        (True, True)
+    """
+    last = name.rpartition("/")[2]
+    for pattern in patterns:
+        match = translate(pattern.rstrip("/"), recursive=True, include_hidden=True).fullmatch
+        if match(name) or ("/" not in pattern and match(last)):
+            return True
+    return False
+
+
+def find_files(
+    paths: Iterable[str],
+    *,
+    folder: str = "",
+    exclude: Sequence[str] = (),
+    recurse: bool = True,
+    skipped: list[str] | None = None,
+) -> Iterator[Found]:
+    """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
+
+    Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
+    out and noted in ``skipped``.
+    """
+    notes: list[str] = [] if skipped is None else skipped
+    for path in paths:
+        name = clean_name(path)
+        if name and is_excluded(name, exclude):
+            continue
+        place = os.path.join(folder, path)
+        problem, status = _look_at(place, follow=recurse)
+        if problem is not None:
+            notes.append(f"{place}: {problem}")
+            continue
+        if name or not stat.S_ISDIR(status.st_mode):
+            check_new_name(name)
+            yield Found(place, name, status)
+        if recurse and stat.S_ISDIR(status.st_mode):
+            yield from _below(place, name, exclude, notes)
+
+
+def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:
+    """Why a path that was named cannot be packed, and what it is; FileNotFoundError when there is none.
+
+    A link to a directory is followed if everything below is wanted; from a list of all names it is one of them.
+    """
+    status = os.lstat(place)
+    if stat.S_ISLNK(status.st_mode):
+        try:
+            status = os.stat(place)
+        except OSError as error:
+            return f"a link that leads nowhere ({error.strerror})", status
+        if stat.S_ISDIR(status.st_mode) and not follow:
+            return "a link to a directory", status
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        return "not a regular file", status
+    return None, status
+
+
+def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:
+    """Everything below a folder, under names relative to it."""
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"{folder} is not a folder")
+    return _below(folder, "", (), [] if skipped is None else skipped)
+
+
+def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
+    levels = [(prefix, _entries(folder))]  # from the top to where we are: folders may be deeper than calls can be
+    while levels:
+        prefix, entries = levels[-1]
+        entry = next(entries, None)
+        if entry is None:
+            levels.pop()
+            continue
+        name = f"{prefix}/{entry.name}" if prefix else entry.name
+        if is_excluded(name, exclude):
+            continue
+        try:
+            status = entry.stat()
+        except OSError as error:
+            skipped.append(f"{entry.path}: {error.strerror}")
+            continue
+        is_dir = stat.S_ISDIR(status.st_mode)
+        if (entry.is_symlink() and is_dir) or not (is_dir or stat.S_ISREG(status.st_mode)):
+            skipped.append(f"{entry.path}: a link to a directory" if is_dir else f"{entry.path}: not a regular file")
+            continue
+        check_new_name(name)
+        yield Found(entry.path, name, status)
+        if is_dir:
+            levels.append((name, _entries(entry.path)))
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder: files, then folders, by name."""
+    with os.scandir(folder) as entries:
+        return iter(sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name)))
+
+
+@contextlib.contextmanager
+def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) -> Iterator[Progress | None]:
+    """Progress that knows the total: a thread of its own counts the files that ``find`` gives."""
+    if progress is None:
+        yield None
+        return
+    total: int | None = None
+    is_wanted = True
+
+    def count() -> None:
+        nonlocal total
+        files = 0
+        with contextlib.suppress(OSError, ValueError):  # whoever packs will tell
+            for found in find():
+                if not is_wanted:
+                    return
+                files += not stat.S_ISDIR(found.status.st_mode)
+            total = files
+
+    thread = threading.Thread(target=count, daemon=True, name="headrace-count")
+    thread.start()
+    try:
+        yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+    finally:
+        is_wanted = False
+        thread.join()
+
+
+def pack_files(
+    archive: Archive,
+    paths: Iterable[str],
+    *,
+    folder: str = "",
+    exclude: Sequence[str] = (),
+    recurse: bool = True,
+    replace: bool = False,
+    itself: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Add files and folders from the disk, under their paths, with mode, owner and time.
+
+    Args:
+        archive: open for writing.
+        paths: of files and folders; a leading slash is left out of the name. Files of the archive itself are left out.
+        folder: where the paths begin; it is not part of the names.
+        exclude: patterns of names that are left out, with all that is below them.
+        recurse: also add what is in the folders.
+        replace: replace files that exist; otherwise that is an error.
+        itself: the name that the archive will have; an older one of that name is left out, too.
+        workers: threads that read ahead; by default one for each core. The outcome is the same for any number.
+        progress: called as the work advances.
+    """
+    result = Transfer()
+    paths = list(paths)
+    owns = [archive.path] if itself is None else [archive.path, itself]
+
+    def find(skipped: list[str] | None) -> Iterator[Found]:
+        found = find_files(paths, folder=folder, exclude=exclude, recurse=recurse, skipped=skipped)
+        return (one for one in found if not any(is_part_of(one.path, own) for own in owns))
+
+    with count_ahead(progress, lambda: find(None)) as report:
+        found = find(result.skipped)
+        return pack_found(archive, found, result, replace=replace, workers=workers, progress=report)
+
+
+def pack_found(
+    archive: Archive,
+    found: Iterator[Found],
+    result: Transfer,
+    *,
+    replace: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Add what was found on the disk, as ``pack_files`` does; counts in ``result``."""
+    times: list[tuple[str, Metadata]] = []
+    threads = workers if workers is not None else len(os.sched_getaffinity(0))
+    for one, data in _read_ahead(found, threads):
+        about = Metadata.of(one.status)
+        if stat.S_ISDIR(one.status.st_mode):
+            archive.mkdir(one.name, metadata=about, exist_ok=True)
+            times.append((one.name, Metadata(mtime_ns=about.mtime_ns)))
+            result.dirs += 1
+            continue
+        if data is not None:
+            archive.add(one.name, data, metadata=about, replace=replace)
+        else:
+            with open(one.path, "rb", buffering=0) as file:
+                stream = cast("BinaryIO", file)
+                archive.add(one.name, stream, size=one.status.st_size, metadata=about, replace=replace)
+        result.files += 1
+        result.size_bytes += one.status.st_size
+        if progress is not None:
+            progress(result.files, None, result.size_bytes)
+    for name, about in times:  # adding files has touched them
+        archive.set_metadata(name, about)
+    return result
+
+
+def _read_ahead(found: Iterator[Found], threads: int) -> Iterator[tuple[Found, bytes | None]]:
+    """Contents of small files, read by several threads, in order; None for folders and large files."""
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        waiting: deque[tuple[list[Found], Future[list[bytes | None]]]] = deque()
+        chunk: list[Found] = []
+
+        def submit() -> None:
+            nonlocal chunk
+            if chunk:
+                waiting.append((chunk, pool.submit(_read, chunk)))
+                chunk = []
+
+        for one in found:
+            chunk.append(one)
+            if len(chunk) >= _CHUNK_FILES or sum(f.status.st_size for f in chunk[-1:]) > _IN_MEMORY_BYTES:
+                submit()
+            if len(waiting) > 2 * threads:
+                names, contents = waiting.popleft()
+                yield from zip(names, contents.result(), strict=True)
+        submit()
+        while waiting:
+            names, contents = waiting.popleft()
+            yield from zip(names, contents.result(), strict=True)
+
+
+def _read(chunk: list[Found]) -> list[bytes | None]:
+    contents: list[bytes | None] = []
+    for found in chunk:
+        is_small = found.status.st_size <= _IN_MEMORY_BYTES and not stat.S_ISDIR(found.status.st_mode)
+        contents.append(_read_file(found.path, found.status.st_size) if is_small else None)
+    return contents
+
+
+def _read_file(path: str, size: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(fd, size + 1)
+    finally:
+        os.close(fd)
+    if len(data) == size:
+        return data
+    with open(path, "rb") as file:  # it was changed since it was listed, or the read was cut: take what is there now
+        return file.read()

@@ -1,0 +1,160 @@
+"""Shards for reading: mapped when they are first needed, each under its own number."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace._native import PlaceReader
+from headrace.errors import ClosedError, FormatError
+from headrace.formats.barecat.names import MAX_SHARDS, shard_path
+from headrace.storage import ColdReads, file_identity, map_file, mapping_faults
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from headrace._native import RangeReader
+
+__all__ = ["MappedShard", "MappedShards"]
+
+
+class MappedShard:
+    """One shard: its bytes as an array and as a memoryview."""
+
+    __slots__ = ("array", "identity", "path", "size", "view")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.identity = file_identity(path)
+            self.array: npt.NDArray[np.uint8] = map_file(path)
+        except FileNotFoundError:
+            raise FormatError(
+                path, problem="this shard is missing", fix="Put it back: all files of an archive belong together."
+            ) from None
+        self.view = memoryview(self.array)
+        self.size = len(self.array)
+
+    def problem_of(self, offset: int, size: int) -> str | None:
+        """Why a span cannot be read, if so."""
+        if offset >= 0 and size >= 0 and offset + size <= self.size:
+            return None
+        return f"{size} bytes at byte {offset} of {os.path.basename(self.path)}, which has {self.size} bytes"
+
+    @property
+    def is_cut(self) -> bool:
+        """Some of it could not be read, because the file became shorter while it was mapped."""
+        return mapping_faults(self.array) > 0
+
+
+class _Snapshot:
+    """Some mapped shards, and what reads from them; never changes."""
+
+    def __init__(self, shards: dict[int, MappedShard], cold: bool | None) -> None:
+        self.shards = shards
+        self.reader = PlaceReader(list(shards), [shard.array for shard in shards.values()])
+        self.cold = ColdReads(
+            [shard.path for shard in shards.values()],
+            [shard.identity for shard in shards.values()],
+            size_bytes=sum(shard.size for shard in shards.values()),
+            cold=cold,
+        )
+        self._file_of = np.full(max(shards, default=0) + 1, -1, np.int64)
+        self._file_of[list(shards)] = np.arange(len(shards))
+
+    def files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
+        """Which file of the queue each shard is; None when one of them is not there."""
+        if len(self._file_of) == 1:
+            return np.zeros(len(numbers), np.uint32) if self.shards and not numbers.any() else None
+        if numbers.min(initial=0) < 0 or numbers.max(initial=0) >= len(self._file_of):
+            return None
+        files = self._file_of[numbers]
+        return None if files.min(initial=0) < 0 else files.astype(np.uint32)
+
+
+class MappedShards:
+    """The shards of an archive that is read; any number of threads may use it, and forked children, too.
+
+    ``mapped`` has those that were needed so far.
+
+    Args:
+        path: of the archive.
+        cold: see ``Archive``.
+    """
+
+    def __init__(self, path: str, *, cold: bool | None = None) -> None:
+        self._path = path
+        self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
+        self._cold = cold
+        self._is_closed = False
+        self.mapped: dict[int, MappedShard] = {}
+        self._snapshot = _Snapshot({}, False)
+
+    def shard(self, number: int, end: int = 0) -> MappedShard:
+        """A shard by number, mapped anew if it is shorter than ``end`` and has grown since."""
+        found = self.mapped.get(number)
+        if found is not None and end <= found.size:
+            return found
+        if self._is_closed:
+            raise ClosedError(f"{self._path}: the archive is closed; open it again")
+        if not 0 <= number < MAX_SHARDS:
+            raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
+        if found is None or os.path.getsize(found.path) > found.size:
+            found = self.mapped[number] = MappedShard(shard_path(self._place, number))
+        return found
+
+    @property
+    def reader(self) -> PlaceReader:
+        """Reads from those shards that were mapped when ``refresh`` was called last."""
+        return self._snapshot.reader
+
+    def refresh(self) -> None:
+        """Take all mapped shards to the reader."""
+        # Another thread may do the same: whoever comes last has to have all of them.
+        while self._snapshot.shards != self.mapped:
+            self._snapshot = _Snapshot(self.mapped.copy(), self._cold)
+
+    def is_cold(
+        self, numbers: npt.NDArray[np.int64], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> bool:
+        """Spans of these shards are better read by the queue than from the mapping.
+
+        To be asked once: the question may bring what is missing into memory.
+        """
+        files = self._files_of(numbers)
+        return files is not None and self._snapshot.cold.reader_for(files, offsets, sizes) is not None
+
+    def queue(self, numbers: npt.NDArray[np.int64]) -> tuple[RangeReader, npt.NDArray[np.uint32]] | None:
+        """A queue of asynchronous reads, and which of its files each of these shards is; None where there is none."""
+        files, reader = self._files_of(numbers), self._snapshot.cold.reader
+        return None if reader is None or files is None else (reader, files)
+
+    def describe(self) -> str:
+        """Say in words how many files at once are read."""
+        self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
+        return self._snapshot.cold.describe()
+
+    def _files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
+        files = self._snapshot.files_of(numbers)
+        if files is None and self._cold is not False:
+            try:
+                for number in np.unique(numbers).tolist():
+                    self.shard(number)
+            except (FormatError, OSError):
+                return None  # who reads from the mapped shards says what is wrong
+            self.refresh()
+            files = self._snapshot.files_of(numbers)
+        return files
+
+    def forget(self) -> None:
+        """Map everything anew when it is needed next; views that were handed out stay valid."""
+        self.mapped = {}
+        self._snapshot = _Snapshot({}, self._cold)
+
+    def close(self) -> None:
+        """Let go of the mappings; views that were handed out stay valid."""
+        self._is_closed = True
+        self._cold = False
+        self.forget()

@@ -1,0 +1,292 @@
+"""What all formats share: how a dataset is indexed, and how a format presents itself."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._native import crc32c
+from headrace.codecs import image as image_codec
+from headrace.codecs import jpeg
+from headrace.errors import CorruptSampleError, ImageError, WriteError
+from headrace.types import ImageSpans, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from headrace.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Source, Writer
+
+__all__ = ["BaseDataset", "BaseWriter", "Format", "index_chunks", "normalize_indices", "values_in_order"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """How a format is found and used; one object per format, named in the entry points.
+
+    Args:
+        name: what users call it.
+        suffixes: endings of file names, in lower case.
+        matches: looks at a path and its first bytes (empty for a directory) when the suffix says nothing.
+        open: opens a path as a Dataset.
+        create: makes a Writer for a path and fields, or None for formats that are only read.
+        pack: packs all files of a folder as they are, for formats that hold any files; None for those that hold
+            samples, into which a folder of pictures goes through ``create``.
+        exists: tells whether there is a dataset under a path, for formats whose files have other names.
+        verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    matches: Callable[[str, bytes], bool]
+    open: Callable[..., Dataset]
+    create: Callable[..., Writer] | None
+    pack: Callable[..., None] | None = None
+    exists: Callable[[str], bool] = os.path.exists
+    verify: Callable[..., Report] | None = None
+
+
+def normalize_indices(indices: Indices, length: int) -> IndexArray:
+    """Turn indices into an array in range(length); negative ones count from the end.
+
+    Example:
+        >>> normalize_indices([3, -1], 5).tolist()
+        [3, 4]
+    """
+    array = np.asarray(indices)
+    if array.ndim != 1:
+        raise TypeError(f"indices must be one-dimensional, got shape {array.shape}")
+    if array.dtype == np.bool_:
+        if len(array) != length:
+            raise IndexError(f"a mask must have {length} entries, got {len(array)}")
+        return np.flatnonzero(array)
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {array.dtype}")
+    low, high = int(array.min()), int(array.max())
+    if low < -length or high >= length:
+        raise _out_of_range(low if low < -length else high, length)
+    wide: npt.NDArray[np.int64] = array.astype(np.int64)
+    return np.where(wide < 0, wide + length, wide) if low < 0 else wide
+
+
+def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
+    """All indices below a length in order, up to ``size`` at a time.
+
+    Example:
+        >>> [chunk.tolist() for chunk in index_chunks(5, 2)]
+        [[0, 1], [2, 3], [4]]
+    """
+    for start in range(0, length, size):
+        yield np.arange(start, min(start + size, length), dtype=np.int64)
+
+
+def _out_of_range(index: int, length: int) -> IndexError:
+    return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+
+
+class BaseWriter(ABC):
+    """The context half of a Writer: what was written is finished, or thrown away when something went wrong."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class BaseDataset(ABC):
+    """The sequence half of a Dataset: subclasses say how many samples there are and decode lists of them."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Where it was opened."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None when they have none."""
+        return None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _samples(self, indices: IndexArray) -> list[Sample]:
+        """Decode samples; the indices are checked and not negative."""
+
+    def sources(self) -> Any:
+        """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
+        return self
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        return crc32c(repr((len(self), list(self.schema.items()))).encode())
+
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; an array where they have one dtype and shape.
+
+        Args:
+            indices: the samples.
+            field: which field.
+            source: where the file's bytes are, for formats with pages; by default the mapped file.
+        """
+        values = [sample[field] for sample in self._samples(indices)]
+        dtype = {"int": np.int64, "float": np.float64}.get(self.schema[field].kind)
+        return values if dtype is None else np.array(values, dtype)
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        parts = self.read_bytes(indices, field)
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return Ragged(np.frombuffer(bytearray(b"".join(parts)), np.uint8), offsets)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, checked for place and size but not decoded."""
+        return join_images(self.path, field, indices, self.read_bytes(indices, field))
+
+    def page_numbers(self) -> IndexArray | None:
+        """Number of the page each sample lies on, or None when the format has no pages."""
+        return None
+
+    @property
+    def page_size(self) -> int | None:
+        """Bytes of a page, or None when the format has no pages."""
+        return None
+
+    @property
+    def reading(self) -> str:
+        """How its bytes are read where no pages are read ahead of use, in words."""
+        return "from the mapped file"
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every value can be checked against a checksum."""
+        return False
+
+    def check_file(self) -> None:
+        """Raise FormatError when the file was cut short while it was read, so that what came out means nothing."""
+
+    def with_checksums(self, is_checked: bool) -> BaseDataset:
+        """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
+        return self
+
+    @abstractmethod
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples."""
+
+    @abstractmethod
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+
+    @overload
+    def __getitem__(self, key: int) -> Sample: ...
+    @overload
+    def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
+    def __getitem__(self, key: int | slice | Indices) -> Sample | list[Sample]:
+        length = len(self)
+        if isinstance(key, slice):
+            return self._samples(np.arange(*key.indices(length), dtype=np.int64))
+        if hasattr(key, "__index__") and np.ndim(key) == 0:
+            index = key.__index__()
+            if not -length <= index < length:
+                raise _out_of_range(index, length)
+            return self._samples(np.array([index % length], np.int64))[0]
+        many: Any = key
+        return self._samples(normalize_indices(many, length))
+
+    def __iter__(self) -> Iterator[Sample]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
+        return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+
+
+def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
+    """The values of a sample, given as a tuple, a mapping or the bare value of a single field."""
+    if isinstance(sample, dict) or (hasattr(sample, "keys") and hasattr(sample, "__getitem__")):
+        if set(sample.keys()) != set(names):
+            raise WriteError(
+                f"sample {index} has the fields {sorted(map(str, sample.keys()))}, expected {names}", sample=index
+            )
+        return [sample[name] for name in names]
+    if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
+        if len(sample) != len(names):
+            raise WriteError(
+                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                sample=index,
+            )
+        return sample
+    if len(names) == 1:
+        return [sample]
+    raise WriteError(
+        f"sample {index} is a {type(sample).__name__}; expected a tuple or dict of {', '.join(names)}",
+        sample=index,
+    )
+
+
+def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) -> ImageSpans:
+    """Put image files into one region; what is not a JPEG that can become RGB is decoded to raw pixels first."""
+    facts = np.zeros((len(files), 3), np.uint32)
+    parts: list[bytes] = []
+    for position, (i, data) in enumerate(zip(indices.tolist(), files, strict=True)):
+        try:
+            mode, width, height, payload = _as_image(data)
+        except ImageError as error:
+            raise CorruptSampleError(path, sample=i, field=field, problem=str(error)) from error
+        facts[position] = mode, width, height
+        parts.append(payload)
+    sizes = np.fromiter(map(len, parts), np.uint64, len(parts))
+    offsets = np.zeros(len(parts), np.uint64)
+    np.cumsum(sizes[:-1], out=offsets[1:])
+    base = np.frombuffer(b"".join(parts), np.uint8)
+    return ImageSpans(base, offsets, sizes, facts[:, 0].astype(np.uint8), facts[:, 1].copy(), facts[:, 2].copy())
+
+
+def _as_image(data: bytes) -> tuple[int, int, int, bytes]:
+    if jpeg.is_jpeg(data):
+        info = jpeg.read_info(data)
+        if info.precision == 8 and not info.lossless and info.color_space in ("grayscale", "ycbcr", "rgb"):
+            return 0, info.width, info.height, data
+    pixels = image_codec.decode(data)
+    return 1, pixels.shape[1], pixels.shape[0], pixels.tobytes()

@@ -1,0 +1,16 @@
+"""The .beton format: FFCV's files, both ways."""
+
+from headrace.formats.base import Format
+from headrace.formats.beton.layout import looks_like_beton
+from headrace.formats.beton.reader import BetonDataset
+from headrace.formats.beton.writer import BetonWriter
+
+__all__ = ["FORMAT", "BetonDataset", "BetonWriter"]
+
+FORMAT = Format(
+    name="beton",
+    suffixes=(".beton",),
+    matches=looks_like_beton,
+    open=BetonDataset,
+    create=BetonWriter,
+)

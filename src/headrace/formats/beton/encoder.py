@@ -1,0 +1,130 @@
+"""Samples to bytes: the part of writing that many workers can do side by side."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace import _native
+from headrace.errors import WriteError
+from headrace.fields import JPG, Image
+from headrace.formats.base import values_in_order
+from headrace.formats.beton.columns import record_dtype
+from headrace.formats.jpeg_index import index_jpeg
+from headrace.types import Encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from headrace.formats.beton.columns import Column
+
+__all__ = ["ChunkEncoder", "EncodedChunk"]
+
+_LATER = Encoded((), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChunk:
+    """Consecutive samples, encoded and not yet placed.
+
+    ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
+    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tiles`` the packed indices of
+    the pictures, sample by sample, empty where there is none.
+    """
+
+    records: bytes
+    payloads: list[bytes]
+    sizes: npt.NDArray[np.uint64]
+    checksums: npt.NDArray[np.uint32]
+    tiles: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEncoder:
+    """Encodes samples; picklable, without state, safe in any thread."""
+
+    columns: tuple[Column, ...]
+    is_indexing: bool = True
+
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
+        """Encode samples that will stand from ``first_index`` on.
+
+        Image files, given as bytes or paths, are kept back and then stored together by one native call.
+
+        Raises:
+            WriteError: a sample does not fit the fields; the cause is attached.
+        """
+        rows: list[list[Encoded]] = []
+        files: dict[int, list[tuple[int, Any]]] = {}
+        for i, sample in enumerate(samples):
+            row = []
+            for j, (column, value) in enumerate(self._values(sample, first_index + i)):
+                if isinstance(column.field, Image) and isinstance(value, bytes | str | os.PathLike):
+                    files.setdefault(j, []).append((i, value))
+                    row.append(_LATER)
+                else:
+                    row.append(self._encode_value(column, value, first_index + i))
+            rows.append(row)
+        for j, sources in files.items():
+            self._store_files(j, sources, rows, first_index)
+        return self.join(rows)
+
+    def _store_files(self, j: int, sources: list[tuple[int, Any]], rows: list[list[Encoded]], first_index: int) -> None:
+        column = self.columns[j]
+        assert isinstance(column.field, Image)
+        indices = [first_index + i for i, _ in sources]
+        stored = column.field.encode_files([value for _, value in sources], indices)
+        for (i, value), encoded in zip(sources, stored, strict=True):
+            rows[i][j] = encoded or self._encode_value(column, value, first_index + i)
+
+    def encode(self, sample: Any, index: int) -> list[Encoded]:
+        """Encode one sample, field by field."""
+        return [self._encode_value(column, value, index) for column, value in self._values(sample, index)]
+
+    def _values(self, sample: Any, index: int) -> Iterator[tuple[Column, Any]]:
+        return zip(self.columns, values_in_order(sample, [c.name for c in self.columns], index), strict=True)
+
+    def _encode_value(self, column: Column, value: Any, index: int) -> Encoded:
+        try:
+            return column.field.encode(value, index)
+        except Exception as error:
+            is_path = column.field.kind == "image" and isinstance(value, str | os.PathLike)
+            source = f" ({os.fspath(value)})" if is_path else ""
+            problem = f"sample {index}, field {column.name!r}{source}: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index) from error
+
+    def join(self, rows: list[list[Encoded]]) -> EncodedChunk:
+        """Make one chunk of encoded samples."""
+        slots = [i for i, column in enumerate(self.columns) if column.slot is not None]
+        records = np.zeros(len(rows), record_dtype(self.columns))
+        for i, column in enumerate(self.columns):
+            members = [column.to_member(row[i]) for row in rows]
+            records[column.member] = np.array(members, column.record)
+        payloads = [row[i].payload or b"" for row in rows for i in slots]
+        shape = (len(rows), len(slots))
+        checksums = np.empty((len(rows), 1 + len(slots)), np.uint32)
+        checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
+        checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
+        sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, self._tiles(rows))
+
+    def _tiles(self, rows: list[list[Encoded]]) -> list[bytes]:
+        """Indices of the pictures' JPEGs."""
+        if not self.is_indexing:
+            return []
+        pictures = [i for i, column in enumerate(self.columns) if column.field.kind == "image"]
+        return [index_picture(row[i]) for row in rows for i in pictures]
+
+
+def index_picture(encoded: Encoded) -> bytes:
+    """The packed index of a stored picture; empty for raw pixels, and JPEGs that cannot be entered in the middle."""
+    if encoded.payload is None or encoded.facts[0] != JPG:
+        return b""
+    return index_jpeg(encoded.payload)

@@ -1,0 +1,291 @@
+"""An opened .beton: its mapping, what stands in it, and where values are, each checked before it is used.
+
+A ``BetonFile`` never changes after it was opened, so any number of threads may use it. It holds a mapping and no file
+descriptor; the mapping ends when nobody holds the file or a view of its bytes any more. Who reads takes the file once
+and uses it to the end, whatever happens to the dataset meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace import _native
+from headrace.annex import (
+    CLASSES,
+    METADATA,
+    REPAIR,
+    SCHEMA,
+    TRAILER_SIZE,
+    Annex,
+    Names,
+    Tiles,
+    read_checksums,
+    read_json,
+    read_names,
+    read_tiles,
+    side_path,
+)
+from headrace.errors import AnnexError, CorruptSampleError
+from headrace.fields import Text, from_spec
+from headrace.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
+from headrace.formats.beton.spans import Spans, image_spans
+from headrace.storage import check_mapping, map_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.formats.beton.columns import Column
+    from headrace.types import Field, IndexArray, Source
+
+__all__ = ["BetonFile"]
+
+_RESTORE = "Restore the file from a copy, or leave the sample out."
+
+
+class BetonFile:
+    """The bytes of one .beton and what they mean.
+
+    Args:
+        path: the file.
+        annex: use the annex if there is one; False ignores it.
+        checksums: take the checksums from it.
+        custom_fields: how to read user-defined fields (type id 255), by name.
+    """
+
+    def __init__(self, path: str, *, annex: bool, checksums: bool, custom_fields: Mapping[str, Field] | None) -> None:
+        self.path = path
+        self.mapped: npt.NDArray[np.uint8] = map_file(path)
+        self.layout: Layout = read_layout(path, self.mapped, custom_fields or {})
+        table = self.mapped[self.layout.alloc_table_ptr :]
+        self._sizes = _native.AllocationTable(table)
+        self.table: npt.NDArray[np.uint64] = table.view("<u8").reshape(-1, ROW_SIZE // 8)
+        records = self.mapped[self.layout.metadata_start : self.layout.metadata_end]
+        self.records: npt.NDArray[np.void] = records.view(self.layout.record)
+        self.columns = {c.name: c for c in self.layout.columns}
+        self.names = tuple(self.columns)
+        self.pictures = [c.name for c in self.layout.columns if c.field.kind == "image"]
+        self.annex: Annex | None = self._find_annex() if annex else None
+        self.stored_schema: Any = read_json(self.annex, SCHEMA) if self.annex else None
+        self.schema = self._read_schema(is_described=not custom_fields)
+        width = 1 + len(self.layout.payload_columns)
+        self.checksums = read_checksums(self.annex, width) if self.annex and checksums else None
+        self.check()
+
+    def _find_annex(self) -> Annex | None:
+        layout, mapped = self.layout, self.mapped
+        facts = {
+            "num_samples": layout.num_samples,
+            "dataset_size": len(mapped),
+            "dataset_fingerprint": self.fingerprint,
+        }
+        annex = Annex.find(self.path, mapped, first=layout.metadata_end, end=layout.alloc_table_ptr, **facts)
+        if annex is None and layout.alloc_table_ptr != layout.usual_table_ptr:
+            raise AnnexError(
+                self.path,
+                offset=layout.alloc_table_ptr - TRAILER_SIZE,
+                problem="what stands between the last page and the allocation table is not an annex",
+                fix=REPAIR,
+            )
+        if annex is None and os.path.exists(side := side_path(self.path)):
+            beside = map_file(side)
+            annex = Annex.find(side, beside, first=0, end=len(beside), **facts)
+            if annex is None:
+                raise AnnexError(side, problem="this is not an annex", fix="Remove it, or make a new one.")
+        return annex
+
+    def _read_schema(self, *, is_described: bool) -> Mapping[str, Field]:
+        stored = self.stored_schema
+        if self.annex is None or stored is None or not is_described:
+            return MappingProxyType({c.name: c.field for c in self.layout.columns})
+        try:
+            described = {name: from_spec(spec) for name, spec in stored}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self.annex.fail(SCHEMA, f"cannot be understood ({error})") from None
+        if tuple(described) != self.names:
+            raise self.annex.fail(SCHEMA, f"has the fields {list(described)}, the file has {list(self.names)}")
+        for name, column in self.columns.items():
+            if not _agree(column.field, described[name]):
+                raise self.annex.fail(SCHEMA, f"does not fit the file: field {name!r} is {column.field}")
+        return MappingProxyType(described)
+
+    def __len__(self) -> int:
+        return self.layout.num_samples
+
+    @cached_property
+    def keys(self) -> Names | None:
+        """Names of the samples, or None."""
+        return read_names(self.annex) if self.annex else None
+
+    @cached_property
+    def class_names(self) -> dict[str, list[str]]:
+        """Names of the classes by field."""
+        value = read_json(self.annex, CLASSES) if self.annex else None
+        if self.annex is None or value is None:
+            return {}
+        if not isinstance(value, dict) or not all(isinstance(names, list) for names in value.values()):
+            raise self.annex.fail(CLASSES, "is not a list of names for each field")
+        return value
+
+    @cached_property
+    def metadata(self) -> Any:
+        """What the user stored about the whole dataset, or None."""
+        return read_json(self.annex, METADATA) if self.annex else None
+
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """Indices of the JPEGs, or None."""
+        return read_tiles(self.annex, len(self.pictures)) if self.annex else None
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits of the frame and the allocation table."""
+        return fingerprint(self.mapped[: self.layout.metadata_start], self.mapped[self.layout.alloc_table_ptr :])
+
+    @property
+    def has_embedded_annex(self) -> bool:
+        """An annex, even a damaged or ignored one, stands inside the file."""
+        return Annex.is_marked(self.mapped, self.layout.alloc_table_ptr)
+
+    @cached_property
+    def data_end(self) -> int:
+        """First byte after the data pages."""
+        if self.annex is not None and self.annex.path == self.path:
+            return self.layout.alloc_table_ptr - self.annex.size_bytes
+        if self.has_embedded_annex and len(self.table):  # ignored: then the last page ends behind the last payload
+            last = self.table[np.argmax(self.table[:, 1])]
+            end = align(int(last[1]) + int(last[2]), self.layout.page_size)
+            return min(end, self.layout.alloc_table_ptr)
+        return self.layout.alloc_table_ptr
+
+    def check(self) -> None:
+        """Raise FormatError if a part of the file could not be read, because somebody has cut it short."""
+        check_mapping(self.mapped, self.path)
+
+    def column(self, name: str) -> Column:
+        """The column of a field; KeyError names those there are."""
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise KeyError(f"no field {name!r} in {self.path}; the fields are {', '.join(self.names)}") from None
+
+    def payload_column(self, name: str) -> Column:
+        """The column of a field whose values have bytes of their own."""
+        column = self.column(name)
+        if column.slot is None:
+            raise ValueError(f"field {name!r} is a number in the metadata; read it with column({name!r})")
+        return column
+
+    def members(self, column: Column, indices: IndexArray) -> list[Any]:
+        """Members of the metadata records as Python values."""
+        values: list[Any] = self.records[column.member][indices].tolist()
+        return values
+
+    def locate(self, indices: IndexArray, column: Column) -> Spans:
+        """Find and check the spans of one field's payloads; a bad one gets a problem, never an exception."""
+        members = self.records[column.member][indices]
+        if column.field.kind == "image":
+            slots = len(self.layout.payload_columns)
+            spans = image_spans(members, self._sizes, (indices * slots + (column.slot or 0)).astype(np.uint64))
+        elif members.dtype.names:
+            spans = Spans(members["ptr"].astype(np.uint64), members["size"].astype(np.uint64))
+        else:
+            size = getattr(column.field, "size_bytes")  # noqa: B009  # only arrays have bare pointers
+            spans = Spans(members.astype(np.uint64), np.full(len(members), size, np.uint64))
+        spans.keep_inside(self.layout.data_start, self.data_end)
+        return spans
+
+    def place(self, spans: Spans, source: Source | None) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """Where the bytes of spans are: a region and an offset into it for each."""
+        return (self.mapped, spans.pointers) if source is None else source.locate(spans.pointers, spans.sizes)
+
+    def checked_spans(
+        self, indices: IndexArray, column: Column, source: Source | None = None
+    ) -> tuple[Spans, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """Spans and their place, every payload compared with its checksum; raises for the first that is bad."""
+        spans = self.locate(indices, column)
+        base, pointers = self.place(spans, source)
+        if self.checksums is not None:
+            found = _native.crc32c_spans(base, pointers, spans.sizes)
+            self.compare_checksums(spans, indices, column, found)
+        self.raise_first(spans, indices, column)
+        return spans, base, pointers
+
+    def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:
+        """Decode one payload."""
+        return self.schema[column.name].decode(column.to_facts(member), memoryview(stored))
+
+    def compare_checksums(
+        self, spans: Spans, indices: IndexArray, column: Column, found: npt.NDArray[np.uint32]
+    ) -> None:
+        """Note every payload whose checksum is not the stored one."""
+        if self.checksums is None or column.slot is None:
+            return
+        expected = self.checksums[indices, 1 + column.slot]
+        bad = found != expected
+        if bad.any():
+            for position in np.flatnonzero(bad).tolist():
+                spans.problems.setdefault(
+                    position, f"checksum {expected[position]:#010x} expected, found {found[position]:#010x}"
+                )
+
+    def bad_records(self, indices: IndexArray) -> IndexArray:
+        """Those of the samples whose metadata record does not match its checksum."""
+        if self.checksums is None:
+            return indices[:0]
+        bad: npt.NDArray[np.bool_] = self.record_checksums(indices) != self.checksums[indices, 0]
+        return indices[bad]
+
+    def record_checksums(self, indices: IndexArray) -> npt.NDArray[np.uint32]:
+        """Checksums of metadata records, their pointers taken as zero."""
+        # As bytes, not as records: numpy may leave the padding of a copied record undefined.
+        rows = self.records.view(np.uint8).reshape(len(self), self.layout.record.itemsize)[indices]
+        return _native.crc32c_rows(rows, self.layout.pointer_holes())
+
+    def check_records(self, indices: IndexArray) -> None:
+        """Raise CorruptSampleError for the first metadata record that does not match its checksum."""
+        bad = self.bad_records(indices)
+        if len(bad):
+            i = int(bad[0])
+            raise CorruptSampleError(
+                self.path,
+                sample=i,
+                offset=self._record_at(i),
+                problem="the metadata record (numbers and sizes) does not match its checksum",
+                fix=_RESTORE,
+            )
+
+    def check_table(self, limit: int) -> list[tuple[int, str, int]]:
+        """Rows of the allocation table that are wrong: (row, what, the other row of an overlap)."""
+        return self._sizes.check(self.layout.data_start, self.data_end, self.layout.page_size, len(self), limit)
+
+    def raise_first(self, spans: Spans, indices: IndexArray, column: Column) -> None:
+        """Raise CorruptSampleError for the first problem, if there is one."""
+        if spans.problems:
+            position = min(spans.problems)
+            pointer = int(spans.pointers[position]) or None
+            raise self.bad_sample(int(indices[position]), column, spans.problems[position], pointer)
+
+    def bad_sample(self, index: int, column: Column, problem: str, offset: int | None) -> CorruptSampleError:
+        """Make the error for one damaged value."""
+        if offset is None:
+            offset = self._record_at(index)
+        return CorruptSampleError(
+            self.path, sample=index, field=column.name, offset=offset, problem=problem, fix=_RESTORE
+        )
+
+    def _record_at(self, index: int) -> int:
+        return self.layout.metadata_start + index * self.layout.record.itemsize
+
+
+def _agree(stored: Field, described: Field) -> bool:
+    if isinstance(described, Text):
+        return stored.kind == "bytes"
+    if stored.kind == "image":
+        return described.kind == "image"
+    return stored == described

@@ -1,0 +1,66 @@
+"""What ``headrace info`` says about a .beton, as plain values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.fields import JPG, RAW, to_spec
+
+if TYPE_CHECKING:
+    from headrace.formats.beton.reader import BetonDataset
+
+__all__ = ["summarize"]
+
+
+def summarize(dataset: BetonDataset) -> dict[str, Any]:
+    """Schema, counts, sizes, image modes, page use and annex of a file."""
+    layout = dataset.layout
+    sizes = dataset.table[:, 2]
+    stored = int(sizes.sum())
+    pages = (dataset.file.data_end - layout.data_start) // layout.page_size if layout.payload_columns else 0
+    return {
+        "path": dataset.path,
+        "format": "beton",
+        "samples": len(dataset),
+        "size_bytes": len(dataset.mapped),
+        "fields": {name: _field(dataset, name) for name in dataset.schema},
+        "payload_bytes": stored,
+        "metadata_bytes": layout.metadata_end - layout.metadata_start,
+        "table_bytes": int(dataset.table.nbytes),
+        "page_size": layout.page_size,
+        "pages": pages,
+        "page_use": stored / (pages * layout.page_size) if pages else None,
+        "annex": _annex(dataset),
+        "has_checksums": dataset.has_checksums,
+        "jpegs_indexed": 0 if dataset.tiles is None else dataset.tiles.count,
+        "has_names": dataset.keys is not None,
+        "classes": {name: len(values) for name, values in dataset.class_names.items()},
+        "metadata": dataset.metadata,
+    }
+
+
+def _field(dataset: BetonDataset, name: str) -> dict[str, Any]:
+    column = next(c for c in dataset.layout.columns if c.name == name)
+    about: dict[str, Any] = {"type_id": column.type_id, **to_spec(dataset.schema[name])}
+    if column.field.kind != "image":
+        return about
+    if dataset.stored_schema is None:
+        about = {"type_id": column.type_id, "kind": "image"}  # a file of FFCV does not say how it was written
+    facts = dataset.image_facts(name)
+    modes = np.bincount(facts["mode"], minlength=2)
+    about["images"] = {"jpg": int(modes[JPG]), "raw": int(modes[RAW]), "unknown": int(modes[2:].sum())}
+    for side in ("width", "height"):
+        if len(facts):
+            values = facts[side]
+            about[side] = {"min": int(values.min()), "mean": float(values.mean()), "max": int(values.max())}
+    return about
+
+
+def _annex(dataset: BetonDataset) -> dict[str, Any] | None:
+    annex = dataset.annex
+    if annex is None:
+        return None
+    where = "embedded" if annex.path == dataset.path else "beside"
+    return {"where": where, "size_bytes": annex.size_bytes, "sections": annex.names()}

@@ -1,0 +1,109 @@
+"""Checking a whole .beton: table, metadata, checksums and, on request, decoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace import _native
+from headrace.errors import AnnexError, ImageError
+from headrace.formats.checking import MAX_PROBLEMS, Found, check_all
+from headrace.formats.jpeg_index import index_problems
+from headrace.types import Problem
+
+if TYPE_CHECKING:
+    from headrace.annex import Tiles
+    from headrace.formats.beton.columns import Column
+    from headrace.formats.beton.file import BetonFile
+    from headrace.types import IndexArray, Progress, Report
+
+__all__ = ["verify_beton"]
+
+_TABLE_PROBLEMS = {
+    "sample_id_out_of_range": "names a sample that does not exist",
+    "out_of_bounds": "lies outside the data pages",
+    "crosses_page": "crosses a page boundary",
+    "overlap": "overlaps row {other}",
+    "sample_on_several_pages": "puts a sample on two pages",
+}
+
+
+def verify_beton(
+    file: BetonFile, *, decode: bool, workers: int | None, progress: Progress | None, jpeg_index: bool = True
+) -> Report:
+    """Check everything that can be checked and list what is wrong; indices of JPEGs only if asked for."""
+    about_file = _annex_problems(file) + _table_problems(file)
+    tiles = _tiles(file, about_file) if jpeg_index else None
+    total = check_all(
+        lambda indices: _check(file, indices, decode, tiles), len(file), workers=workers, progress=progress
+    )
+    total.problems = about_file + total.problems
+    return total.report(file.path)
+
+
+def _annex_problems(file: BetonFile) -> list[Problem]:
+    # Checksums and schema were read when the file was opened; the rest is read when it is asked for.
+    problems = []
+    for name in ("keys", "class_names", "metadata"):
+        try:
+            getattr(file, name)
+        except AnnexError as error:
+            problems.append(Problem(sample=None, field=None, message=error.problem))
+    return problems
+
+
+def _tiles(file: BetonFile, problems: list[Problem]) -> Tiles | None:
+    try:
+        return file.tiles
+    except AnnexError as error:
+        problems.append(Problem(sample=None, field=None, message=error.problem))
+        return None
+
+
+def _table_problems(file: BetonFile) -> list[Problem]:
+    problems = []
+    for row, kind, other in file.check_table(MAX_PROBLEMS):
+        sample, pointer, size = (int(v) for v in file.table[row])
+        what = _TABLE_PROBLEMS.get(kind, kind).format(other=other)
+        message = f"allocation table row {row} (sample {sample}, {size} bytes at byte {pointer}) {what}"
+        problems.append(Problem(sample=sample if sample < len(file) else None, field=None, message=message))
+    return problems
+
+
+def _check(file: BetonFile, indices: IndexArray, decode: bool, tiles: Tiles | None) -> Found:
+    found = Found(samples=len(indices))
+    for i in file.bad_records(indices).tolist():
+        found.problems.append(Problem(sample=i, field=None, message="the metadata record does not match its checksum"))
+    if file.checksums is not None:
+        found.checksums += len(indices)
+    for column in file.layout.payload_columns:
+        _check_column(file, indices, column, decode, tiles, found)
+    return found
+
+
+def _check_column(
+    file: BetonFile, indices: IndexArray, column: Column, decode: bool, tiles: Tiles | None, found: Found
+) -> None:
+    spans = file.locate(indices, column)
+    found.size_bytes += int(spans.sizes.sum())
+    has_tiles = tiles is not None and column.name in file.pictures
+    if file.checksums is not None or has_tiles:
+        sums = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
+    if file.checksums is not None:
+        file.compare_checksums(spans, indices, column, sums)
+        found.checksums += len(indices)
+    if decode:
+        members = file.members(column, indices)
+        for position, member in enumerate(members):
+            if position in spans.problems:
+                continue
+            pointer, size = int(spans.pointers[position]), int(spans.sizes[position])
+            try:
+                file.decode_one(column, member, file.mapped[pointer : pointer + size])
+            except (ImageError, ValueError, RecursionError) as error:
+                spans.problems[position] = f"cannot be decoded ({error})"
+            found.images += column.field.kind == "image"
+    wrong = {}
+    if tiles is not None and has_tiles:
+        wrong = index_problems(tiles, indices, file.pictures.index(column.name), spans.sizes, sums)
+    for position, message in sorted((wrong | spans.problems).items()):  # what is wrong with the JPEG itself says more
+        found.problems.append(Problem(sample=int(indices[position]), field=column.name, message=message))

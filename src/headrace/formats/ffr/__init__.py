@@ -1,0 +1,20 @@
+"""The .ffr format: FFRecord's files, both ways."""
+
+from headrace.formats.base import Format
+from headrace.formats.ffr.dataset import FfrDataset
+from headrace.formats.ffr.dataset_writer import FfrDatasetWriter
+from headrace.formats.ffr.layout import is_ffr_folder
+from headrace.formats.ffr.packed import PackedFolder, pack_folder
+from headrace.formats.ffr.reader import FfrReader
+from headrace.formats.ffr.writer import FfrWriter
+
+__all__ = ["FORMAT", "FfrDataset", "FfrReader", "FfrWriter", "PackedFolder", "pack_folder"]
+
+FORMAT = Format(
+    name="ffr",
+    suffixes=(".ffr",),
+    matches=is_ffr_folder,
+    open=FfrDataset,
+    create=FfrDatasetWriter,
+    pack=pack_folder,
+)

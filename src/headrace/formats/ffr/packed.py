@@ -1,0 +1,168 @@
+"""Folders packed into one .ffr file: any files, found again by path."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Self
+
+from headrace.formats.ffr.packed_index import Tree, find, pack_index, read_index, walk
+from headrace.formats.ffr.reader import FfrReader
+from headrace.formats.ffr.writer import FfrWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from headrace.errors import PathLike
+    from headrace.types import Progress
+
+__all__ = ["PackedFolder", "pack_folder"]
+
+
+def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None = None) -> None:
+    """Pack all files below a folder, hidden and empty ones too, into one .ffr file.
+
+    Files are stored byte for byte, folder by folder, sorted by name; links are followed. The file appears when it is
+    complete, or not at all.
+
+    Args:
+        folder: what to pack.
+        path: the file to write.
+        progress: called as the work advances.
+
+    Raises:
+        OSError: a file cannot be read, or a link leads nowhere or into a circle.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> (folder / "a").mkdir()
+        >>> _ = (folder / "a" / "b.txt").write_bytes(b"hello")
+        >>> pack_folder(folder / "a", folder / "a.ffr")
+        >>> PackedFolder(folder / "a.ffr").read_one("b.txt").tobytes()
+        b'hello'
+    """
+    top = os.fspath(folder)
+    if not os.path.isdir(top):
+        raise NotADirectoryError(f"{top} is not a folder")
+    files: list[str] = []
+    tree = _scan(top, files, ())
+    with FfrWriter(path, len(files) + 1) as writer:
+        for file in files:
+            with open(file, "rb") as opened:
+                writer.append(opened.read())
+            if progress is not None:
+                progress(len(writer), len(files), writer.size_bytes)
+        writer.append(pack_index(tree))
+
+
+def _scan(folder: str, files: list[str], above: tuple[tuple[int, int], ...]) -> Tree:
+    facts = os.stat(folder)
+    here = (facts.st_dev, facts.st_ino)
+    if here in above:
+        raise OSError(f"{folder} is a link to a folder that it lies in; packing it would never end")
+    tree: Tree = OrderedDict()
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            tree[name] = _scan(path, files, (*above, here))
+        else:
+            tree[name] = len(files)
+            files.append(path)
+    return tree
+
+
+class PackedFolder:
+    """The files of a packed folder, by path.
+
+    Paths are relative and use ``/``; ``""`` and ``"."`` are the folder itself. The index in the file is read by a
+    parser that can build nothing but names and numbers: opening a hostile file runs no code.
+
+    Args:
+        path: the .ffr file.
+        checksums: check every file that is read.
+        cold: see ``FfrReader``.
+    """
+
+    def __init__(self, path: PathLike, *, checksums: bool = True, cold: bool | None = None) -> None:
+        self.reader = FfrReader(path, checksums=checksums, cold=cold)
+        self.structure: Tree = read_index(self.reader)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _, (paths, options) = self.reader.__reduce__()
+        return _reopen, (paths[0], options)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<PackedFolder {self.reader.paths[0]!r}: {self.num_files():,} files>"
+
+    def num_files(self) -> int:
+        """How many files there are, in all folders."""
+        return len(self.reader) - 1
+
+    def _find(self, path: str) -> int | Tree | None:
+        return find(self.structure, path)
+
+    def exists(self, path: str) -> bool:
+        """There is a file or folder of that path."""
+        return self._find(path) is not None
+
+    def is_file(self, path: str) -> bool:
+        """There is a file of that path."""
+        return isinstance(self._find(path), int)
+
+    def is_dir(self, path: str) -> bool:
+        """There is a folder of that path."""
+        return isinstance(self._find(path), OrderedDict)
+
+    def list(
+        self, path: str = "", *, files: bool = True, folders: bool = True, recursive: bool = False
+    ) -> list[str]:  # the built-in, named before this method is
+        """Paths below a folder, relative to it, in stored order.
+
+        Args:
+            path: the folder.
+            files: list files.
+            folders: list folders.
+            recursive: go into folders.
+        """
+        tree = self._find(path)
+        if not isinstance(tree, OrderedDict):
+            known = "is a file" if tree is not None else "does not exist"
+            raise NotADirectoryError(f"{self.reader.paths[0]}: the folder {path!r} {known}")
+        entries = walk(tree) if recursive else iter(tree.items())
+        return [name for name, value in entries if (files if isinstance(value, int) else folders)]
+
+    def number(self, path: str) -> int:
+        """Which sample a file is."""
+        found = self._find(path)
+        if not isinstance(found, int):
+            known = "is a folder" if found is not None else "does not exist"
+            raise FileNotFoundError(f"{self.reader.paths[0]}: the file {path!r} {known}")
+        return found
+
+    def read_one(self, path: str) -> npt.NDArray[np.uint8]:
+        """Read one file."""
+        return self.reader.read_one(self.number(path))
+
+    def read(self, paths: Sequence[str]) -> Sequence[npt.NDArray[np.uint8]]:
+        """Read many files in one call."""
+        if isinstance(paths, str):
+            raise TypeError(f"paths must be a list of paths, got one; use read_one({paths!r})")
+        return self.reader.read([self.number(path) for path in paths])
+
+
+def _reopen(path: str, options: dict[str, Any]) -> PackedFolder:
+    return PackedFolder(path, **options)

@@ -1,0 +1,156 @@
+"""The index of a packed folder: the last sample of the file.
+
+It is the nine bytes ``piouhjgbr`` and a pickle of nested OrderedDicts: a name gives the number of a sample, or the dict
+of a folder. It is not unpickled (see index_pickle). Folders that are reached twice (which also means every cycle),
+numbers of no sample, names of no file, and sizes beyond the limits are refused.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headrace.errors import FormatError
+from headrace.formats.ffr.index_pickle import Refused, parse_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from headrace.formats.ffr.reader import FfrReader
+
+__all__ = ["INDEX_MAGIC", "Tree", "build_tree", "find", "list_files", "pack_index", "read_index", "walk"]
+
+INDEX_MAGIC = b"piouhjgbr"
+MAX_INDEX_BYTES = 1 << 30
+MAX_DEPTH = 1000
+_PROTOCOL = 4  # what FFRecord's files have on Python 3.8 to 3.13
+
+Tree: TypeAlias = "OrderedDict[str, int | Tree]"
+
+
+def read_index(reader: FfrReader) -> Tree:
+    """Read and check the index of a packed folder; FormatError when there is none or it is not harmless."""
+    path, count = reader.paths[0], len(reader)
+    if count == 0:
+        raise FormatError(path, problem="the file has no samples, so it is not a packed folder")
+    size = int(reader.sizes([count - 1])[0])
+    if size > MAX_INDEX_BYTES:
+        raise FormatError(path, problem=f"an index of {size} bytes is larger than {MAX_INDEX_BYTES}, the most allowed")
+    (data,) = reader.read_bytes([count - 1])
+    if not data.startswith(INDEX_MAGIC):
+        raise FormatError(
+            path,
+            problem=f"a packed folder ends with an index that begins with {INDEX_MAGIC!r}, found {data[:9]!r}",
+            fix="Open it as a plain .ffr file.",
+        )
+    try:
+        return _checked_tree(parse_index(data[len(INDEX_MAGIC) :]), count - 1)
+    except Refused as error:
+        raise FormatError(
+            path,
+            problem=f"the index of the packed folder (sample {count - 1}) is not read: {error}",
+            fix="Nothing of it was run. To see the samples without it, open the file with packed=False.",
+        ) from None
+
+
+def _checked_tree(tree: Any, count: int) -> Tree:
+    if not isinstance(tree, OrderedDict):
+        raise Refused("it is not a folder")
+    level: list[Tree] = [tree]
+    seen = {id(tree)}
+    for _ in range(MAX_DEPTH):
+        below: list[Tree] = []
+        for folder in level:
+            for name, value in folder.items():
+                _check_name(name)
+                if isinstance(value, int):
+                    if not 0 <= value < count:
+                        raise Refused(f"{name!r} is sample {value}, and the files are samples 0 to {count - 1}")
+                elif id(value) in seen:
+                    raise Refused(f"the folder {name!r} contains itself")
+                else:
+                    seen.add(id(value))
+                    below.append(value)
+        if not below:
+            return tree
+        level = below
+    raise Refused(f"folders are nested more than {MAX_DEPTH} deep")
+
+
+def _check_name(name: str) -> None:
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise Refused(f"{name!r} cannot be the name of a file")
+
+
+def find(tree: Tree, path: str) -> int | Tree | None:
+    """What stands at a relative path: the number of a file's sample, a folder, or None.
+
+    Example:
+        >>> find(build_tree(["a/b"]), "./a//b")
+        0
+    """
+    here: int | Tree | None = tree
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        if here is None or isinstance(here, int):
+            return None
+        here = here.get(part)
+    return None if path.startswith("/") else here
+
+
+def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, int | Tree]]:
+    """Everything below a folder in stored order, as (path, number of the sample or folder); folders come first."""
+    under_way = [(prefix, iter(tree.items()))]
+    while under_way:
+        folder, items = under_way[-1]
+        for name, value in items:
+            path = f"{folder}{name}"
+            yield path, value
+            if not isinstance(value, int):
+                under_way.append((f"{path}/", iter(value.items())))
+                break
+        else:
+            under_way.pop()
+
+
+def list_files(tree: Tree) -> dict[str, int]:
+    """Paths of all files and the numbers of their samples.
+
+    Example:
+        >>> list_files(build_tree(["a/b", "c"]))
+        {'a/b': 0, 'c': 1}
+    """
+    return {path: value for path, value in walk(tree) if isinstance(value, int)}
+
+
+def build_tree(names: Iterable[str]) -> Tree:
+    """The tree of files whose paths are given in the order of their samples.
+
+    Raises:
+        ValueError: a path is not relative, is not in its shortest form, or stands where something else is.
+    """
+    tree: Tree = OrderedDict()
+    for number, name in enumerate(names):
+        *folders, last = name.split("/")
+        here = tree
+        try:
+            for part in (*folders, last):
+                _check_name(part)
+        except Refused as error:
+            raise ValueError(f"name {name!r} of sample {number}: {error}") from None
+        for part in folders:
+            below = here.setdefault(part, OrderedDict())
+            if isinstance(below, int):
+                raise ValueError(f"name {name!r} of sample {number}: {part!r} is a file already, so nothing is in it")
+            here = below
+        if last in here:
+            raise ValueError(f"name {name!r} of sample {number}: there is another sample or folder of that name")
+        here[last] = number
+    return tree
+
+
+def pack_index(tree: Tree) -> bytes:
+    """The last sample of a packed folder, byte for byte what FFRecord writes."""
+    return INDEX_MAGIC + pickle.dumps(tree, protocol=_PROTOCOL)

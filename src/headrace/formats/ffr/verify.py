@@ -1,0 +1,80 @@
+"""Checking whole .ffr files: every offset, every checksum and, on request, decoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace import _native
+from headrace.errors import ImageError
+from headrace.formats.checking import Found, check_all
+from headrace.types import Problem
+
+if TYPE_CHECKING:
+    from headrace.formats.ffr.dataset import FfrDataset
+    from headrace.formats.ffr.reader import FfrReader, FfrSpans
+    from headrace.types import IndexArray, Progress, Report
+
+__all__ = ["verify_ffr"]
+
+
+def verify_ffr(dataset: FfrDataset, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
+    """Check everything that can be checked and list what is wrong."""
+    stray = _stray_bytes(dataset.reader)
+    total = check_all(
+        lambda indices: _check(dataset, indices, decode), len(dataset), workers=workers, progress=progress
+    )
+    total.problems = stray + total.problems
+    return total.report(dataset.path)
+
+
+def _stray_bytes(reader: FfrReader) -> list[Problem]:
+    problems = []
+    for path, layout in zip(reader.paths, reader.layouts, strict=True):
+        stray = layout.size_bytes - layout.header_end
+        if layout.num_samples == 0 and stray:
+            message = f"{path} has no samples, and {stray} bytes behind its header"
+            problems.append(Problem(sample=None, field=None, message=message))
+    return problems
+
+
+def _check(dataset: FfrDataset, indices: IndexArray, decode: bool) -> Found:
+    reader, (name,) = dataset.reader, dataset.schema
+    numbers = dataset.numbers(indices)
+    spans = reader.locate(numbers)
+    bad = spans.is_bad()
+    found = Found(samples=len(indices), checksums=len(indices), size_bytes=int(spans.sizes[~bad].sum()))
+    sums = _checksums(reader, spans)
+    is_picture = dataset.schema[name].kind == "image"
+    for position, i in enumerate(indices.tolist()):
+        problem = ""
+        if bad[position]:
+            problem = reader.misplaced(numbers, spans, position).problem
+        elif sums[position] != spans.checksums[position]:
+            problem = f"checksum {spans.checksums[position]:#010x} expected, found {sums[position]:#010x}"
+        elif decode:
+            problem = _decoding_problem(dataset, spans, position)
+            found.images += is_picture
+        if problem:
+            found.problems.append(Problem(sample=i, field=name, message=problem))
+    return found
+
+
+def _checksums(reader: FfrReader, spans: FfrSpans) -> IndexArray:
+    sums = np.zeros(len(spans), np.int64)
+    bad = spans.is_bad()
+    for file in set(spans.files.tolist()):
+        mine = (spans.files == file) & ~bad
+        sums[mine] = _native.crc32_spans(reader.mapped(file), spans.offsets[mine], spans.sizes[mine])
+    return sums
+
+
+def _decoding_problem(dataset: FfrDataset, spans: FfrSpans, position: int) -> str:
+    offset, size = int(spans.offsets[position]), int(spans.sizes[position])
+    data = dataset.reader.mapped(int(spans.files[position]))[offset : offset + size].tobytes()
+    try:
+        dataset.decode_one(data)
+    except (ImageError, ValueError, RecursionError) as error:
+        return f"cannot be decoded ({error})"
+    return ""

@@ -1,0 +1,185 @@
+"""A folder tree of pictures as a dataset: class from the first directory, name from the path."""
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace._native import crc32c
+from headrace.codecs.image import SUFFIXES
+from headrace.errors import CorruptSampleError, FormatError, ImageError
+from headrace.fields import Image, Int
+from headrace.formats.base import BaseDataset, Format, normalize_indices
+from headrace.types import Problem, Report, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from headrace.errors import PathLike
+    from headrace.types import Field, IndexArray, Indices, Progress, Source
+
+__all__ = ["FORMAT", "FolderDataset"]
+
+
+class FolderDataset(BaseDataset):
+    """All pictures below a folder, sorted by path.
+
+    The label is the number of the first directory below the folder, in sorted order; pictures that lie in the
+    folder itself have no class, and then no sample gets a label.
+
+    Args:
+        path: the folder.
+        image: how pictures are decoded, and stored when they are packed.
+    """
+
+    def __init__(self, path: PathLike, *, image: Image | None = None) -> None:
+        self._path = os.fspath(path)
+        if not os.path.isdir(self._path):
+            raise NotADirectoryError(f"{self._path} is not a folder")
+        self._keys = _find_pictures(self._path)
+        if not self._keys:
+            raise FormatError(
+                self._path,
+                problem="no pictures are below this folder",
+                fix=f"Known endings are {', '.join(sorted(SUFFIXES))}.",
+            )
+        has_classes = all(os.sep in key for key in self._keys)
+        folders = [key.partition(os.sep)[0] for key in self._keys] if has_classes else []
+        self._classes = sorted(set(folders))
+        numbers = {name: i for i, name in enumerate(self._classes)}
+        self._labels = [numbers[name] for name in folders]
+        schema: dict[str, Field] = {"image": image or Image()}
+        if has_classes:
+            schema["label"] = Int()
+        self._schema = MappingProxyType(schema)
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self._path
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """``image``, and ``label`` when there are classes."""
+        return self._schema
+
+    @property
+    def keys(self) -> list[str]:
+        """Paths of the pictures, relative to the folder."""
+        return self._keys
+
+    @property
+    def class_names(self) -> dict[str, list[str]]:
+        """Names of the classes by field, empty when there are none."""
+        return {"label": self._classes} if self._classes else {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def reading(self) -> str:
+        """How the bytes are read, in words."""
+        return "from the file of each picture"
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the pictures are others."""
+        return crc32c("\0".join(self._keys).encode("utf-8", "surrogateescape"))
+
+    def sources(self) -> list[tuple[Any, ...]]:
+        """(path,) or (path, label) of each picture: what a writer takes without decoding anything here."""
+        paths = [os.path.join(self._path, key) for key in self._keys]
+        return list(zip(paths, self._labels, strict=True)) if self._labels else [(path,) for path in paths]
+
+    def _samples(self, indices: IndexArray) -> list[Sample]:
+        names = tuple(self._schema)
+        samples = []
+        for i in indices.tolist():
+            label = (self._labels[i],) if self._labels else ()
+            samples.append(Sample(names, (self._decode(i), *label)))
+        return samples
+
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
+        """Decoded pictures, or labels without touching the pictures."""
+        if field == "label" and self._labels:
+            return np.array(self._labels, np.int64)[indices]
+        return super().read_values(indices, field)
+
+    def _decode(self, index: int) -> Any:
+        picture = Image(mode="raw", background=getattr(self._schema["image"], "background", None))
+        path = os.path.join(self._path, self._keys[index])
+        try:
+            encoded = picture.encode(path, index)
+        except ImageError as error:
+            raise CorruptSampleError(path, sample=index, field="image", problem=str(error)) from error
+        return picture.decode(encoded.facts, memoryview(encoded.payload or b""))
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read whole image files."""
+        if field != "image":
+            raise ValueError(f"field {field!r} has no stored bytes; only 'image' has")
+        values = []
+        for i in normalize_indices(indices, len(self)).tolist():
+            with open(os.path.join(self._path, self._keys[i]), "rb") as file:
+                values.append(file.read())
+        return values
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check that every file can be read; with ``decode`` also that it is a picture."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        problems: list[Problem] = []
+        size_bytes = 0
+
+        def check(i: int) -> tuple[int, int, str]:
+            try:
+                if decode:
+                    self._decode(i)
+                return i, os.path.getsize(os.path.join(self._path, self._keys[i])), ""
+            except (OSError, CorruptSampleError) as error:
+                return i, 0, str(error)
+
+        with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+            for i, size, problem in pool.map(check, range(len(self))):
+                size_bytes += size
+                if problem:
+                    problems.append(Problem(sample=i, field="image", message=problem))
+                if progress is not None:
+                    progress(i + 1, len(self), size_bytes)
+        return Report(
+            path=self._path,
+            samples_checked=len(self),
+            checksums_checked=0,
+            images_decoded=len(self) if decode else 0,
+            size_bytes=size_bytes,
+            problems=tuple(problems),
+        )
+
+
+def _find_pictures(folder: str) -> list[str]:
+    """Paths of all pictures, relative to the folder and sorted; hidden files and folders do not count."""
+    found: list[str] = []
+    for directory, subdirectories, files in os.walk(folder, followlinks=True):
+        subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
+        prefix = "" if directory == folder else os.path.relpath(directory, folder) + os.sep
+        for name in files:
+            stem, dot, ending = name.rpartition(".")
+            if stem and dot + ending.lower() in SUFFIXES and not name.startswith("."):
+                found.append(prefix + name)
+    return sorted(found)
+
+
+FORMAT = Format(
+    name="folder",
+    suffixes=(),
+    matches=lambda path, head: os.path.isdir(path),
+    open=FolderDataset,
+    create=None,
+)

@@ -1,0 +1,186 @@
+"""Indices of JPEGs, whatever the format that holds them: made, kept beside the dataset, found again and checked.
+
+A .beton has them in its annex. Every other format that has JPEGs keeps them in an annex of their own beside it, with
+the section ``jpeg_tiles`` alone. It is bound to the dataset by ``SideFacts``; a dataset that changed since is loaded
+without its indices, and a warning says so, for they are there for speed alone.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headrace import _native
+from headrace.annex import JPEG_TILES, Annex, read_tiles, side_path, tiles_section, write_annex
+from headrace.codecs import jpeg
+from headrace.errors import AnnexError
+from headrace.storage import AtomicFile, map_file
+from headrace.types import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+
+    from headrace.annex import Tiles
+    from headrace.types import Buffer, ImageSpans, IndexArray, Progress, Report
+
+__all__ = [
+    "SideFacts",
+    "index_jpeg",
+    "index_problems",
+    "open_side_tiles",
+    "side_problems",
+    "side_tiles_or_warning",
+    "with_problems",
+    "with_tiles",
+    "write_side_tiles",
+]
+
+_MAX_PROBLEMS = 10_000
+_CHUNK = 1024
+
+
+class SideFacts(NamedTuple):
+    """What binds an annex beside a dataset to it: how many indices there may be, of what."""
+
+    path: str
+    num_samples: int
+    size_bytes: int
+    fingerprint: int
+
+
+def index_jpeg(data: Buffer) -> bytes:
+    """The packed index of a JPEG, empty when it has none."""
+    try:
+        return _native.jpeg_tiles(data)[0] or b""
+    except _native.NativeError:  # damaged, or no JPEG at all; whoever decodes it will tell
+        return b""
+
+
+def write_side_tiles(
+    facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]], progress: Progress | None = None
+) -> str:
+    """Write the indices of all JPEGs of a dataset beside it; gives the path of the annex.
+
+    Args:
+        facts: of the dataset.
+        files: gives the stored bytes of the samples from one number up to another.
+        progress: called as the work advances.
+    """
+    packed: list[bytes] = []
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for start in range(0, facts.num_samples, _CHUNK):  # so that not all files are in memory at once
+            packed += pool.map(index_jpeg, files(start, min(start + _CHUNK, facts.num_samples)))
+            if progress is not None:
+                progress(len(packed), facts.num_samples, sum(map(len, packed)))
+    sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
+    if not sizes.any():
+        raise ValueError(f"{facts.path} has no JPEGs that can be entered in the middle, so there is nothing to index")
+    target = side_path(facts.path)
+    with AtomicFile(target) as file:
+        write_annex(
+            file.write,
+            {JPEG_TILES: tiles_section(1, sizes, packed)},
+            num_samples=facts.num_samples,
+            dataset_size=lambda _: facts.size_bytes,
+            dataset_fingerprint=lambda _: facts.fingerprint,
+        )
+    return target
+
+
+def open_side_tiles(facts: SideFacts) -> Tiles | None:
+    """The indices beside a dataset, or None when there are none; AnnexError when they are damaged or of another one."""
+    path = side_path(facts.path)
+    if not os.path.isfile(path):
+        return None
+    mapped = map_file(path)
+    annex = Annex.find(
+        path,
+        mapped,
+        first=0,
+        end=len(mapped),
+        num_samples=facts.num_samples,
+        dataset_size=facts.size_bytes,
+        dataset_fingerprint=facts.fingerprint,
+    )
+    if annex is None:
+        raise AnnexError(path, problem="this is not an annex", fix=f"Make a new one with: headrace index {facts.path}")
+    return read_tiles(annex, 1)
+
+
+def side_tiles_or_warning(facts: SideFacts) -> Tiles | None:
+    """The same for loading: what cannot be used is warned of, and left alone."""
+    try:
+        return open_side_tiles(facts)
+    except AnnexError as error:
+        warnings.warn(
+            f"{error.path}: {error.problem}; JPEGs are decoded without their indices. Make new ones with: "
+            f"headrace index {facts.path}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def with_tiles(spans: ImageSpans, tiles: Tiles | None, numbers: IndexArray) -> ImageSpans:
+    """Pictures together with their indices."""
+    return spans if tiles is None else replace(spans, tiles=tiles.locate(numbers, 0))
+
+
+def side_problems(facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]]) -> list[Problem]:
+    """What is wrong with the indices beside a dataset; ``files`` as for ``write_side_tiles``."""
+    try:
+        tiles = open_side_tiles(facts)
+    except AnnexError as error:
+        return [Problem(sample=None, field=None, message=f"{error.path}: {error.problem}")]
+    problems = []
+    for start in range(0, facts.num_samples if tiles is not None else 0, _CHUNK):
+        assert tiles is not None
+        stored = list(files(start, min(start + _CHUNK, facts.num_samples)))
+        numbers = np.arange(start, start + len(stored), dtype=np.int64)
+        sizes = np.fromiter(map(len, stored), np.uint64, len(stored))
+        sums = np.fromiter(map(_native.crc32c, stored), np.uint32, len(stored))
+        for position, message in index_problems(tiles, numbers, 0, sizes, sums).items():
+            problems.append(Problem(sample=start + position, field=None, message=message))
+    return problems
+
+
+def with_problems(report: Report, problems: list[Problem]) -> Report:
+    """A report with further problems."""
+    every = (*report.problems, *problems)
+    left_out = report.problems_left_out + max(0, len(every) - _MAX_PROBLEMS)
+    return replace(report, problems=every[:_MAX_PROBLEMS], problems_left_out=left_out)
+
+
+def index_problems(
+    tiles: Tiles,
+    indices: IndexArray,
+    column: int,
+    sizes: npt.NDArray[np.uint64],
+    checksums: npt.NDArray[np.uint32],
+) -> dict[int, str]:
+    """What is wrong with the indices of some pictures, by position.
+
+    Args:
+        tiles: the indices of a dataset.
+        indices: samples of it, as the indices are numbered.
+        column: which of the fields with pictures.
+        sizes: bytes of each sample's picture.
+        checksums: CRC-32C of each, as its bytes are.
+    """
+    found = {}
+    for position, packed in tiles.stored(indices, column):
+        problem = "tile index: lies outside of its section"
+        if packed is not None:
+            fault = jpeg.index_problem(packed, int(sizes[position]), int(checksums[position]))
+            if fault is None:
+                continue
+            problem = fault
+        found[position] = f"the index of the JPEG is not right ({problem}); make a new one with: headrace index"
+    return found

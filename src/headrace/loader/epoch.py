@@ -1,0 +1,178 @@
+"""The batches of one epoch: which samples, what happens to them, what happens when one is damaged."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.counter_random import random_bits
+from headrace.errors import CorruptSampleError
+from headrace.loader.job import JPEG_COUNTS, BadSamples, Job
+from headrace.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from headrace.loader.options import ErrorPolicy
+    from headrace.loader.plan import FieldPlan
+    from headrace.order import BatchPlan, Order
+    from headrace.types import IndexArray, Output, Source
+
+__all__ = ["Epoch", "LoaderStats", "SampleErrors"]
+
+_TRIES = 100
+_WARNINGS = {
+    "index": "{where}: the index of the JPEG is not used ({problem}), and the picture is decoded without it, as others "
+    "like it will be. Make a new one with: headrace index --embed",
+    "damage": "{where}: the JPEG is damaged ({problem}), but libjpeg-turbo decoded it; others like it are not told of. "
+    "Look at the file with: headrace verify",
+}
+_SUBSTITUTE = 0x6E01  # what the random words begin with, so that they never meet those of the ops
+
+
+@dataclass(slots=True)
+class LoaderStats:
+    """What a loader has done since it was made.
+
+    ``wait_s`` is how long the consumer waited for batches; ``begin_s`` and ``finish_s`` how long the loader's threads
+    read and decoded, and ran Python ops. A long wait with little Python means: more workers, or a faster disk.
+    ``jpegs`` counts how JPEGs were decoded, and why not by their index.
+    """
+
+    batches: int = 0
+    samples: int = 0
+    samples_skipped: int = 0
+    wait_s: float = 0.0
+    begin_s: float = 0.0
+    finish_s: float = 0.0
+    jpegs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JPEG_COUNTS, 0))
+    warned: set[str] = field(default_factory=set, repr=False)  # kinds of notes
+
+
+@dataclass(slots=True)
+class SampleErrors:
+    """The damaged samples that were met, and what to do about them; shared by the loader's threads."""
+
+    policy: ErrorPolicy
+    errors: list[CorruptSampleError] = field(default_factory=list)
+    bad: set[int] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, error: CorruptSampleError) -> None:
+        """Take notice of a damaged sample; raises when the policy says so."""
+        if self.policy == "raise" or error.sample is None:
+            raise error
+        with self.lock:
+            if error.sample in self.bad:
+                return
+            if callable(self.policy):
+                self.policy(error)
+            self.bad.add(error.sample)
+            self.errors.append(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Makes the batches of one epoch."""
+
+    order: Order
+    batches: BatchPlan
+    plans: tuple[FieldPlan, ...]
+    job: Job  # of no samples; every batch gets its own
+    problems: SampleErrors
+    stats: LoaderStats
+    output: Output | None
+    source_of: Callable[[int], AbstractContextManager[Source | None]]
+
+    def begin(self, step: int) -> Any:
+        """Read and decode; for several steps at a time."""
+        with self.source_of(step) as source:
+            start_s = time.perf_counter()
+            wanted = self.batches.batch(self.order, step)
+            begun = None
+            while begun is None:
+                fresh: dict[str, Any] = {"jpeg_counts": np.zeros_like(self.job.jpeg_counts), "jpeg_notes": []}
+                job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
+                begun = self._begin(job)
+            self.stats.samples_skipped += int((job.indices != wanted).sum())
+            self._tell_of_jpegs(job)
+            self.stats.begin_s += time.perf_counter() - start_s
+            return replace(job, source=None), begun
+
+    def _tell_of_jpegs(self, job: Job) -> None:
+        """Count them, and warn once of each kind of trouble."""
+        with self.problems.lock:
+            for name, count in zip(JPEG_COUNTS, job.jpeg_counts.tolist(), strict=True):
+                self.stats.jpegs[name] += count
+            first = {note.kind: note for note in reversed(job.jpeg_notes) if note.kind not in self.stats.warned}
+            self.stats.warned |= first.keys()
+        for kind, note in first.items():
+            where = f"{job.dataset.path}, sample {note.sample}, field {note.field!r}"
+            warnings.warn(_WARNINGS[kind].format(where=where, problem=note.problem), RuntimeWarning, stacklevel=2)
+
+    def _begin(self, job: Job) -> list[Any] | None:
+        """One attempt; None when damaged samples were found, and noted."""
+        try:
+            return [plan.begin(job) for plan in self.plans]
+        except BadSamples as found:
+            errors = found.errors
+        except CorruptSampleError as error:
+            errors = [error]
+        finally:
+            job.dataset.check_file()
+        for damaged in errors:
+            self.problems.note(damaged)
+        return None
+
+    def finish(self, step: int, begun: Any) -> Batch:
+        """Run what is Python; one step after the other."""
+        start_s = time.perf_counter()
+        job, parts = begun
+        values: dict[str, Any] = {}
+        for plan, part in zip(self.plans, parts, strict=True):
+            values |= plan.finish(part, job)
+        batch = Batch(tuple(values), tuple(values.values()))
+        if self.output is not None and not self.output.is_device:
+            batch = self.output.receive(self.output.send(batch, self.modules))
+        self.stats.finish_s += time.perf_counter() - start_s
+        return batch
+
+    @property
+    def modules(self) -> dict[str, tuple[Any, ...]]:
+        """The modules of torch that each output goes through."""
+        return {name: modules for plan in self.plans for name, modules in plan.outputs().items() if modules}
+
+    def _spared(self, indices: IndexArray) -> IndexArray:
+        """The same samples, damaged ones replaced.
+
+        What comes instead depends on seed, epoch and sample alone, not on what was found to be damaged before: it is
+        the first intact one of a fixed series. So the samples that were asked for must be given, not substitutes.
+        """
+        bad = self.problems.bad
+        if not bad:
+            return indices
+        spared = indices.copy()
+        for position, sample in enumerate(indices.tolist()):
+            if sample in bad:
+                spared[position] = self._substitute(sample, bad)
+        return spared
+
+    def _substitute(self, sample: int, bad: set[int]) -> int:
+        for attempt in range(_TRIES):
+            bits = random_bits(self.job.seed, self.job.epoch, _SUBSTITUTE, sample, attempt)
+            place = int(bits % np.uint64(len(self.order)))
+            other = int(self.order.slice(place, place + 1)[0])
+            if other not in bad:
+                return other
+        raise CorruptSampleError(
+            self.job.dataset.path,
+            sample=sample,
+            problem=f"the sample is damaged, and so are {_TRIES} others that were drawn to take its place",
+            fix="Restore the file from a copy, or leave the damaged samples out with indices=.",
+        )

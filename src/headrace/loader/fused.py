@@ -1,0 +1,211 @@
+"""A run of picture ops as one native call for a batch.
+
+A run is: crop or resize, flip, steps on pixels (colour, translate, cut out, flip), normalize, dtype, layout; each part
+may be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch
+of uint8 pictures in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.errors import CorruptSampleError
+from headrace.loader.job import BadSamples, JpegNote
+from headrace.ops import (
+    CenterCrop,
+    Cutout,
+    Normalize,
+    RandomBrightness,
+    RandomContrast,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomSaturation,
+    RandomTranslate,
+    Resize,
+    ToDtype,
+    ToLayout,
+)
+from headrace.ops.base import checked_fill
+from headrace.types import ImageSpans
+
+if TYPE_CHECKING:
+    from headrace.loader.job import Job
+    from headrace.ops.crops import Crops
+
+__all__ = ["FusedRun", "KeyedOp"]
+
+_CROPS = (RandomResizedCrop, RandomCrop, CenterCrop, Resize)
+_STEPS = (RandomBrightness, RandomContrast, RandomSaturation, RandomTranslate, Cutout, RandomHorizontalFlip)
+_LAST = (Normalize, ToDtype, ToLayout)
+_NATIVE_DTYPES = ("uint8", "float16", "float32")
+_RAW = 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedOp:
+    """An op of a pipeline and the key of its random numbers."""
+
+    op: Any
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRun:
+    """What one native call does to a batch of pictures of one field."""
+
+    name: str
+    crop: KeyedOp | None = None
+    flip: KeyedOp | None = None
+    is_flip_first: bool = False  # the flip stands before the crop
+    steps: tuple[KeyedOp, ...] = ()
+    normalize: Normalize | None = None
+    dtype: str = "uint8"
+    layout: str = "NHWC"
+
+    def extended(self, keyed: KeyedOp) -> FusedRun | None:
+        """The run with one op more, or None when the op does not fit into it any more."""
+        op = keyed.op
+        is_last = self.normalize is not None or self.dtype != "uint8" or self.layout != "NHWC"
+        if isinstance(op, _CROPS):
+            is_open = self.crop is None and not self.steps and not is_last
+            return replace(self, crop=keyed, is_flip_first=self.flip is not None) if is_open else None
+        if isinstance(op, _STEPS):
+            if is_last:
+                return None
+            if isinstance(op, RandomHorizontalFlip) and self.flip is None and not self.steps:
+                return replace(self, flip=keyed)
+            return replace(self, steps=(*self.steps, keyed))
+        return self._extended_last(op) if isinstance(op, _LAST) else None
+
+    def _extended_last(self, op: Any) -> FusedRun | None:
+        if isinstance(op, Normalize):
+            return replace(self, normalize=op, dtype=op.dtype) if self.normalize is None else None
+        if isinstance(op, ToDtype):
+            return replace(self, dtype=op.dtype) if op.dtype in _NATIVE_DTYPES else None
+        return replace(self, layout=op.layout)
+
+    def run(self, pictures: Any, job: Job) -> npt.NDArray[Any]:
+        """Load a batch of stored pictures (ImageSpans), or one that is in memory."""
+        spans = pictures if isinstance(pictures, ImageSpans) else self._spans_of(pictures)
+        heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
+        if self.crop is None and spans is not pictures:
+            size = tuple(pictures.shape[1:3])  # also when there are none
+        else:
+            size = self._output_size(job, heights, widths)
+        crops = self._choose_crops(job, heights, widths, size)
+        flips = np.zeros(len(heights), np.uint8)
+        if self.flip is not None:
+            flips = self.flip.op.flips(job.draws(self.flip.key))
+            if self.is_flip_first:  # the part was chosen in the mirrored picture
+                mirrored = widths - crops[:, 1] - crops[:, 3]
+                crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
+        steps = [(keyed.op.kind, keyed.op.step(size, job.draws(keyed.key))) for keyed in self.steps]
+        shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
+        out = job.slots.take(shape, self.dtype)
+        self._load(job, spans, crops, flips, steps, out)
+        return out.transpose(0, 3, 1, 2) if self.layout == "channels_last" else out
+
+    def _spans_of(self, pictures: Any) -> ImageSpans:
+        array = np.ascontiguousarray(pictures)
+        if array.dtype != np.uint8 or array.ndim != 4 or array.shape[3] != 3:
+            raise ValueError(
+                f"pipelines[{self.name!r}]: {self.ops_text()} works on a batch of pictures, uint8 of shape "
+                f"(batch, height, width, 3), and gets {array.dtype} of shape {array.shape}"
+            )
+        count, height, width, _ = array.shape
+        size = height * width * 3
+        offsets = np.arange(count, dtype=np.uint64) * np.uint64(size)
+        sides = (np.full(count, width, np.uint32), np.full(count, height, np.uint32))
+        sizes = np.full(count, size, np.uint64)
+        return ImageSpans(array.reshape(-1), offsets, sizes, np.full(count, _RAW, np.uint8), *sides)
+
+    def _choose_crops(
+        self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], size: tuple[int, int]
+    ) -> Crops:
+        if self.crop is None:
+            return Resize(size).crops(heights, widths, job.draws(0))
+        crops: Crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
+        return crops
+
+    def _output_size(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> tuple[int, int]:
+        if self.crop is not None:
+            height, width = self.crop.op.size
+            return height, width
+        if not len(heights):
+            return 1, 1
+        other = np.flatnonzero((heights != heights[0]) | (widths != widths[0]))
+        if len(other):
+            i = int(other[0])
+            raise ValueError(
+                f"{job.dataset.path}: pictures of field {self.name!r} have different sizes (sample {job.indices[0]} is "
+                f"{widths[0]}x{heights[0]}, sample {job.indices[i]} is {widths[i]}x{heights[i]}), so they do "
+                f"not fit into one array; add RandomResizedCrop, CenterCrop or Resize to pipelines[{self.name!r}]"
+            )
+        return int(heights[0]), int(widths[0])
+
+    def _load(
+        self,
+        job: Job,
+        spans: ImageSpans,
+        crops: Crops,
+        flips: npt.NDArray[np.uint8],
+        steps: list[tuple[str, npt.NDArray[np.float32]]],
+        out: npt.NDArray[Any],
+    ) -> None:
+        crop = None if self.crop is None else self.crop.op
+        scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
+        notes: list[tuple[int, str, str]] = []
+        failures = job.native.load(
+            spans.base,
+            spans.offsets,
+            spans.sizes,
+            spans.modes,
+            spans.widths,
+            spans.heights,
+            crops,
+            flips,
+            out,
+            self.layout == "NCHW",
+            "area" if crop is None else crop.interpolation,
+            scale,
+            bias,
+            reduced=getattr(crop, "reduced", False),
+            checksums=spans.checksums,
+            steps=steps,
+            tiles=spans.tiles,
+            jpeg=job.jpeg,
+            counts=job.jpeg_counts,
+            notes=notes,
+            fast=job.is_fast,
+            fill=checked_fill(crop.fill) if isinstance(crop, RandomCrop) and crop.padding else None,
+        )
+        job.jpeg_notes.extend(JpegNote(int(job.indices[at]), self.name, kind, text) for at, kind, text in notes)
+        if failures:
+            raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])
+
+    def _error(self, job: Job, position: int, detail: str) -> CorruptSampleError:
+        is_checksum = detail.startswith("checksum")
+        return CorruptSampleError(
+            job.dataset.path,
+            sample=int(job.indices[position]),
+            field=self.name,
+            problem=detail if is_checksum else f"the picture cannot be decoded ({detail})",
+            fix="Restore the file from a copy, or leave the sample out.",
+        )
+
+    def ops_text(self) -> str:
+        """The ops in words."""
+        steps = []
+        if self.crop is not None:
+            steps.append(type(self.crop.op).__name__)
+            steps += [] if isinstance(self.crop.op, RandomCrop) else [f"resize ({self.crop.op.interpolation})"]
+        if self.flip is not None:
+            steps.insert(0 if self.is_flip_first else len(steps), "flip")
+        steps += [keyed.op.kind for keyed in self.steps]
+        steps += ["normalize"] if self.normalize is not None else []
+        return ", ".join([*steps, self.dtype, self.layout])

@@ -1,0 +1,73 @@
+"""What the making of one batch needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.ops import Draws
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from headrace._native import ImageLoader
+    from headrace.errors import CorruptSampleError
+    from headrace.formats.base import BaseDataset
+    from headrace.loader.slots import SlotPool
+    from headrace.types import IndexArray, Source
+
+__all__ = ["JPEG_COUNTS", "BadSamples", "Job", "JpegNote"]
+
+JPEG_COUNTS = (
+    "window",  # only what the crop needs, from the entry points of its index
+    "window_without_index",  # the same, searched from the beginning of the picture
+    "libjpeg_by_options",  # jpeg="libjpeg", reduced decoding, no index and no AVX-512 or jpeg="slice"
+    "libjpeg_by_kind",  # progressive and other kinds
+    "libjpeg_by_damage",
+    "indices_rejected",  # an index that is damaged or belongs to other bytes
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JpegNote:
+    """A picture that was decoded without its index, or in spite of damage."""
+
+    sample: int
+    field: str
+    kind: str  # "index" or "damage"
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One batch: which samples, at what moment, with what tools.
+
+    ``source`` is where the file's bytes are when they are not simply mapped. ``jpeg_counts`` counts how JPEGs were
+    decoded, in the order of ``JPEG_COUNTS``; ``jpeg_notes`` tells of those that were not as they should be.
+    """
+
+    dataset: BaseDataset
+    indices: IndexArray
+    seed: int
+    epoch: int
+    native: ImageLoader
+    slots: SlotPool
+    source: Source | None = None
+    jpeg: str = "window"
+    is_fast: bool = False
+    jpeg_counts: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(len(JPEG_COUNTS), np.uint64))
+    jpeg_notes: list[JpegNote] = field(default_factory=list)
+
+    def draws(self, key: int) -> Draws:
+        """The random numbers of one op for this batch."""
+        return Draws(self.seed, self.epoch, key, self.indices)
+
+
+class BadSamples(Exception):
+    """Some samples of a batch are damaged; never leaves the loader."""
+
+    def __init__(self, errors: list[CorruptSampleError]) -> None:
+        super().__init__(errors)
+        self.errors = errors

@@ -1,0 +1,411 @@
+"""``headrace.Loader``: any dataset as batches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from headrace._native import ImageLoader, crc32c, simd_level
+from headrace.formats import open_dataset
+from headrace.formats.base import BaseDataset, normalize_indices
+from headrace.loader.engine import Prefetcher
+from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
+from headrace.loader.job import Job
+from headrace.loader.options import LoaderOptions, find_rank
+from headrace.loader.plan import FieldPlan, compile_pipeline
+from headrace.loader.reading import Reading
+from headrace.loader.slots import SlotPool
+from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
+from headrace.registry import PluginTable
+from headrace.storage import allocate_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from headrace.errors import CorruptSampleError, PathLike
+    from headrace.loader.collate import Collate
+    from headrace.loader.options import Cache, ErrorPolicy, OrderChoice
+    from headrace.loader.plan import Pipeline
+    from headrace.loader.reading import SourceOf
+    from headrace.types import Batch, IndexArray, Indices, Output
+
+__all__ = ["Loader"]
+
+_STATE_VERSION = 1
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a text of their own: another in each process
+_FRAMEWORKS: PluginTable[Any] = PluginTable("headrace.frameworks", kind="framework")
+
+
+class Loader:
+    """Turns a dataset into batches, ahead of the consumer, the same for any number of workers.
+
+    One ``for`` loop is one epoch. A batch unpacks in field order and knows the fields' names; numbers, arrays and
+    pictures come as arrays, everything else as lists. ``loader[step]`` is one batch of the current epoch.
+
+    Args:
+        dataset: a dataset or the path of one.
+        batch_size: samples in a batch (of this rank).
+        order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
+            file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
+        seed: fixes shuffling and augmentation, together with the epoch.
+        workers: threads that decode; by default one for each core.
+        pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
+            loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
+            what stands before it done once.
+        device: where batches go. None: numpy arrays. ``"cpu"``: torch tensors on the same memory. ``"cuda"`` or
+            ``"cuda:1"``: torch tensors on that GPU, copied ahead.
+        indices: use only these samples.
+        drop_last: leave out a last batch that is not full.
+        batches_ahead: how many batches are computed before they are asked for.
+        distributed: take rank and world from torch.distributed, or from what torchrun or Slurm set.
+        rank: which of the processes this is, when several share an epoch.
+        world: how many there are.
+        on_error: what a damaged sample does: ``"raise"``, ``"skip"`` (another one takes its place, and it is listed in
+            ``errors``), or a function that is called with the error and raises it or returns to skip.
+        cache: how a file with pages is read. ``"os"``: mapped, for files that fit into memory. A number of bytes or
+            text such as ``"4GB"``: read ahead of use into a cache of that size, for files that do not. None: chosen by
+            the size of the file and the free memory.
+        collate: how values of different sizes are put together: ``"list"``, ``"pad"`` (zeros behind each value, and
+            lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
+        verify: check every value against its checksum. None: where the file has checksums.
+        pool_pages: see order.
+        jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has indices of its JPEGs;
+            ``"slice"`` cuts that part out by the index and gives it to libjpeg-turbo; ``"libjpeg"`` gives it the whole.
+            The pixels are the same.
+        precision: ``"fast"`` converts colours at the size of the result and transforms in 16 bits: about 49 dB from
+            the exact pixels, and a few hundredths faster. Only where the window decoder works, with AVX-512 and the
+            filters area and bilinear; all else stays exact.
+
+    Example:
+        >>> import os, tempfile, headrace
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers.beton")
+        >>> headrace.write(path, [(i, i / 2) for i in range(10)], fields={"n": headrace.Int(), "x": headrace.Float()})
+        >>> loader = headrace.Loader(path, 4, order="random", seed=1)
+        >>> len(loader), [batch.n.shape for batch in loader]
+        (2, [(4,), (4,)])
+    """
+
+    def __init__(
+        self,
+        dataset: BaseDataset | PathLike,
+        batch_size: int,
+        *,
+        order: OrderChoice = "sequential",
+        seed: int = 0,
+        workers: int | None = None,
+        pipelines: Mapping[str, Pipeline | None] | None = None,
+        device: Any = None,
+        indices: Indices | None = None,
+        drop_last: bool = True,
+        batches_ahead: int = 3,
+        distributed: bool = False,
+        rank: int | None = None,
+        world: int | None = None,
+        on_error: ErrorPolicy = "raise",
+        cache: Cache = None,
+        collate: Collate | Mapping[str, Collate] = "list",
+        verify: bool | None = None,
+        pool_pages: int = 16,
+        jpeg: Literal["window", "slice", "libjpeg"] = "window",
+        precision: Literal["exact", "fast"] = "exact",
+    ) -> None:
+        this, count = find_rank(distributed=distributed, rank=rank, world=world)
+        options = LoaderOptions(
+            batch_size=batch_size,
+            order=order,
+            seed=seed,
+            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
+            pipelines=dict(pipelines or {}),
+            device=device,
+            drop_last=drop_last,
+            batches_ahead=batches_ahead,
+            rank=this,
+            world=count,
+            on_error=on_error,
+            cache=cache,
+            collate=collate,
+            verify=verify,
+            pool_pages=pool_pages,
+            jpeg=jpeg,
+            precision=precision,
+        )
+        opened: Any = dataset if isinstance(dataset, BaseDataset) else open_dataset(dataset)
+        self._prepare(opened, options, None if indices is None else normalize_indices(indices, len(opened)))
+
+    def _prepare(self, dataset: BaseDataset, options: LoaderOptions, indices: IndexArray | None) -> None:
+        self.dataset = _checked_dataset(dataset, options.verify)
+        self.options = options
+        self.epoch = 0
+        self._indices = indices
+        self._batches = BatchPlan(
+            batch_size=options.batch_size, drop_last=options.drop_last, rank=options.rank, world=options.world
+        )
+        self._plans = self._compile()
+        self._output: Output | None = None if options.device is None else _FRAMEWORKS.load("torch")(options.device)
+        self._native = ImageLoader(options.workers)
+        allocate = allocate_pages if self._output is None else self._output.allocate
+        self._slots = SlotPool(options.batches_ahead + 2, allocate)
+        self._reading = Reading(self.dataset, options)
+        self._problems = SampleErrors(options.on_error)
+        self.stats = LoaderStats()
+        self._step = 0
+        self._is_begun = False
+        self._known_order: tuple[int, Order] | None = None
+        self._order(0)  # a wrong order is told now, not in the first epoch
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "options": self.options,
+            "indices": self._indices,
+            "epoch": self.epoch,
+            "step": self._step,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._prepare(state["dataset"], state["options"], state["indices"])
+        self.set_epoch(state["epoch"])
+        self._step = state["step"]
+
+    def _compile(self) -> tuple[FieldPlan, ...]:
+        schema, pipelines, collates = self.dataset.schema, self.options.pipelines, self.options.collates()
+        for name in pipelines:
+            if name not in schema:
+                raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}")
+        wanted = {name: pipelines.get(name, ()) for name in schema}
+        plans = tuple(
+            compile_pipeline(name, schema[name], ops, collates) for name, ops in wanted.items() if ops is not None
+        )
+        outputs = [name for plan in plans for name in plan.outputs()]
+        if len(set(outputs)) < len(outputs):
+            raise ValueError(f"two outputs of the pipelines have the same name: {', '.join(outputs)}")
+        if unknown := [name for name in collates if name and name not in outputs]:
+            raise ValueError(f"collate names {', '.join(unknown)}; the outputs are {', '.join(outputs)}")
+        if self.options.device is None and any(modules for plan in plans for modules in plan.outputs().values()):
+            raise ValueError("pipelines with modules of torch need a device; use device='cpu' or device='cuda'")
+        return plans
+
+    @property
+    def seed(self) -> int:
+        """What fixes shuffling and augmentation, together with the epoch."""
+        return self.options.seed
+
+    @property
+    def samples(self) -> int:
+        """Samples of an epoch, over all ranks."""
+        return len(self.dataset) if self._indices is None else len(self._indices)
+
+    @property
+    def errors(self) -> list[CorruptSampleError]:
+        """The damaged samples that were skipped, each once, in the order in which they were met."""
+        return list(self._problems.errors)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self._batches.steps(self.samples)
+
+    def __repr__(self) -> str:
+        return f"<Loader of {self.dataset!r}: {len(self):,} batches of {self.options.batch_size}>"
+
+    def plan(self) -> str:
+        """Say in words what is done to each field, and what was fused."""
+        lines = [plan.describe() for plan in self._plans]
+        lines += [f"{name}: left out" for name, ops in self.options.pipelines.items() if ops is None]
+        if any(plan.kind == "image" for plan in self._plans):
+            lines.append(self.options.describe_jpegs(simd_level()))
+        lines.append(self._reading.describe())
+        return "\n".join(lines)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next loop."""
+        self.epoch, self._step, self._is_begun = int(epoch), 0, False
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self._is_begun:  # the last loop was left early: this one is the next epoch
+            self.set_epoch(self.epoch + 1)
+        self._is_begun = True
+        steps, number = len(self), self.epoch
+        with contextlib.ExitStack() as stack:
+            epoch = self._epoch(number, self._reading.sources(self._pages_of(number), self._step, steps, stack))
+            batches = stack.enter_context(Prefetcher(epoch, self._step, steps, self.options.batches_ahead))
+            for batch in self._deliver(batches, epoch):
+                self._step += 1
+                yield batch
+                del batch
+            self.set_epoch(number + 1)
+
+    def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
+        """The pages that a step uses, when the order keeps to pages."""
+        pages = self.dataset.page_numbers()
+        if pages is None or self.options.order not in ("sequential", "quasi_random"):
+            return None
+        order, batches = self._order(epoch), self._batches
+        return lambda step: pages[batches.batch(order, step)]
+
+    def _deliver(self, batches: Prefetcher, epoch: Epoch) -> Iterator[Batch]:
+        output = self._output if self._output is not None and self._output.is_device else None
+        sent: deque[Any] = deque()
+        while True:
+            start_s = time.perf_counter()
+            if not sent:
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+                sent.append(batch if output is None else output.send(batch, epoch.modules))
+                del batch
+            first = sent.popleft()
+            if output is not None:
+                if batches.is_ready:  # it travels while the consumer works
+                    sent.append(output.send(next(batches), epoch.modules))
+                first = output.receive(first)
+            self.stats.wait_s += time.perf_counter() - start_s
+            self.stats.batches += 1
+            self.stats.samples += self._batches.size_of(epoch.order, self._step)
+            yield first
+            del first
+
+    def __getitem__(self, step: int) -> Batch:
+        """One batch of the current epoch, computed at once; it does not count as used."""
+        index = step + len(self) if step < 0 else step
+        if not 0 <= index < len(self):
+            raise IndexError(f"batch {step} is out of range, an epoch has {len(self)}")
+        epoch = self._epoch(self.epoch, self._reading.single())
+        batch = epoch.finish(index, epoch.begin(index))
+        if self._output is None or not self._output.is_device:
+            return batch
+        return self._output.receive(self._output.send(batch, epoch.modules))
+
+    def _epoch(self, number: int, source_of: SourceOf) -> Epoch:
+        none = np.empty(0, np.int64)
+        return Epoch(
+            order=self._order(number),
+            batches=self._batches,
+            plans=self._plans,
+            job=Job(
+                self.dataset,
+                none,
+                self.seed,
+                number,
+                self._native,
+                self._slots,
+                jpeg=self.options.jpeg,
+                is_fast=self.options.precision == "fast",
+            ),
+            problems=self._problems,
+            stats=self.stats,
+            output=self._output,
+            source_of=source_of,
+        )
+
+    def filter(self, field: str, condition: Callable[[Any], bool]) -> Loader:
+        """A loader of the same options over those samples whose value of a field fulfils a condition.
+
+        The condition is called once for each sample with the value as ``dataset[i]`` gives it, now.
+        """
+        if field not in self.dataset.schema:
+            raise ValueError(f"filter names the field {field!r}; the fields are {', '.join(self.dataset.schema)}")
+        indices = np.arange(len(self.dataset), dtype=np.int64) if self._indices is None else self._indices
+        kept: list[bool] = []
+        for start in range(0, len(indices), 1024):
+            values = self.dataset.read_values(indices[start : start + 1024], field)
+            values = values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
+            kept += [bool(condition(value)) for value in values]
+        loader = Loader.__new__(Loader)
+        loader._prepare(self.dataset, self.options, indices[np.array(kept, bool)])
+        return loader
+
+    def _order(self, epoch: int) -> Order:
+        if self._known_order is None or self._known_order[0] != epoch:
+            self._known_order = epoch, self._make_order(epoch)
+        return self._known_order[1]
+
+    def _make_order(self, epoch: int) -> Order:
+        n, choice = self.samples, self.options.order
+        order: Order
+        if choice == "sequential":
+            order = SequentialOrder(n)
+        elif choice == "random":
+            order = RandomOrder(n, self.seed, epoch)
+        elif callable(choice):
+            order = ArrayOrder(_checked_order(choice(n, self.seed, epoch), n))
+        else:
+            order = self._quasi_random(epoch)
+        return order if self._indices is None else SubsetOrder(self._indices, order)
+
+    def _quasi_random(self, epoch: int) -> Order:
+        pages = self.dataset.page_numbers()
+        if pages is None:
+            return RandomOrder(self.samples, self.seed, epoch)
+        chosen = pages if self._indices is None else pages[self._indices]
+        return quasi_random_order(chosen, pool_pages=self.options.pool_pages, seed=self.seed, epoch=epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader stands, as a small dict that JSON can hold.
+
+        In a loop the batch at hand counts as used. The same state serves all ranks, and any number of them as long as
+        the global batch stays the same.
+        """
+        order = self.options.order
+        return {
+            "version": _STATE_VERSION,
+            "epoch": self.epoch,
+            "samples_used": self._step * self._batches.global_batch,
+            "seed": self.seed,
+            "global_batch": self._batches.global_batch,
+            "drop_last": self._batches.drop_last,
+            "order": order if isinstance(order, str) else "function",
+            "pool_pages": self.options.pool_pages,
+            "samples": self.samples,
+            "dataset": self.dataset.fingerprint,
+            "pipelines": crc32c(_ADDRESS.sub("", repr(self._plans)).encode()),
+            "indices": 0 if self._indices is None else crc32c(self._indices.astype("<i8")),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state was taken, at once; the next loop gives the batches that were left.
+
+        Raises:
+            ValueError: the state belongs to another dataset or to other options.
+        """
+        expected = self.state_dict()
+        if set(state) != set(expected):
+            raise ValueError(f"this is not the state of a loader: it has {sorted(state)}, expected {sorted(expected)}")
+        for key in expected.keys() - {"epoch", "samples_used"}:
+            if state[key] != expected[key]:
+                raise ValueError(
+                    f"the state was taken with {key}={state[key]!r}, and this loader has {key}={expected[key]!r}; "
+                    "it would not go on with the same batches"
+                )
+        used, step_size = int(state["samples_used"]), self._batches.global_batch
+        if used % step_size or not 0 <= used // step_size <= len(self):
+            raise ValueError(f"samples_used={used} is not a whole number of steps of {step_size} within an epoch")
+        is_over = used // step_size == len(self)
+        self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
+        self._step = 0 if is_over else used // step_size
+
+
+def _checked_dataset(dataset: BaseDataset, verify: bool | None) -> BaseDataset:
+    if verify is None:
+        return dataset
+    wanted = dataset.with_checksums(verify)
+    if verify and not wanted.has_checksums:
+        raise ValueError(
+            f"verify=True, but {dataset.path} has no checksums; make them with: headrace index {dataset.path}"
+        )
+    return wanted
+
+
+def _checked_order(indices: Any, n: int) -> IndexArray:
+    array = np.asarray(indices)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"the order function gave {array.dtype} of shape {array.shape}, expected n integers")
+    if len(array) != n:
+        raise ValueError(f"the order function gave {len(array)} indices, expected {n}")
+    return normalize_indices(array, n)

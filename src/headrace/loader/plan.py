@@ -1,0 +1,270 @@
+"""Pipelines, checked and compiled: what one field goes through, as few calls as possible.
+
+A pipeline is a list of ops. The longest runs of picture ops become one native call for a batch each (see ``fused``);
+what is left runs as ordinary Python. The last item of a pipeline may be a mapping of names to further pipelines: then
+what stands before it is computed once, and every name becomes an output of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from headrace._native import crc32c
+from headrace.loader.collate import Collate, collate
+from headrace.loader.fused import FusedRun, KeyedOp
+from headrace.ops import ArrayOp, Form
+
+if TYPE_CHECKING:
+    from headrace.loader.job import Job
+    from headrace.types import Field
+
+__all__ = ["FieldPlan", "Pipeline", "compile_pipeline"]
+
+Pipeline: TypeAlias = Sequence[Any]
+"""Ops, and at the end perhaps a mapping of output names to pipelines."""
+
+_JOINED = ("bytes", "text")  # stored as they come out: joined without making an object of each
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A value in the middle of a chain: the next stage must wait for its turn."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Stages one after the other, and what follows: an output, or chains that all begin with the result."""
+
+    stages: tuple[FusedRun | KeyedOp, ...]
+    modules: tuple[Any, ...]  # of torch; they run last, on the tensor
+    output: str
+    branches: tuple[_Chain, ...]
+    collate: Collate | None
+    is_json: bool
+
+    def begin(self, value: Any, job: Job) -> Any:
+        """Do what may be done for several batches at a time: the native calls up to the first Python."""
+        for count, stage in enumerate(self.stages):
+            if not isinstance(stage, FusedRun):
+                return _Waiting((value, count))
+            value = stage.run(value, job)
+        return self._begin_branches(value, job) if self.branches else _Waiting((value, len(self.stages)))
+
+    def _begin_branches(self, value: Any, job: Job) -> list[Any]:
+        # Ops may change their array in place: every branch but one gets its own, unless a native call copies anyway.
+        begun = []
+        for k, branch in enumerate(self.branches):
+            is_shared = k > 0 and isinstance(value, np.ndarray) and not branch.begins_fused()
+            begun.append(branch.begin(value.copy() if is_shared else value, job))
+        return begun
+
+    def begins_fused(self) -> bool:
+        """The first thing that happens is a native call."""
+        return bool(self.stages) and isinstance(self.stages[0], FusedRun)
+
+    def finish(self, begun: Any, job: Job) -> dict[str, Any]:
+        """Do the rest, one batch after the other."""
+        if isinstance(begun, list):
+            parts = [branch.finish(part, job) for branch, part in zip(self.branches, begun, strict=True)]
+            return {name: value for part in parts for name, value in part.items()}
+        value, done = begun.value
+        for stage in self.stages[done:]:
+            value = stage.run(value, job) if isinstance(stage, FusedRun) else self._apply(stage, value, job)
+        if self.branches:
+            return self.finish(self._begin_branches(value, job), job)
+        if self.collate is not None:
+            value = collate(value, self.collate, is_json=self.is_json)
+        return {self.output: value}
+
+    def _apply(self, keyed: KeyedOp, value: Any, job: Job) -> Any:
+        try:
+            return keyed.op.apply(value, job.draws(keyed.key))
+        except Exception as error:
+            samples = job.indices.tolist()
+            shown = f"{samples[:4]}"[:-1] + (", ...]" if len(samples) > 4 else "]")
+            error.add_note(f"in the loader's op {_name_of(keyed.op)}, for the samples {shown}")
+            raise
+
+    def outputs(self) -> dict[str, tuple[Any, ...]]:
+        """Names of what comes out, and the modules that each goes through at the end."""
+        if not self.branches:
+            return {self.output: self.modules}
+        return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
+
+    def describe(self) -> list[str]:
+        """The stages in words, one line for each output."""
+        words = []
+        for stage in self.stages:
+            if isinstance(stage, FusedRun):
+                words.append(f"one native call ({stage.ops_text()})")
+            else:
+                words.append(f"Python: {_name_of(stage.op)}")
+        words += [f"torch: {type(module).__name__}" for module in self.modules]
+        words += [f"collate: {self.collate}"] if self.collate else []
+        if not self.branches:
+            return ["; then ".join(words)]
+        lines = ["; then ".join([*words, "for each of the following:"] if words else ["for each of the following:"])]
+        for branch in self.branches:
+            lines += [f"  {line}" for line in branch.describe_named()]
+        return lines
+
+    def describe_named(self) -> list[str]:
+        """The stages in words, behind the name of the output."""
+        first, *rest = self.describe()
+        return [f"{self.output}: {first or 'as it is'}", *rest]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How the outputs of one field are made."""
+
+    field: str
+    kind: str
+    chain: _Chain
+
+    def begin(self, job: Job) -> Any:
+        """Read and decode; may run for several batches at a time."""
+        return self.chain.begin(self._read(job), job)
+
+    def _read(self, job: Job) -> Any:
+        if self.kind == "image":
+            return job.dataset.image_spans(job.indices, self.field, job.source)
+        if self.kind in _JOINED and not self.chain.stages and self.chain.collate in ("pad", "offsets"):
+            return job.dataset.read_ragged(job.indices, self.field, job.source)
+        return job.dataset.read_values(job.indices, self.field, job.source)
+
+    def finish(self, begun: Any, job: Job) -> dict[str, Any]:
+        """Run what is Python; one batch after the other."""
+        return self.chain.finish(begun, job)
+
+    def outputs(self) -> dict[str, tuple[Any, ...]]:
+        """Names of what comes out, and the modules that each goes through at the end."""
+        return self.chain.outputs()
+
+    def describe(self) -> str:
+        """Say in words what is done, and how."""
+        lines = self.chain.describe()
+        if self.kind == "image":
+            # Without a shared part every branch decodes for itself.
+            for i in range(1 if self.chain.stages else len(lines)):
+                lines[i] = lines[i].replace("one native call (", "one native call (decode, ", 1)
+        else:
+            lines[0] = "; then ".join(word for word in ("one read for a batch", lines[0]) if word)
+        return "\n".join([f"{self.field}: {lines[0]}", *lines[1:]])
+
+
+class _Compiler:
+    """Checks the pipeline of one field and cuts it into stages."""
+
+    def __init__(self, field: str, kind: str, collates: Mapping[str, Collate]) -> None:
+        self._field = field
+        self._kind = kind
+        self._collates = collates
+
+    def chain(self, output: str, ops: Pipeline, form: Form, *, is_first: bool, path: str) -> _Chain:
+        """Compile a pipeline or a branch of one."""
+        plain, branches = _split(output, ops)
+        modules = _trailing_modules(output, plain)
+        stages: list[FusedRun | KeyedOp] = []
+        if is_first and self._kind == "image" and not (branches and not plain):
+            stages.append(FusedRun(self._field))  # pictures are decoded by a run, even an empty one
+        for position, op in enumerate(plain[: len(plain) - len(modules)]):
+            before, form = form, self._form(op, form)
+            self._append(stages, KeyedOp(op, _key(path, position, op)), is_picture=_is_picture(before))
+        if modules and branches:
+            raise ValueError(f"pipelines[{output!r}]: modules of torch must stand in the branches, not before them")
+        is_open = is_first and not plain  # nothing is shared: each branch decodes for itself
+        inner = tuple(
+            self.chain(name, rest, form, is_first=is_open, path=f"{path}/{name}") for name, rest in branches.items()
+        )
+        is_ragged = form.dtype == "list" and not modules and not inner
+        kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
+        is_json = self._kind == "json" and form.dtype == "list"  # no op has changed the values
+        return _Chain(tuple(stages), modules, output, inner, kind, is_json)
+
+    def _form(self, op: Any, form: Form) -> Form:
+        if not hasattr(op, "form"):
+            raise TypeError(
+                f"pipelines[{self._field!r}]: {op!r} is not an op; take one from headrace.ops, "
+                "or wrap a function in Apply"
+            )
+        try:
+            after: Form = op.form(form)
+        except ValueError as error:
+            raise ValueError(f"pipelines[{self._field!r}]: {error}") from None
+        return after
+
+    def _append(self, stages: list[FusedRun | KeyedOp], keyed: KeyedOp, *, is_picture: bool) -> None:
+        last = stages[-1] if stages else None
+        longer = last.extended(keyed) if isinstance(last, FusedRun) else None
+        if longer is not None:
+            stages[-1] = longer
+            return
+        fresh = FusedRun(self._field).extended(keyed)
+        is_python = isinstance(keyed.op, ArrayOp) and not (is_picture and fresh is not None)
+        stages.append(keyed if is_python or fresh is None else fresh)
+
+
+def compile_pipeline(name: str, field: Field, ops: Pipeline, collates: Mapping[str, Collate]) -> FieldPlan:
+    """Check the ops of a field and plan them; the error says which op does not fit and why.
+
+    Args:
+        name: of the field.
+        field: its type.
+        ops: the pipeline.
+        collates: how ragged outputs are put together, by name; the empty name is for those that are not named.
+    """
+    compiler = _Compiler(name, field.kind, collates)
+    return FieldPlan(name, field.kind, compiler.chain(name, ops, _first_form(field), is_first=True, path=name))
+
+
+def _first_form(field: Field) -> Form:
+    if field.kind == "image":
+        return Form("uint8", (None, None, 3))
+    if field.kind in ("int", "float"):
+        return Form("int64" if field.kind == "int" else "float64", ())
+    dtype, shape = getattr(field, "dtype", None), getattr(field, "shape", None)
+    return Form("list") if dtype is None or shape is None else Form(np.dtype(dtype).name, tuple(shape))
+
+
+def _split(output: str, ops: Pipeline) -> tuple[list[Any], Mapping[str, Pipeline]]:
+    if isinstance(ops, str) or not isinstance(ops, Sequence):
+        raise TypeError(f"pipelines[{output!r}] must be a list of ops or None, got {ops!r}")
+    plain = list(ops)
+    branches = plain.pop() if plain and isinstance(plain[-1], Mapping) else {}
+    if any(isinstance(op, Mapping) for op in plain):
+        raise ValueError(f"pipelines[{output!r}]: a mapping of branches must be the last item")
+    return plain, branches
+
+
+def _is_picture(form: Form) -> bool:
+    return form.dtype == "uint8" and form.shape is not None and len(form.shape) == 3 and form.shape[2] == 3
+
+
+def is_module(op: Any) -> bool:
+    """A module of torch, told without importing torch."""
+    return callable(op) and hasattr(op, "forward") and hasattr(op, "state_dict")
+
+
+def _trailing_modules(output: str, ops: list[Any]) -> tuple[Any, ...]:
+    first = next((i for i, op in enumerate(ops) if is_module(op)), len(ops))
+    for op in ops[first:]:
+        if not is_module(op):
+            raise ValueError(f"pipelines[{output!r}]: {_name_of(op)} comes after a module of torch; modules come last")
+    return tuple(ops[first:])
+
+
+def _key(path: str, position: int, op: Any) -> int:
+    """What names the random numbers of an op; ops that share a word share their numbers."""
+    share = getattr(op, "share", None)
+    return crc32c(f"share {share}".encode() if share is not None else f"{path} {position}".encode())
+
+
+def _name_of(op: Any) -> str:
+    return getattr(op, "name", "") or type(op).__name__

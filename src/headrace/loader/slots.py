@@ -1,0 +1,84 @@
+"""Memory of batches, used again and again.
+
+Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is
+gone, it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never
+overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. Free
+slots are kept for the sizes that were asked for last, so that sizes which never come again take no memory. A pool that
+is let go frees its free slots at once and the lent ones as they return.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.storage import allocate_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SlotPool"]
+
+_SMALL_BYTES = 1 << 16
+_MOST_SIZES = 16  # as many outputs as a batch usually has, and more
+
+
+class SlotPool:
+    """Lends memory as arrays and takes it back when nobody uses it any more.
+
+    Args:
+        keep: how many free slots of each size are kept.
+        allocate: makes memory; for a GPU it is pinned.
+
+    Example:
+        >>> pool = SlotPool(keep=2)
+        >>> array = pool.take((4, 65536), "uint8")
+        >>> address = array.ctypes.data
+        >>> del array
+        >>> pool.take((4, 65536), "uint8").ctypes.data == address
+        True
+    """
+
+    def __init__(self, keep: int, allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages) -> None:
+        self._keep = keep
+        self._allocate = allocate
+        self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}  # the size that was asked for last comes last
+
+    def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """An array of this shape; its contents are whatever the memory held before."""
+        wanted = np.dtype(dtype)
+        size = math.prod(shape) * wanted.itemsize
+        if size < _SMALL_BYTES:
+            return np.empty(shape, wanted)
+        free = self._free_of(size)
+        try:
+            memory = free.pop()
+        except IndexError:
+            memory = self._allocate(size)
+        return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
+
+    def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
+        # No lock, for a forked process could find it held. When threads meet here, a free slot or two are lost.
+        free = self._free.pop(size, None)
+        if free is None:
+            free = deque(maxlen=self._keep)
+        self._free[size] = free
+        for other in list(self._free)[:-_MOST_SIZES]:
+            self._free.pop(other, None)
+        return free
+
+
+class _Slot:
+    """The owner that numpy sees behind the arrays of one loan."""
+
+    def __init__(self, memory: npt.NDArray[np.uint8], free: deque[npt.NDArray[np.uint8]]) -> None:
+        self._memory = memory
+        self._free = free
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        self._free.append(self._memory)  # a full deque drops its oldest

@@ -1,0 +1,105 @@
+"""What ops share: the random numbers they draw, and how they say what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from headrace.counter_random import random_bits, random_uniform
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from headrace.types import IndexArray
+
+__all__ = ["ArrayOp", "Draws", "Form", "checked_fill", "checked_probability", "picture_form"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The random numbers of one op for one batch, named by (seed, epoch, op, sample, draw)."""
+
+    seed: int
+    epoch: int
+    op: int
+    samples: IndexArray
+
+    @cached_property
+    def _named(self) -> npt.NDArray[np.uint64]:
+        return random_bits(self.seed, self.epoch, self.op, self.samples)
+
+    def uniform(self, draw: int) -> npt.NDArray[np.float64]:
+        """A number in [0, 1) for each sample."""
+        return random_uniform(draw, after=self._named)
+
+    def uniforms(self, first: int, count: int) -> npt.NDArray[np.float64]:
+        """The same as rows for several draws."""
+        return random_uniform(np.arange(first, first + count)[:, None], after=self._named[None, :])
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the values of a batch look like between two ops.
+
+    ``shape`` is that of one value; None inside it is a side that differs from sample to sample. ``dtype`` is None when
+    nothing is known (behind a function), and ``"list"`` for values that do not form an array.
+    """
+
+    dtype: str | None = None
+    shape: tuple[int | None, ...] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """False behind a function, whose result shows only when it runs."""
+        return self.dtype is not None
+
+    def __str__(self) -> str:
+        if not self.is_known:
+            return "values of unknown shape"
+        if self.shape is None:
+            return "a list of values of any size"
+        sides = ", ".join("?" if side is None else str(side) for side in self.shape)
+        return f"{self.dtype} of shape ({sides}{',' if len(self.shape) == 1 else ''})"
+
+
+@runtime_checkable
+class ArrayOp(Protocol):
+    """An op on the array of a whole batch, run by Python one batch after the other."""
+
+    def form(self, before: Form) -> Form:
+        """What comes out for what goes in; ValueError when it does not fit."""
+        ...
+
+    def apply(self, values: Any, draws: Draws) -> Any:
+        """Work on the values of a batch; the array may be changed and given back."""
+        ...
+
+
+def picture_form(op: object, before: Form) -> Form:
+    """Refuse what is not a batch of uint8 pictures, channels last."""
+    shape = before.shape
+    if before.is_known and (before.dtype != "uint8" or shape is None or len(shape) != 3 or shape[2] != 3):
+        raise ValueError(
+            f"{type(op).__name__} works on pictures, uint8 of shape (height, width, 3), and gets {before}; "
+            "put it before Normalize, ToDtype and ToLayout"
+        )
+    return before if before.is_known else Form("uint8", (None, None, 3))
+
+
+def checked_probability(probability: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 <= probability <= 1:
+        raise ValueError(f"probability must be 0 to 1, got {probability}")
+
+
+def checked_fill(fill: int | tuple[int, int, int]) -> tuple[int, int, int]:
+    """A colour from one number or three."""
+    colour = tuple(index(part) for part in (fill if isinstance(fill, Iterable) else (fill, fill, fill)))
+    if len(colour) != 3 or min(colour) < 0 or max(colour) > 255:
+        raise ValueError(f"fill must be a number or three, 0 to 255, got {fill}")
+    return colour[0], colour[1], colour[2]

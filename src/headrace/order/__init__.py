@@ -1,0 +1,23 @@
+"""Which sample next: pure functions of (n, seed, epoch, rank, world), evaluated where they are needed."""
+
+from headrace.order.batches import BatchPlan
+from headrace.order.orders import (
+    ArrayOrder,
+    Order,
+    RandomOrder,
+    SequentialOrder,
+    SubsetOrder,
+    quasi_random_order,
+)
+from headrace.order.permutation import permute
+
+__all__ = [
+    "ArrayOrder",
+    "BatchPlan",
+    "Order",
+    "RandomOrder",
+    "SequentialOrder",
+    "SubsetOrder",
+    "permute",
+    "quasi_random_order",
+]

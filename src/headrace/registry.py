@@ -1,0 +1,62 @@
+"""Lazy tables of plug-ins: names are read from entry points early, code is loaded on first use."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from headrace.errors import UnknownFormatError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["PluginTable"]
+
+T = TypeVar("T")
+
+
+class PluginTable(Generic[T]):
+    """The plug-ins of one entry-point group, by name.
+
+    Built-ins are declared as entry points too. Two packages that claim the same name are an error.
+
+    Example:
+        >>> table = PluginTable("headrace.formats", kind="format")
+        >>> "beton" in table.names()
+        True
+    """
+
+    def __init__(self, group: str, *, kind: str) -> None:
+        self._group = group
+        self._kind = kind
+        self._loaded: dict[str, T] = {}
+
+    @cached_property
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # slow to import, and not needed to import headrace
+
+        found: dict[str, EntryPoint] = {}
+        for entry in entry_points(group=self._group):
+            other = found.setdefault(entry.name, entry)
+            if other.value != entry.value:
+                raise RuntimeError(
+                    f"{self._kind} {entry.name!r} is claimed twice: by {_package(other)} ({other.value}) and by "
+                    f"{_package(entry)} ({entry.value}). Uninstall one of them."
+                )
+        return found
+
+    def names(self) -> list[str]:
+        """Names of all plug-ins, sorted."""
+        return sorted(self._entry_points)
+
+    def load(self, name: str) -> T:
+        """Import a plug-in (once) and give it back."""
+        if name not in self._loaded:
+            if name not in self._entry_points:
+                raise UnknownFormatError(f"no {self._kind} is called {name!r}; known are: {', '.join(self.names())}.")
+            self._loaded[name] = self._entry_points[name].load()
+        return self._loaded[name]
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "an unknown package"

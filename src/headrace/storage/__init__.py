@@ -1,0 +1,17 @@
+"""Where bytes are: files mapped or read many spans at once, files that appear only when complete, plain memory."""
+
+from headrace.storage.atomic import AtomicFile
+from headrace.storage.cold import ColdReads, file_identity
+from headrace.storage.local import check_mapping, map_file, mapping_faults
+from headrace.storage.memory import allocate_pages, available_bytes
+
+__all__ = [
+    "AtomicFile",
+    "ColdReads",
+    "allocate_pages",
+    "available_bytes",
+    "check_mapping",
+    "file_identity",
+    "map_file",
+    "mapping_faults",
+]

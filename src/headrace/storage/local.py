@@ -1,0 +1,70 @@
+"""Local files, mapped into memory for reading.
+
+Contract: a mapping is guarded for as long as the array or any view of it lives. A page that cannot be read, because
+somebody has cut the file short or the disk fails, reads as zeros and is counted. So whoever reads asks afterwards:
+``check_mapping`` costs no more than looking at a number. The count never goes back; a mapping with a fault stays one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._native import MappingGuard
+from headrace.errors import FormatError
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+
+__all__ = ["check_mapping", "map_file", "mapping_faults"]
+
+
+def map_file(path: PathLike) -> npt.NDArray[np.uint8]:
+    """Map a whole file as a read-only array of bytes.
+
+    The mapping lives as long as the array or any view of it; the file descriptor is closed at once. Where the file
+    is cut short by somebody else while it is mapped, the missing part reads as zeros: ``check_mapping`` tells.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "x")
+        >>> _ = file.write_bytes(b"abc")
+        >>> map_file(file).tobytes()
+        b'abc'
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_size == 0:
+            return np.frombuffer(b"", np.uint8)
+        guard: Any = MappingGuard(fd)
+        return np.frombuffer(guard, np.uint8)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        os.close(fd)
+
+
+def mapping_faults(array: npt.NDArray[Any]) -> int:
+    """How many pages of the mapped file behind an array (or a view of one) could not be read so far.
+
+    Example:
+        >>> mapping_faults(np.zeros(3))
+        0
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return owner.faults if isinstance(owner, MappingGuard) else 0
+
+
+def check_mapping(array: npt.NDArray[Any], path: PathLike) -> None:
+    """Raise FormatError if a part of a mapped file could not be read: then some of its bytes were taken as zero."""
+    if mapping_faults(array):
+        raise FormatError(
+            path,
+            problem="the file became shorter while it was in use",
+            fix="Replace files by renaming, never in place.",
+        )

@@ -1,0 +1,348 @@
+"""Words that every room shares: Sample, the protocols of Dataset, Field and Writer, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = [
+    "Batch",
+    "Buffer",
+    "Dataset",
+    "Encoded",
+    "EncodedChunk",
+    "Facts",
+    "Field",
+    "ImageSpans",
+    "IndexArray",
+    "Indices",
+    "Output",
+    "Padded",
+    "Problem",
+    "Progress",
+    "Ragged",
+    "Report",
+    "Sample",
+    "Source",
+    "Writer",
+]
+
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | range
+Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+Facts: TypeAlias = tuple[int | float, ...]
+
+
+class Encoded(NamedTuple):
+    """One value of one field, ready to be stored.
+
+    ``facts`` are the few numbers a reader needs before it sees the payload (their meaning is the field's:
+    the value of an Int, mode, width and height of an Image); ``payload`` holds the bytes, None for scalars.
+    """
+
+    facts: Facts
+    payload: bytes | None
+
+
+@runtime_checkable
+class Field(Protocol):
+    """The type of one column: how a value is encoded, and what comes back."""
+
+    kind: ClassVar[str]
+    has_payload: ClassVar[bool]
+
+    def encode(self, value: Any, index: int) -> Encoded:
+        """Turn a value into facts and payload; ``index`` is the sample's place in the new file."""
+        ...
+
+    def decode(self, facts: Facts, payload: memoryview) -> Any:
+        """Turn stored facts and payload back into the value; the result owns its memory."""
+        ...
+
+    def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """Give the stored bytes a shape without copying them; ValueError when they are compressed."""
+        ...
+
+    def max_size_bytes(self) -> int | None:
+        """Give an upper bound of the payload's size, or None when there is none."""
+        ...
+
+
+class _NamedValues:
+    """Values in field order that are also known by name.
+
+    It counts as a Sequence but does not inherit ``index`` and ``count``: fields may have these names.
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
+        self._names = names
+        self._values = values
+
+    @overload
+    def __getitem__(self, key: int | str) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Any, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> Any:
+        if isinstance(key, str):
+            try:
+                return self._values[self._names.index(key)]
+            except ValueError:
+                raise KeyError(f"no field {key!r}; the fields are {', '.join(self._names)}") from None
+        return self._values[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._values[self._names.index(name)]
+        except ValueError:
+            raise AttributeError(f"no field {name!r}; the fields are {', '.join(self._names)}") from None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={_brief(value)}" for name, value in zip(self._names, self._values, strict=True))
+        return f"{type(self).__name__}({inside})"
+
+    def __reduce__(self) -> tuple[type[_NamedValues], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        return type(self), (self._names, self._values)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the fields, in order (this also makes ``dict()`` work)."""
+        return self._names
+
+
+Sequence.register(_NamedValues)
+
+
+class Sample(_NamedValues):
+    """The values of one sample, in field order and by name.
+
+    Example:
+        >>> sample = Sample(("image", "label"), (b"...", 3))
+        >>> image, label = sample
+        >>> sample.label, sample["label"], sample[1], dict(sample)["label"]
+        (3, 3, 3, 3)
+    """
+
+    __slots__ = ()
+
+
+class Batch(_NamedValues):
+    """The values of many samples: an array for each field, or a list where values have no common shape.
+
+    It unpacks in field order (``images, labels = batch``) and knows the names (``batch.image``, ``batch["image"]``).
+    """
+
+    __slots__ = ()
+
+    def to(self, *arguments: Any, **options: Any) -> Batch:
+        """The batch with every tensor moved, as ``tensor.to`` does it; everything else stays as it is."""
+        return Batch(self._names, tuple(_moved(value, arguments, options) for value in self._values))
+
+
+def _moved(value: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if isinstance(value, Padded | Ragged):
+        return type(value)(*(_moved(part, arguments, options) for part in value))
+    return value.to(*arguments, **options) if hasattr(value, "to") else value
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} {'x'.join(map(str, value.shape))}>"
+    if isinstance(value, bytes | str) and len(value) > 40:
+        return f"<{type(value).__name__} of {len(value)}>"
+    return repr(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One thing that ``verify`` found wrong."""
+
+    sample: int | None
+    field: str | None
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What ``verify`` found.
+
+    ``samples_checked`` counts the samples looked at, ``checksums_checked`` and ``images_decoded`` the values
+    behind them; a file without checksums can only be checked for structure and decodability.
+    """
+
+    path: str
+    samples_checked: int
+    checksums_checked: int
+    images_decoded: int
+    size_bytes: int
+    problems: tuple[Problem, ...]
+    problems_left_out: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Nothing wrong was found."""
+        return not self.problems
+
+    @property
+    def bad_samples(self) -> tuple[int, ...]:
+        """Indices of the samples with a problem, ascending."""
+        return tuple(sorted({p.sample for p in self.problems if p.sample is not None}))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageSpans:
+    """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
+
+    ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C);
+    whoever decodes them compares. ``tiles`` are packed indices of the JPEGs: a region of memory, and where in it each
+    begins and how long it is (0: there is none).
+    """
+
+    base: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.uint64]
+    modes: npt.NDArray[np.uint8]
+    widths: npt.NDArray[np.uint32]
+    heights: npt.NDArray[np.uint32]
+    checksums: npt.NDArray[np.uint32] | None = None
+    tiles: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None
+
+
+class Padded(NamedTuple):
+    """Values of different lengths in one array, zeros after each value.
+
+    ``lengths`` has one number for each value, or one for each of its axes when there are several.
+    """
+
+    values: Any
+    lengths: Any
+
+
+class Ragged(NamedTuple):
+    """Values of different lengths one after the other; value i is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    values: Any
+    offsets: Any
+
+
+class Source(Protocol):
+    """Where the bytes of a file are found in memory, when they are not simply mapped."""
+
+    def locate(
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """For spans of the file, a region of memory and where in it they begin."""
+        ...
+
+
+class Output(Protocol):
+    """Brings batches to where they are used, such as a GPU.
+
+    ``send`` begins the way of a batch and must not wait for it; ``receive`` ends it. ``is_device`` says that sending is
+    worth doing ahead. ``allocate`` makes memory that can be sent fast.
+    """
+
+    is_device: bool
+
+    def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Memory for batches."""
+        ...
+
+    def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
+        """Begin; the modules named for a field are applied to it on arrival."""
+        ...
+
+    def receive(self, sent: Any) -> Batch:
+        """End: the batch as the consumer gets it."""
+        ...
+
+
+class Progress(Protocol):
+    """What long work calls as it advances."""
+
+    def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
+        """Take the number of samples done, their total if known, and the bytes handled so far."""
+        ...
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """A random-access sequence of samples with a schema: what ``headrace.open`` returns."""
+
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None when they have none."""
+        ...
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int) -> Sample: ...
+    @overload
+    def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples."""
+        ...
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+        ...
+
+
+class EncodedChunk(Protocol):
+    """Consecutive samples that a writer's encoder has encoded and that are not yet in the file."""
+
+    @property
+    def sizes(self) -> npt.NDArray[np.uint64]:
+        """Bytes of each payload, samples x payload fields."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class Writer(Protocol):
+    """Takes samples; nothing exists under the final name until ``close`` succeeded."""
+
+    def append(self, sample: Any, *, name: str | None = None) -> None:
+        """Add one sample: a tuple in field order, a mapping, or the bare value of a single field."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+        ...
+
+    def abort(self) -> None:
+        """Throw away what was written; nothing is left behind."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,1 +1,0 @@
-"""The command ``penstock``: one file for each verb."""

@@ -1,5 +1,0 @@
-"""Reading and writing."""
-
-from penstock.compat.barecat.io.copyfile import accumulate_crc32c, copy, copy_crc32c, write_zeroes
-
-__all__ = ["accumulate_crc32c", "copy", "copy_crc32c", "write_zeroes"]

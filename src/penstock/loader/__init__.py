@@ -1,5 +1,0 @@
-"""The engine: order, read, decode, ops, batch; ahead of the consumer, deterministic, resumable."""
-
-from penstock.loader.loader import Loader
-
-__all__ = ["Loader"]
