@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import headrace
 from headrace._native import simd_level
-from headrace.cli.demo import photo
+from headrace.cli.verbs.demo import photo
 from headrace.codecs import jpeg
 
 if TYPE_CHECKING:

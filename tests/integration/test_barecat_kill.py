@@ -28,7 +28,7 @@ KILLS = int(os.environ.get("HEADRACE_KILLS", "24"))
 CHILD = """
 import hashlib, json, random, sys
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat.edit.maintenance import defragment, reshard
 
 def content(name, version, size):
     block = hashlib.sha256(f"{name}:{version}".encode()).digest()

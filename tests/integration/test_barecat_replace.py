@@ -21,7 +21,9 @@ import pytest
 
 import headrace as hr
 from headrace.errors import ArchiveBusyError, FormatError
-from headrace.formats.barecat import Archive, handover, locking
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.edit import handover
+from headrace.formats.barecat.edit import lock as locking
 from headrace.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ KILLS = int(os.environ.get("HEADRACE_KILLS", "24"))
 COMMON = """
 import json, os, shutil, signal, sys
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.handover import made_beside
-from headrace.formats.barecat.merging import link_archives
+from headrace.formats.barecat.edit.handover import made_beside
+from headrace.transfer.merge import link_archives
 from headrace.formats.barecat.replacing import new_archive
 
 def files(version, count):
@@ -316,7 +318,7 @@ def test_a_plan_that_is_none(path: Path, plan: bytes) -> None:
 
 
 def test_two_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.formats.barecat.locking.WAIT_S", 0)
+    monkeypatch.setattr("headrace.formats.barecat.edit.lock.WAIT_S", 0)
     with new_archive(path) as archive:
         archive["a"] = b"1"
         with pytest.raises(ArchiveBusyError, match="somebody else is making"), new_archive(path):
@@ -339,7 +341,8 @@ def test_a_writer_that_waited_does_not_write_to_the_old_archive(path: Path) -> N
             [
                 sys.executable,
                 "-c",
-                "import sys; from headrace.formats.barecat import Archive, locking\n"
+                "import sys; from headrace.formats.barecat import Archive\n"
+                "from headrace.formats.barecat.edit import lock as locking\n"
                 "locking.WAIT_S = 20; print('ready', flush=True)\n"
                 "with Archive(sys.argv[1], 'r+') as archive: archive['late'] = b'1'",
                 str(path),

@@ -13,7 +13,7 @@ import pytest
 
 from headrace._native import FileRows, FileTable, NativeError, PathIndex
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.rows import FILE_COLUMNS, FileInfo
+from headrace.formats.barecat.index.rows import FILE_COLUMNS, FileInfo
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.formats.barecat import Archive, Metadata
-from headrace.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat.edit.maintenance import defragment, reshard
 
 if TYPE_CHECKING:
     from pathlib import Path

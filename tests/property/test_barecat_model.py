@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError, EntryNotFoundError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat.edit.maintenance import defragment, reshard
 
 PARTS = st.sampled_from(["a", "b", "c", "ü", "%", "[x]"])
 NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join)

@@ -19,7 +19,7 @@ ROOT = Path(headrace.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"compat", "cli", "viewer"}),
-    frozenset({"frameworks"}),
+    frozenset({"transfer", "frameworks"}),
     frozenset({"loader"}),
     frozenset({"order", "read", "formats", "ops"}),
     frozenset({"annex", "fields"}),

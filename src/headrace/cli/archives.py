@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from headrace.annex import side_path
 from headrace.cli.common import print_json, printable, progress_bar
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.extracting import extract_files
 from headrace.formats.barecat.names import MAX_SHARDS, archive_exists, shard_numbers
 from headrace.formats.barecat.packing import pack_files
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.barecat.replacing import new_archive
 from headrace.progress import format_bytes
+from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headrace.formats.barecat import DirInfo, FileInfo
-    from headrace.formats.barecat.entries import Transfer
+    from headrace.formats.report import Transfer
 
 __all__ = [
     "add_rules",

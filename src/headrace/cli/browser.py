@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from headrace.cli.common import printable
 from headrace.cli.previews import describe_file, shrink
 from headrace.errors import HeadraceError, MissingExtraError
-from headrace.formats.barecat.extracting import extract_files
-from headrace.formats.barecat.rows import FileInfo
+from headrace.formats.barecat.index.rows import FileInfo
 from headrace.progress import format_bytes
+from headrace.transfer.extract import extract_files
 
 try:
     from rich.text import Text

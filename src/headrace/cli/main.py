@@ -10,7 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli import (
+from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.verbs import (
     add,
     browse,
     cat,
@@ -36,7 +37,6 @@ from headrace.cli import (
     tree,
     verify,
 )
-from headrace.cli.common import VerbParser, message_of, printable
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:

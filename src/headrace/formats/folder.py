@@ -12,7 +12,7 @@ from headrace._native import crc32c
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image, Int
-from headrace.formats.base import BaseDataset, Format, normalize_indices
+from headrace.formats.contract import BaseDataset, Format, normalize_indices
 from headrace.types import Problem, Report, Sample
 
 if TYPE_CHECKING:

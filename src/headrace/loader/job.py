@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from headrace._native import ImageLoader
     from headrace.errors import CorruptSampleError
-    from headrace.formats.base import BaseDataset
+    from headrace.formats.contract import BaseDataset
     from headrace.loader.slots import SlotPool
     from headrace.types import IndexArray, Source
 

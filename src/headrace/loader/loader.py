@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace._native import ImageLoader, crc32c, simd_level
 from headrace.formats import open_dataset
-from headrace.formats.base import BaseDataset, normalize_indices
+from headrace.formats.contract import BaseDataset, normalize_indices
 from headrace.loader.engine import Prefetcher
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
 from headrace.loader.job import Job

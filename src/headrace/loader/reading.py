@@ -23,7 +23,7 @@ from headrace.types import Source
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from headrace.formats.base import BaseDataset
+    from headrace.formats.contract import BaseDataset
     from headrace.loader.options import LoaderOptions
     from headrace.types import IndexArray
 

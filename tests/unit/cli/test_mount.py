@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.formats.barecat import Archive, Metadata, mounting
-from headrace.formats.barecat.mounting import ArchiveOperations, mount_archive
+from headrace.formats.barecat import Archive, Metadata
+from headrace.transfer import mount as mounting
+from headrace.transfer.mount import ArchiveOperations, mount_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

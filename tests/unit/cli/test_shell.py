@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from headrace.cli.shell import ArchiveShell
+from headrace.cli.verbs.shell import ArchiveShell
 from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:

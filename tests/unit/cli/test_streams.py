@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.errors import FormatError
-from headrace.formats.barecat import Archive, convert
+from headrace.formats.barecat import Archive
+from headrace.transfer.convert import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +198,7 @@ def test_links_and_names_that_lead_out(photos: Path) -> None:
 def test_bombs(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = make_tar(("zeros", bytes(4 << 20), tarfile.REGTYPE, ""))
     packed = {"tar.gz": gzip.compress(zeros), "tar.bz2": bz2.compress(zeros), "tar.xz": lzma.compress(zeros)}
-    monkeypatch.setattr("headrace.formats.barecat.tars.FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("headrace.transfer.tar.FREE_BYTES", 1 << 20)
     assert convert(io.BytesIO(zeros), "a.barecat", source_kind="tar").size_bytes == 4 << 20
     mixed = gzip.compress(make_tar(("mixed", os.urandom(40_000) + bytes(4 << 20), tarfile.REGTYPE, "")))
     assert convert(io.BytesIO(mixed), "b.barecat", source_kind="tar.gz").files == 1  # much, and still likely

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.syncing import SyncOptions, parse_place, sync
+from headrace.transfer.sync import SyncOptions, parse_place, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,9 +26,10 @@ from headrace.errors import (
     FileTooLargeError,
     FormatError,
 )
-from headrace.formats.barecat import Archive, Metadata, appending
-from headrace.formats.barecat.maintenance import defragment, find_gaps, reshard
-from headrace.formats.barecat.merging import link_archives, merge_archives
+from headrace.formats.barecat import Archive, Metadata
+from headrace.formats.barecat.edit import shard_writer
+from headrace.formats.barecat.edit.maintenance import defragment, find_gaps, reshard
+from headrace.transfer.merge import link_archives, merge_archives
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -480,7 +481,7 @@ def archive_rows(path: Path, question: str) -> list[tuple[object, ...]]:
 
 
 def test_a_full_disk_loses_nothing_that_was_committed(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = appending.write_all
+    real = shard_writer.write_all
     left = [150_000]
 
     def write_all(fd: int, buffers: list[bytes], position: int) -> None:
@@ -491,7 +492,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(full: Path, monkeypatch: p
         left[0] -= size
         real(fd, buffers, position)
 
-    monkeypatch.setattr(appending, "write_all", write_all)
+    monkeypatch.setattr(shard_writer, "write_all", write_all)
     archive = Archive(full, "r+")
     archive.update_file("d1/e1/1.bin", b"new")  # in place: must be put back
     archive["first"] = bytes(20_000)

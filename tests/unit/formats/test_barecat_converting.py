@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headrace.errors import CorruptFileError, FormatError, MissingExtraError
-from headrace.formats.barecat import Archive, Metadata, convert
-from headrace.formats.barecat.extracting import extract_files
-from headrace.formats.barecat.merging import merge_archives
+from headrace.formats.barecat import Archive, Metadata
 from headrace.formats.barecat.packing import count_ahead, find_below, pack_files
+from headrace.transfer.convert import convert
+from headrace.transfer.extract import extract_files
+from headrace.transfer.merge import merge_archives
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,8 +219,8 @@ def test_packing_from_the_disk(folder: Path, tmp_path: Path, monkeypatch: pytest
 def test_large_files_go_piece_by_piece_and_are_checked(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    for module in ("containers", "extracting"):
-        monkeypatch.setattr(f"headrace.formats.barecat.{module}.LARGE_BYTES", 1000)
+    for module in ("containers", "extract"):
+        monkeypatch.setattr(f"headrace.transfer.{module}.LARGE_BYTES", 1000)
     convert(folder, tmp_path / "x.barecat")
     convert(tmp_path / "x.barecat", tmp_path / target)
     convert(tmp_path / target, tmp_path / "back")
@@ -239,7 +240,7 @@ def test_large_files_go_piece_by_piece_and_are_checked(
 
 
 def test_large_entries_must_have_the_size_that_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.formats.barecat.containers.LARGE_BYTES", 1000)
+    monkeypatch.setattr("headrace.transfer.containers.LARGE_BYTES", 1000)
     make_tar(tmp_path / "x.tar", [(member("a"), bytes(5000))])
     data = (tmp_path / "x.tar").read_bytes()
     (tmp_path / "x.tar").write_bytes(data[: 512 + 2000])

@@ -16,7 +16,7 @@ import headrace
 from headrace.cli.main import main
 from headrace.errors import ClosedError, CorruptFileError, FormatError, HeadraceError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.maintenance import defragment
+from headrace.formats.barecat.edit.maintenance import defragment
 from headrace.formats.barecat.packing import pack_files
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.direct import indexes_agree, open_table, pages_are_sound
-from headrace.formats.barecat.index import Index
+from headrace.formats.barecat.index.queries import Index
+from headrace.formats.barecat.index.table import indexes_agree, open_table, pages_are_sound
 from headrace.formats.barecat.names import index_path
 
 if TYPE_CHECKING:

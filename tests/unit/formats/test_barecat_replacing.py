@@ -12,7 +12,7 @@ import pytest
 import headrace as hr
 from headrace.errors import ArchiveBusyError, EntryExistsError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.maintenance import defragment, reshard
+from headrace.formats.barecat.edit.maintenance import defragment, reshard
 from headrace.formats.barecat.packing import pack_files
 from headrace.formats.barecat.replacing import new_archive
 
@@ -94,7 +94,7 @@ def test_an_archive_does_not_pack_itself(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_archive_that_somebody_writes_to_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.formats.barecat.locking.WAIT_S", 0)
+    monkeypatch.setattr("headrace.formats.barecat.edit.lock.WAIT_S", 0)
     path = tmp_path / "x.barecat"
     with Archive(path, "x") as writer:
         writer["a"] = b"1"

@@ -12,10 +12,10 @@ from tests.helpers import Failing, picture
 import headrace as hr
 from headrace.codecs import jpeg
 from headrace.errors import WriteError
-from headrace.formats import convert
 from headrace.formats.barecat import Archive, BarecatWriter
 from headrace.formats.barecat.replacing import new_archive
 from headrace.formats.ffr import pack_folder
+from headrace.transfer.samples import convert
 
 if TYPE_CHECKING:
     from pathlib import Path

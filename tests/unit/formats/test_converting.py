@@ -10,8 +10,8 @@ from tests.helpers import picture
 
 import headrace as hr
 from headrace.codecs import jpeg
-from headrace.formats import convert
 from headrace.formats.ffr import PackedFolder, pack_folder
+from headrace.transfer.samples import convert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import WorkerDiedError, WriteError
-from headrace.formats.processes import interrupt_held, open_processes
+from headrace.formats.process_pool import interrupt_held, open_processes
 
 MIB = 1 << 20
 

@@ -24,8 +24,8 @@ from headrace.compat.ffcv.types import (
     get_metadata_type,
 )
 from headrace.errors import WriteError
-from headrace.formats.workers import Work, open_pool
-from headrace.formats.writing import Job
+from headrace.formats.encode_pool import Work, open_pool
+from headrace.formats.write import Job
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:

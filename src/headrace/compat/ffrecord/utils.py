@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.compat.ffrecord.fileio import FileWriter
+from headrace.formats.encode_pool import Work, open_pool
 from headrace.formats.ffr.layout import SUFFIX, part_paths
-from headrace.formats.workers import Work, open_pool
-from headrace.formats.writing import Job
+from headrace.formats.write import Job
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:

@@ -1,14 +1,14 @@
 """The .barecat format: archives of many files with an SQLite index, both ways."""
 
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.converting import convert, pack_archive
 from headrace.formats.barecat.dataset import BarecatDataset, verify_path
 from headrace.formats.barecat.decoded import Codec, DecodedView
-from headrace.formats.barecat.handover import remove_archive
+from headrace.formats.barecat.edit.handover import remove_archive
+from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
 from headrace.formats.barecat.names import archive_exists, looks_like_barecat
-from headrace.formats.barecat.rows import DirInfo, FileInfo, Metadata
+from headrace.formats.barecat.packing import pack_archive
 from headrace.formats.barecat.writer import BarecatWriter
-from headrace.formats.base import Format
+from headrace.formats.contract import Format
 
 __all__ = [
     "FORMAT",
@@ -20,7 +20,6 @@ __all__ = [
     "DirInfo",
     "FileInfo",
     "Metadata",
-    "convert",
     "remove_archive",
 ]
 

@@ -19,9 +19,10 @@ from headrace.errors import (
     EntryNotFoundError,
 )
 from headrace.formats.barecat.changing import Changing
-from headrace.formats.barecat.editing import Editor
-from headrace.formats.barecat.fileobjects import ArchiveRawFile, EditedFile, parse_mode
-from headrace.formats.barecat.handover import finish_handover, made_beside
+from headrace.formats.barecat.edit.editor import Editor
+from headrace.formats.barecat.edit.handover import finish_handover, made_beside
+from headrace.formats.barecat.file_objects import ArchiveRawFile, EditedFile, parse_mode
+from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.listing import Listing
 from headrace.formats.barecat.names import (
     archive_exists,
@@ -29,8 +30,7 @@ from headrace.formats.barecat.names import (
     archive_path,
     clean_name,
 )
-from headrace.formats.barecat.reading import Reading
-from headrace.formats.barecat.schema import VERSION
+from headrace.formats.barecat.reader import Reading
 
 if TYPE_CHECKING:
     from typing import Self

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
+from headrace.formats.barecat.index.rows import Metadata, check_metadata
 from headrace.formats.barecat.names import clean_name
-from headrace.formats.barecat.rows import Metadata, check_metadata
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.editing import Editor
-    from headrace.formats.barecat.index import Index
+    from headrace.formats.barecat.edit.editor import Editor
+    from headrace.formats.barecat.index.queries import Index
     from headrace.types import Buffer
 
 __all__ = ["Changing"]

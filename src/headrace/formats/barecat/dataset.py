@@ -19,7 +19,7 @@ from headrace.fields import Bytes, Image, Int, Json, NDArray, Text
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
-from headrace.formats.base import BaseDataset, join_images, normalize_indices
+from headrace.formats.contract import BaseDataset, join_images, normalize_indices
 from headrace.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
 from headrace.types import ImageSpans, Ragged, Sample
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg, npy
+from headrace.codecs.zstd import zst_pieces
 from headrace.errors import MissingExtraError
-from headrace.formats.barecat.zstd import zst_pieces
 
 __all__ = ["Codec", "DecodedView", "require", "unpack"]
 

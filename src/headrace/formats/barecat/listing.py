@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import EntryIsFileError, EntryNotFoundError
 from headrace.formats.barecat.globbing import fixed_prefix, translate
+from headrace.formats.barecat.index.schema import UNLIMITED
 from headrace.formats.barecat.names import clean_name
-from headrace.formats.barecat.schema import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.index import Index, Order
-    from headrace.formats.barecat.rows import DirInfo, FileInfo
+    from headrace.formats.barecat.index.queries import Index, Order
+    from headrace.formats.barecat.index.rows import DirInfo, FileInfo
 
 __all__ = ["Listing"]
 

@@ -25,6 +25,7 @@ __all__ = [
     "making_path",
     "parent_of",
     "replace_path",
+    "safe_name",
     "shard_numbers",
     "shard_path",
     "undo_path",
@@ -164,3 +165,17 @@ def looks_like_barecat(path: str, head: bytes) -> bool:
 def archive_path(path: PathLike) -> str:
     """The path of an archive, also when its old index file is named."""
     return os.fspath(path).removesuffix(_OLD_INDEX)
+
+
+def safe_name(name: str) -> str:
+    """A name from an archive that stays inside the target; ValueError for one that does not.
+
+    Example:
+        >>> safe_name("./a//b")
+        'a/b'
+    """
+    if name.startswith("/"):
+        raise ValueError(f"{name!r} is an absolute path; names in an archive must be relative")
+    if ".." in name.split("/"):
+        raise ValueError(f"{name!r} leads out of the archive; it is refused")
+    return check_new_name(clean_name(name))

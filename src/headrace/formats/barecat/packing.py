@@ -10,20 +10,31 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from headrace.formats.barecat.entries import Transfer
 from headrace.formats.barecat.globbing import translate
+from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of
-from headrace.formats.barecat.rows import Metadata
+from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.report import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from typing import BinaryIO
 
+    from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
     from headrace.types import Progress
 
-__all__ = ["Found", "count_ahead", "find_below", "find_files", "is_excluded", "pack_files", "pack_found"]
+__all__ = [
+    "Found",
+    "count_ahead",
+    "find_below",
+    "find_files",
+    "is_excluded",
+    "pack_archive",
+    "pack_files",
+    "pack_found",
+]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
@@ -165,6 +176,20 @@ def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) 
     finally:
         is_wanted = False
         thread.join()
+
+
+def pack_archive(
+    folder: PathLike, path: PathLike, *, shard_size: int | None = None, progress: Progress | None = None
+) -> None:
+    """Pack all files below a folder into an archive, which replaces one that is there."""
+    source, target = os.path.join(os.fspath(folder), ""), os.fspath(path)
+    if os.path.realpath(target).startswith(os.path.join(os.path.realpath(source), "")):
+        raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
+    with (
+        new_archive(path, shard_size=shard_size) as archive,
+        count_ahead(progress, lambda: find_below(source)) as report,
+    ):
+        pack_found(archive, find_below(source), Transfer(), progress=report)
 
 
 def pack_files(

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.handover import made_beside
+from headrace.formats.barecat.edit.handover import made_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,10 +14,10 @@ import numpy as np
 from headrace._native import FileRows, NativeError, crc32c_file
 from headrace.errors import FormatError
 from headrace.formats.barecat.batches import Places
-from headrace.formats.barecat.index_checks import file_problems, table_problems
-from headrace.formats.barecat.rows import FileInfo
+from headrace.formats.barecat.index.checks import file_problems, table_problems
+from headrace.formats.barecat.index.rows import FileInfo
 from headrace.formats.barecat.shards import MappedShards
-from headrace.formats.checking import Found
+from headrace.formats.report import Found
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from headrace.formats.barecat.archive import Archive
-    from headrace.formats.barecat.index import Index
+    from headrace.formats.barecat.index.queries import Index
     from headrace.types import IndexArray, Progress, Report
 
 __all__ = ["verify_archive"]

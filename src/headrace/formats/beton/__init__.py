@@ -1,9 +1,9 @@
 """The .beton format: FFCV's files, both ways."""
 
-from headrace.formats.base import Format
 from headrace.formats.beton.layout import looks_like_beton
 from headrace.formats.beton.reader import BetonDataset
 from headrace.formats.beton.writer import BetonWriter
+from headrace.formats.contract import Format
 
 __all__ = ["FORMAT", "BetonDataset", "BetonWriter"]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from headrace import _native
 from headrace.errors import WriteError
 from headrace.fields import JPG, Image
-from headrace.formats.base import values_in_order
 from headrace.formats.beton.columns import record_dtype
+from headrace.formats.contract import values_in_order
 from headrace.formats.jpeg_index import index_jpeg
 from headrace.types import Encoded
 

@@ -25,11 +25,11 @@ from headrace.annex import (
 )
 from headrace.errors import FormatError
 from headrace.fields import JPG
-from headrace.formats.base import index_chunks
 from headrace.formats.beton.layout import fingerprint, with_table_at
 from headrace.formats.beton.reader import BetonDataset
 from headrace.formats.beton.verify import verify_beton
 from headrace.formats.beton.writer import checked_class_names, encode_name
+from headrace.formats.contract import index_chunks
 from headrace.formats.jpeg_index import index_jpeg
 from headrace.storage import AtomicFile
 

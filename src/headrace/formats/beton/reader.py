@@ -17,8 +17,8 @@ import numpy as np
 from headrace import _native
 from headrace.errors import ClosedError, ImageError
 from headrace.fields import JPG, NDArray
-from headrace.formats.base import BaseDataset, normalize_indices
 from headrace.formats.beton.file import BetonFile
+from headrace.formats.contract import BaseDataset, normalize_indices
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:

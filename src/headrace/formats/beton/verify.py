@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from headrace import _native
 from headrace.errors import AnnexError, ImageError
-from headrace.formats.checking import MAX_PROBLEMS, Found, check_all
 from headrace.formats.jpeg_index import index_problems
+from headrace.formats.report import MAX_PROBLEMS, Found, check_all
 from headrace.types import Problem
 
 if TYPE_CHECKING:

@@ -31,7 +31,6 @@ from headrace.annex import (
 )
 from headrace.errors import ClosedError, SampleTooLargeError
 from headrace.fields import to_spec
-from headrace.formats.base import BaseWriter
 from headrace.formats.beton.columns import record_dtype
 from headrace.formats.beton.encoder import ChunkEncoder, EncodedChunk
 from headrace.formats.beton.layout import (
@@ -46,6 +45,7 @@ from headrace.formats.beton.layout import (
     fingerprint,
     with_table_at,
 )
+from headrace.formats.contract import BaseWriter
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:

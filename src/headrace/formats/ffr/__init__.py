@@ -1,6 +1,6 @@
 """The .ffr format: FFRecord's files, both ways."""
 
-from headrace.formats.base import Format
+from headrace.formats.contract import Format
 from headrace.formats.ffr.dataset import FfrDataset
 from headrace.formats.ffr.dataset_writer import FfrDatasetWriter
 from headrace.formats.ffr.layout import is_ffr_folder

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image
-from headrace.formats.base import BaseDataset, normalize_indices
+from headrace.formats.contract import BaseDataset, normalize_indices
 from headrace.formats.ffr.decoding import field_for
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from headrace.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk

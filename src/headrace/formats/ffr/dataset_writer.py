@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headrace.errors import WriteError
 from headrace.fields import JPG, Bytes, Image, Json, NDArray
-from headrace.formats.base import BaseWriter
+from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.packed_index import build_tree, pack_index
 from headrace.formats.ffr.writer import FfrWriter, as_sample
 from headrace.types import Field

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import ClosedError, CorruptSampleError, FormatError
-from headrace.formats.base import normalize_indices
+from headrace.formats.contract import normalize_indices
 from headrace.formats.ffr.layout import Layout, read_layout
 from headrace.storage import ColdReads, check_mapping, file_identity, map_file
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace import _native
 from headrace.errors import ImageError
-from headrace.formats.checking import Found, check_all
+from headrace.formats.report import Found, check_all
 from headrace.types import Problem
 
 if TYPE_CHECKING:

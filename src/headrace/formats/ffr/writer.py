@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from headrace._native import crc32_buffers
 from headrace.errors import ClosedError, WriteError
-from headrace.formats.base import BaseWriter
+from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.layout import header_size, pack_header
 from headrace.storage import AtomicFile
 

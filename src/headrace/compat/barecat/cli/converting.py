@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.util import misc
-from headrace.formats.barecat.containers import translate_errors
+from headrace.transfer.containers import translate_errors
 
 if TYPE_CHECKING:
     import argparse

@@ -28,17 +28,17 @@ from headrace.compat.barecat.formats.archive_formats import (
 from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat.entries import Transfer
-from headrace.formats.barecat.extracting import CheckedFile, FolderTarget, extract_files
-from headrace.formats.barecat.merging import link_archives
 from headrace.formats.barecat.names import is_part_of
 from headrace.formats.barecat.packing import Found, pack_found
+from headrace.formats.report import Transfer
+from headrace.transfer.extract import CheckedFile, FolderTarget, extract_files
+from headrace.transfer.merge import link_archives
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.rows import FileInfo
+    from headrace.formats.barecat.index.rows import FileInfo
 
 __all__ = [
     "archive2barecat",

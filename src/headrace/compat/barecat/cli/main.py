@@ -25,7 +25,7 @@ from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED, Order
 from headrace.compat.barecat.exceptions import FileExistsBarecatError
 from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
 from headrace.compat.barecat.util import misc
-from headrace.formats.barecat.extracting import extract_files
+from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
     import argparse

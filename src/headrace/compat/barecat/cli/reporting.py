@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.exceptions import BarecatError
 from headrace.errors import HeadraceError
-from headrace.formats.barecat.containers import translate_errors
+from headrace.transfer.containers import translate_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatFileInfo
-from headrace.formats.barecat.entries import safe_name
+from headrace.formats.barecat.names import safe_name
 
 if TYPE_CHECKING:
     from headrace.compat.barecat.core.barecat import Barecat

@@ -8,8 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.compat.barecat.exceptions import translated
-from headrace.formats.barecat.connections import ReadConnections, connect_writer
-from headrace.formats.barecat.schema import UNLIMITED, check_version, create_schema
+from headrace.formats.barecat.index.connections import ReadConnections, connect_writer
+from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
 
 if TYPE_CHECKING:
     import sqlite3

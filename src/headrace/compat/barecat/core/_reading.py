@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
 from headrace.compat.barecat.exceptions import FileNotFoundBarecatError
-from headrace.formats.barecat.rows import DIR_COLUMNS, FILE_COLUMNS
+from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

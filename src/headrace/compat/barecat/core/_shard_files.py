@@ -8,7 +8,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.formats.barecat.appending import ShardWriter
+from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
 

@@ -15,7 +15,7 @@ from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
 from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util import misc
-from headrace.formats.barecat.maintenance import cut_tails
+from headrace.formats.barecat.edit.maintenance import cut_tails
 from headrace.formats.barecat.names import shard_path
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.util.misc import datetime_to_ns, ns_to_datetime
-from headrace.formats.barecat.rows import Metadata
-from headrace.formats.barecat.schema import UNLIMITED, VERSION
+from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.barecat.index.schema import UNLIMITED, VERSION
 
 if TYPE_CHECKING:
     import os

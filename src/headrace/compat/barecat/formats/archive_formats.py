@@ -10,9 +10,10 @@ import zipfile
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
-from headrace.formats.barecat.containers import read_entries
-from headrace.formats.barecat.entries import Entry, safe_name
-from headrace.formats.barecat.sinks import open_sink
+from headrace.formats.barecat.names import safe_name
+from headrace.transfer.containers import read_entries
+from headrace.transfer.entry import Entry
+from headrace.transfer.sinks import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from headrace.compat.barecat.exceptions import (
     IsADirectoryBarecatError,
 )
 from headrace.compat.barecat.io.fileobj import BarecatFileObject, BarecatReadWriteFileObject
-from headrace.formats.barecat.fileobjects import parse_mode
+from headrace.formats.barecat.file_objects import parse_mode
 
 if TYPE_CHECKING:
     from headrace.compat.barecat.core.barecat import Barecat

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.compat.barecat.exceptions import translated
-from headrace.formats.barecat.maintenance import Method, defragment, find_gaps
+from headrace.formats.barecat.edit.maintenance import Method, defragment, find_gaps
 
 if TYPE_CHECKING:
     from headrace.compat.barecat.core._queries import Queries

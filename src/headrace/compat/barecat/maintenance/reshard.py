@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.exceptions import translated
-from headrace.formats.barecat.maintenance import reshard as reshard_archive
+from headrace.formats.barecat.edit.maintenance import reshard as reshard_archive
 
 if TYPE_CHECKING:
     from headrace.compat.barecat.core._queries import Queries

@@ -17,8 +17,8 @@ from headrace.compat.barecat.formats.archive_formats import iter_archive
 from headrace.compat.barecat.maintenance.rsync_paths import ParsedPath, PathType, parse_path
 from headrace.compat.barecat.util.misc import exists
 from headrace.compat.barecat.util.progbar import progressbar
-from headrace.formats.barecat.entries import safe_name
-from headrace.formats.barecat.rows import Metadata
+from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.barecat.names import safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

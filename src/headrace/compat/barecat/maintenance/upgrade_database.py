@@ -14,8 +14,8 @@ from headrace._native import crc32c as crc32c_of
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import resolve_index_path
 from headrace.compat.barecat.core.types import BarecatFileInfo, Order
-from headrace.formats.barecat.rows import FILE_COLUMNS
-from headrace.formats.barecat.schema import VERSION, read_version
+from headrace.formats.barecat.index.rows import FILE_COLUMNS
+from headrace.formats.barecat.index.schema import VERSION, read_version
 from headrace.formats.barecat.shards import MappedShards
 
 if TYPE_CHECKING:

@@ -1,0 +1,165 @@
+"""``headrace create``: a folder into one file."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.archives import create_archive, is_archive
+from headrace.cli.common import (
+    add_json,
+    add_progress,
+    add_workers,
+    parse_color,
+    parse_size,
+    print_json,
+    progress_bar,
+)
+from headrace.fields import Image
+from headrace.progress import format_bytes
+from headrace.transfer.containers import KINDS
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "create"
+HELP = "pack a folder into one file"
+DESCRIPTION = """\
+Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
+sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. Into an
+.ffr or a .barecat go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures
+and pages do not apply there. OUT appears when it is complete, or not at all."""
+EXAMPLES = """\
+examples:
+  headrace create train.beton photos/train
+  headrace create train.beton photos/train --max-side 500 --quality 90 -j 8
+  headrace create small.beton photos/train --mode raw --max-side 256
+  headrace create photos.ffr photos
+  headrace create train.beton photos/train --shuffle 0 --page-size 16M --force
+  headrace create photos.barecat photos -s 50G --exclude '*.tmp'
+  headrace create photos.barecat -C photos .
+  find photos -name '*.jpg' -print0 | headrace create photos.barecat -0 -T -"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("out", metavar="OUT", help="file to write: train.beton, train.ffr or train.barecat")
+    parser.add_argument(
+        "folders",
+        metavar="DIR",
+        nargs="*",
+        help="folder of pictures; for .ffr one of any files, for .barecat any files and folders",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=["jpg", "raw", "smart", "proportion"],
+        default="jpg",
+        help="how pictures are stored (default: jpg)",
+    )
+    parser.add_argument("--max-side", type=int, metavar="PIXELS", help="shrink pictures with a longer side")
+    parser.add_argument("--quality", type=int, default=90, help="JPEG quality where encoding is needed (default: 90)")
+    parser.add_argument(
+        "--smart-threshold", type=parse_size, metavar="SIZE", help="mode smart: jpg above this raw size"
+    )
+    parser.add_argument(
+        "--compress-probability", type=float, default=0.5, metavar="P", help="mode proportion: share of jpg"
+    )
+    parser.add_argument(
+        "--background", type=parse_color, metavar="COLOUR", help="behind transparent pictures: white or R,G,B"
+    )
+    parser.add_argument("--page-size", type=parse_size, metavar="SIZE", help="2M to 2G, a power of two (default: auto)")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
+    parser.add_argument("--no-annex", action="store_true", help="no checksums, names, classes and indices of JPEGs")
+    parser.add_argument(
+        "--no-jpeg-index", action="store_true", help="no indices of JPEGs (faster to pack, slower to load)"
+    )
+    parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help=".barecat: limit of a shard")
+    parser.add_argument(
+        "-T", "--files-from", metavar="FILE", help=".barecat: pack the paths listed in FILE (- is stdin)"
+    )
+    parser.add_argument(
+        "-0", "--null", action="store_true", help="the list of -T is separated by NUL, as of find -print0"
+    )
+    parser.add_argument(
+        "-C", "--directory", metavar="DIR", default="", help=".barecat: paths begin in DIR, which is no part of names"
+    )
+    parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
+    parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
+    add_workers(parser)
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pack, and say what came out."""
+    if is_archive(args.out):
+        _refuse_picture_options(args)
+        return create_archive(args)
+    if args.out.lower().endswith(tuple(KINDS)):
+        source = args.folders[0] if len(args.folders) == 1 else "DIR"
+        raise ValueError(
+            f"create makes .beton, .ffr and .barecat; for a tar or zip: headrace convert {source} {args.out}"
+        )
+    _refuse_archive_options(args)
+    (folder,) = args.folders
+    if os.path.exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it")
+    image = Image(
+        mode=args.mode,
+        max_side=args.max_side,
+        quality=args.quality,
+        smart_threshold=args.smart_threshold,
+        compress_probability=args.compress_probability,
+        background=args.background,
+    )
+    start_s = time.perf_counter()
+    with progress_bar("packing", args) as bar:
+        headrace.pack(
+            folder,
+            args.out,
+            image=image,
+            workers=args.workers,
+            shuffle_seed=args.shuffle,
+            progress=bar or False,
+            page_size=args.page_size,
+            annex=not args.no_annex,
+            jpeg_index=not args.no_jpeg_index,
+        )
+    elapsed_s = time.perf_counter() - start_s
+    samples, size_bytes = len(headrace.open(args.out)), os.path.getsize(args.out)
+    if args.json:
+        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
+    elif not args.quiet:
+        rate = samples / elapsed_s
+        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+    return 0
+
+
+_PICTURE_OPTIONS = {
+    "mode": "jpg",
+    "max_side": None,
+    "quality": 90,
+    "smart_threshold": None,
+    "compress_probability": 0.5,
+    "background": None,
+    "page_size": None,
+    "shuffle": None,
+    "no_annex": False,
+    "no_jpeg_index": False,
+}
+
+
+def _refuse_picture_options(args: argparse.Namespace) -> None:
+    given = [name for name, usual in _PICTURE_OPTIONS.items() if getattr(args, name) != usual]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{option} is for .beton; {args.out} is an archive, which holds files as they are")
+
+
+def _refuse_archive_options(args: argparse.Namespace) -> None:
+    if args.shard_size or args.files_from or args.null or args.exclude or args.directory:
+        raise ValueError("-s, -T, -0, -C and --exclude are for archives; name OUT with the ending .barecat")
+    if len(args.folders) != 1:
+        raise ValueError(f"one folder of pictures is needed, got {len(args.folders)}")

@@ -1,0 +1,58 @@
+"""``headrace defrag``: gaps out of the shards of an archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.cli.common import add_json, add_progress, print_json, progress_bar
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.edit.maintenance import defragment, find_gaps
+from headrace.progress import format_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "defrag"
+HELP = "take the gaps out of an archive"
+DESCRIPTION = """\
+Move the files of a .barecat together, so that the space of removed and replaced files is free again. It can be
+interrupted at any point. --quick only moves files from the end into gaps where they fit."""
+EXAMPLES = """\
+examples:
+  headrace defrag photos.barecat -n
+  headrace defrag photos.barecat --quick --max-seconds 60"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
+    parser.add_argument("--quick", action="store_true", help="fill gaps from the end only")
+    parser.add_argument("--smart", action="store_true", help="move stretches of files as a whole")
+    parser.add_argument("--max-seconds", type=float, metavar="S", help="stop after this time; what was done counts")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say how large the gaps are")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Defragment, or describe the gaps."""
+    if args.quick and args.smart:
+        raise ValueError("give --quick or --smart, not both")
+    if args.dry_run:
+        with Archive(args.path) as archive:
+            gaps = find_gaps(archive)
+        return _print(args, {"path": args.path, "gaps": len(gaps), "gap_bytes": sum(size for _, _, size in gaps)})
+    with Archive(args.path, "r+") as archive, progress_bar("defragmenting", args, unit="files") as bar:
+        method = "quick" if args.quick else "smart" if args.smart else "full"
+        freed = defragment(archive, method, max_seconds=args.max_seconds, progress=bar)  # type: ignore[arg-type]
+    return _print(args, {"path": args.path, "freed_bytes": freed})
+
+
+def _print(args: argparse.Namespace, facts: dict[str, object]) -> int:
+    if args.json:
+        print_json(facts)
+    elif "gaps" in facts:
+        print(f"{args.path}: {facts['gaps']:,} gaps, {format_bytes(float(str(facts['gap_bytes'])))}")
+    elif not args.quiet:
+        print(f"{args.path}: {format_bytes(float(str(facts['freed_bytes'])))} freed")
+    return 0

@@ -1,0 +1,93 @@
+"""``headrace index``: give a dataset an annex."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.archives import is_archive
+from headrace.cli.common import add_json, add_progress, print_json, progress_bar
+from headrace.formats.barecat import Archive
+from headrace.formats.barecat.index.csv import export_index, import_index
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "index"
+HELP = "add checksums, names and indices of JPEGs to a file that has none"
+DESCRIPTION = """\
+Give a .beton an annex: a checksum for every value, an index of every JPEG so that crops are decoded without the rest
+of their pictures, and names and classes if you have them. It goes beside the file
+as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
+already are kept. An .ffr (a file, or a folder of parts) and a .barecat get indices of their JPEGs, beside them. The
+list of files of a .barecat can be written as a table, and made from one."""
+EXAMPLES = """\
+examples:
+  headrace index train.beton
+  headrace index train.beton --embed
+  headrace index train.beton --embed --fresh      the annex is damaged: make a new one
+  headrace index photos.barecat                   indices of its JPEGs, beside it
+  headrace index photos.barecat --export index.csv
+  headrace index train.beton --names names.txt --classes label=classes.txt"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("path", metavar="FILE", help="a .beton, .ffr or .barecat")
+    parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
+    parser.add_argument(
+        "--fresh", action="store_true", help="do not look at the annex there is, for example a damaged one"
+    )
+    parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
+    parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
+    parser.add_argument("--no-jpeg-index", action="store_true", help="no indices of JPEGs")
+    parser.add_argument("--export", metavar="TABLE", help=".barecat: write the index as CSV")
+    parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
+    parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the annex."""
+    if args.export or args.table:
+        return _run_table(args)
+    names = Path(args.names).read_text().splitlines() if args.names else None
+    class_names = None
+    if args.classes:
+        field, is_pair, file = args.classes.partition("=")
+        if not is_pair:
+            raise ValueError(f"--classes takes FIELD=TEXT, got {args.classes!r}")
+        class_names = {field: Path(file).read_text().splitlines()}
+    with progress_bar("indexing", args) as bar:
+        where = headrace.index(
+            args.path,
+            embed=args.embed,
+            fresh=args.fresh,
+            names=names,
+            class_names=class_names,
+            jpeg_index=not args.no_jpeg_index,
+            progress=bar,
+        )
+    if args.json:
+        print_json({"path": args.path, "annex": where})
+    elif not args.quiet:
+        print(f"{args.path}: the annex is in {where}")
+    return 0
+
+
+def _run_table(args: argparse.Namespace) -> int:
+    if not is_archive(args.path) or (args.export and args.table):
+        raise ValueError("give --export or --import, and an archive (.barecat)")
+    if args.export:
+        with Archive(args.path) as archive, open(args.export, "w", encoding="utf-8", newline="") as file:
+            count = export_index(archive, file)
+    else:
+        with open(args.table, encoding="utf-8", newline="") as file:
+            count = import_index(args.path, file, force=args.force)
+    if args.json:
+        print_json({"path": args.path, "rows": count})
+    elif not args.quiet:
+        print(f"{args.path}: {count:,} rows")
+    return 0

@@ -1,0 +1,246 @@
+"""One archive takes the name of another.
+
+An archive is several files, and no file system renames several at once. So the new archive is completed under a hidden
+name. Then ``X-replace`` appears, in one step::
+
+    {"by": ".X.1a2b3c4d.incomplete", "index": [size, mtime_ns], "shards": [[number, size, mtime_ns], ...]}
+
+From then on the new archive is the one that counts, and whoever opens X next goes on where a process was killed: shards
+that the new archive does not have go, its shards get their names, then its index, and ``X-replace`` goes. Every step
+may be done twice, and X is there all the time.
+
+Contract: who makes an archive called X, or finishes a hand-over, has the lock of the hidden file ``.X.incomplete``. So
+hidden archives that are there when the lock is taken belong to nobody and are deleted. Until ``X-replace`` appears, an
+exception leaves everything as it was and nothing behind; after that, the rest is done on the next opening.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace.errors import FormatError
+from headrace.formats.barecat.edit.lock import lock_file, lock_shard, sync_directory
+from headrace.formats.barecat.names import (
+    archive_files,
+    archive_path,
+    beside_path,
+    incomplete_files,
+    making_path,
+    replace_path,
+    shard_numbers,
+    shard_path,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace.errors import PathLike
+
+__all__ = ["finish_handover", "made_beside", "remove_archive"]
+
+_MAX_PLAN_BYTES = 8 << 20
+_HANDOVER_S = 10.0  # renaming is quick; who takes longer has a problem
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class _Step(NamedTuple):
+    """A file of the new archive, the name it gets, and what it looks like: size and time."""
+
+    beside: str
+    final: str
+    look: tuple[int, int]
+
+    def is_waiting(self) -> bool:
+        """It has still its hidden name."""
+        return os.path.lexists(self.beside)
+
+    def is_done(self) -> bool:
+        """It has its name already."""
+        try:
+            return _look(self.final) == self.look
+        except FileNotFoundError:
+            return False
+
+
+def remove_archive(path: PathLike) -> None:
+    """Delete all files of an archive; does nothing when there is none."""
+    for file in archive_files(os.fspath(path)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file)
+
+
+@contextlib.contextmanager
+def made_beside(path: PathLike) -> Iterator[str]:
+    """A hidden name for a new archive; at the end of the block it takes the name ``path``, and what is there goes.
+
+    Raises:
+        ArchiveBusyError: somebody else makes an archive of this name, or writes to the one that is there.
+    """
+    final = os.path.abspath(archive_path(path))
+    if os.path.isdir(final):
+        raise IsADirectoryError(f"{final} is a directory; name a file to write to")
+    folder = os.path.dirname(final)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{folder} does not exist; make it with: mkdir -p {folder}")
+    with _making(final) as is_alone:
+        _tidy_up(final, is_alone)
+        with _claimed(final):
+            pass  # an error now, not after hours
+        beside = beside_path(final)
+        try:
+            yield beside
+            with _claimed(final):
+                _announce(beside, final)
+                _finish(final)
+        except BaseException:
+            if not _is_announced(beside, final):
+                remove_archive(beside)
+            raise
+
+
+def finish_handover(path: str) -> None:
+    """Go on where a process was killed that put another archive under this name; does nothing when all is well."""
+    if not os.path.lexists(replace_path(path)):
+        return
+    try:
+        with _making(path, wait_s=_HANDOVER_S):
+            _finish(path)
+    except OSError as error:
+        if error.errno not in _MAY_NOT:
+            raise
+        raise FormatError(
+            path,
+            problem=f"a new archive was taking this name and was interrupted; that cannot be finished here ({error})",
+            fix=f"Let somebody who may write to the folder open it once, for example with: headrace info {path}",
+        ) from error
+
+
+@contextlib.contextmanager
+def _making(path: str, wait_s: float | None = None) -> Iterator[bool]:
+    """Keep others away who would make an archive of this name; gives whether that is certain."""
+    file = making_path(path)
+    busy = f"{path}: somebody else is making an archive of this name; wait until that is done"
+    fd, is_locked = lock_file(file, busy, wait_s)
+    try:
+        yield is_locked
+    finally:
+        with contextlib.suppress(FileNotFoundError):  # without locks, somebody else may have had it
+            os.unlink(file)
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _claimed(path: str) -> Iterator[None]:
+    """Keep writers away from an archive that is there; ArchiveBusyError when there is one."""
+    first = shard_path(path, 0)
+    if os.path.islink(first) or not os.path.exists(first):  # a link leads to the shard of somebody else
+        yield
+        return
+    fd = lock_shard(path)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _tidy_up(path: str, is_alone: bool) -> None:
+    """Finish what processes that were killed have begun, and if nobody else can be using it, delete what they left."""
+    try:
+        _finish(path)
+    except FormatError:
+        return  # it will be replaced; until then nothing is lost that could still be of use
+    if is_alone:
+        for file in incomplete_files(path):
+            os.unlink(file)
+
+
+def _look(file: str) -> tuple[int, int]:
+    status = os.lstat(file)
+    return status.st_size, status.st_mtime_ns
+
+
+def _announce(beside: str, path: str) -> None:
+    """Say that the archive beside, which is complete, takes the name."""
+    shards = [(number, *_look(shard_path(beside, number))) for number in shard_numbers(beside)]
+    plan = {"by": os.path.basename(beside), "index": _look(beside), "shards": shards}
+    fd = os.open(replace_path(beside), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with open(fd, "w") as file:
+        json.dump(plan, file)
+        file.flush()
+        os.fsync(fd)
+    os.replace(replace_path(beside), replace_path(path))
+    sync_directory(path)
+
+
+def _is_announced(beside: str, path: str) -> bool:
+    try:
+        plan = _read_plan(path)
+    except FormatError:
+        return False
+    return plan is not None and plan[0].beside == beside
+
+
+def _finish(path: str) -> None:
+    """Do what ``X-replace`` says, from the beginning or the rest of it; the caller has the lock."""
+    plan = _read_plan(path)
+    if plan is None:
+        return
+    index, *shards = plan
+    if index.is_waiting():
+        _refuse_missing(path, shards)
+        kept = {path, replace_path(path), *(step.final for step in shards)}
+        for file in archive_files(path):
+            if file not in kept:
+                os.unlink(file)
+        for step in shards:
+            if step.is_waiting():
+                os.replace(step.beside, step.final)
+        sync_directory(path)
+        os.replace(index.beside, index.final)
+        sync_directory(path)
+    else:
+        _refuse_missing(path, [index])
+    os.unlink(replace_path(path))
+
+
+def _refuse_missing(path: str, steps: list[_Step]) -> None:
+    """FormatError when files of the new archive are nowhere, before those of the old one go."""
+    for step in steps:
+        if not step.is_waiting() and not step.is_done():
+            raise FormatError(
+                path,
+                problem="a new archive was taking this name and was interrupted, and its file "
+                f"{os.path.basename(step.beside)} is not here",
+                fix="If the archive was copied, copy that file, too, and all others of this name; "
+                "otherwise write the archive again.",
+            )
+
+
+def _read_plan(path: str) -> list[_Step] | None:
+    """The index and the shards of the new archive."""
+    try:
+        with open(replace_path(path), "rb") as file:
+            text = file.read(_MAX_PLAN_BYTES)
+    except FileNotFoundError:
+        return None
+    try:
+        found = json.loads(text)
+        if not re.fullmatch(rf"\.{re.escape(os.path.basename(path))}\.[0-9a-f]{{8}}\.incomplete", found["by"]):
+            raise ValueError(f"{found['by']} is no hidden name of this archive")
+        beside = os.path.join(os.path.dirname(path), found["by"])
+        size, mtime_ns = found["index"]
+        steps = [_Step(beside, path, (size, mtime_ns))]
+        for number, size, mtime_ns in found["shards"]:
+            steps.append(_Step(shard_path(beside, number), shard_path(path, number), (size, mtime_ns)))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise FormatError(
+            replace_path(path),
+            problem=f"it should say which archive is taking the name, and cannot be understood ({error})",
+            fix="Delete it, and see what the archive is worth with: headrace verify",
+        ) from error
+    return steps

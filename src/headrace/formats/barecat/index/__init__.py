@@ -1,0 +1,1 @@
+"""The index of an archive: the SQLite file, and what is asked of it and written to it."""

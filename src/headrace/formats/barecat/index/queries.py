@@ -1,0 +1,334 @@
+"""Questions to the index.
+
+An index is hostile input: whatever SQLite finds wrong with it, and values that are no names or numbers, come out as
+``FormatError``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import wraps
+from itertools import chain, islice
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from headrace._native import FileRows, NativeError
+from headrace.errors import FormatError, HeadraceError
+from headrace.formats.barecat.index.connections import translated
+from headrace.formats.barecat.index.rows import (
+    DIR_COLUMNS,
+    FILE_COLUMNS,
+    DirInfo,
+    FileInfo,
+    Place,
+    check_place,
+    make_dir_info,
+    make_file_info,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from headrace._native import FileTable
+
+__all__ = ["Index", "Order"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+
+Order = Literal["any", "path", "address", "random"]
+_ORDERS: dict[str, str] = {
+    "any": "",
+    "path": " ORDER BY path",
+    "address": " ORDER BY shard, offset",
+    "random": " ORDER BY random()",
+}
+_CHUNK = 500  # names in one question
+_BLOCK = 1024  # rows made at once
+_PLACE = "SELECT shard, offset, size, crc32c FROM files WHERE path = ?"
+_PLACES_BY_PATH = "SELECT path, shard, offset, size, crc32c FROM files ORDER BY path"
+_FILE = f"SELECT {FILE_COLUMNS} FROM files"
+_DIR = f"SELECT {DIR_COLUMNS} FROM dirs"
+_INDEX_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+_MANY = 1 << 20  # up to here it does no harm to believe the statistics: whoever asks may reserve memory
+_LEAST_ROW_BYTES = 16  # a row and its entries in the indexes of the table
+_BAD = (sqlite3.DatabaseError, TypeError, ValueError)  # the last two: text where a number should be, and the like
+
+
+def _answered(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concatenate[Index, _P], _R]:
+    """Turns what SQLite says into our errors; if the index was changed meanwhile, the question is asked again."""
+
+    @wraps(method)
+    def ask(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(self, *args, **kwargs)
+        except HeadraceError:
+            raise
+        except _BAD as error:
+            if not self._refresh():
+                raise translated(self.path, error) from error
+            self.table = None
+        return ask(self, *args, **kwargs)
+
+    return ask
+
+
+class Index:
+    """Look-ups, listings and totals; names must be clean.
+
+    Args:
+        path: of the archive, for errors.
+        cursor: gives a cursor to use at once.
+        new_cursor: gives one for results that are fetched little by little.
+        table: the files without SQLite, while nobody writes.
+        refresh: tells whether the index was changed since it was opened, and if so follows the changes.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        cursor: Callable[[], sqlite3.Cursor],
+        new_cursor: Callable[[], sqlite3.Cursor],
+        *,
+        table: FileTable | None = None,
+        refresh: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.path = path
+        self._cursor = cursor
+        self._new_cursor = new_cursor
+        self.table = table
+        self._refresh = refresh
+
+    def _guarded(self, rows: Iterator[_T]) -> Iterator[_T]:
+        """Rows that are fetched little by little, with our errors."""
+        try:
+            yield from rows
+        except HeadraceError:
+            raise
+        except _BAD as error:
+            if self._refresh():
+                self.table = None
+                problem, fix = "the index was changed by somebody else while it was listed", "List it again."
+                raise FormatError(self.path, problem=problem, fix=fix) from error
+            raise translated(self.path, error) from error
+
+    @_answered
+    def _ask(self, question: str, *arguments: object) -> Iterator[Any]:
+        return self._new_cursor().execute(question, arguments)
+
+    def _row(self, question: str, name: str) -> Any:
+        try:
+            return self._cursor().execute(question, (name,)).fetchone()
+        except UnicodeEncodeError:
+            return None  # a name that no index can have
+
+    @_answered
+    def place(self, name: str) -> tuple[int, int, int, int | None] | None:
+        """Shard, offset, size and CRC-32C of a file, or None."""
+        found: tuple[int, int, int, int | None] | None = self._row(_PLACE, name)
+        if found is not None:
+            check_place(name, found)
+        return found
+
+    @_answered
+    def places(self, names: Sequence[str]) -> dict[str, Place]:
+        """Places of those names that are files."""
+        found: dict[str, Place] = {}
+        cursor = self._cursor()
+        for start in range(0, len(names), _CHUNK):
+            part = names[start : start + _CHUNK]
+            marks = ",".join("?" * len(part))
+            rows = cursor.execute(
+                f"SELECT path, shard, offset, size, crc32c FROM files WHERE path IN ({marks})", tuple(part)
+            )
+            for path, *place in rows:
+                check_place(path, place)
+                found[path] = Place._make(place)
+        return found
+
+    @_answered
+    def file(self, name: str) -> FileInfo | None:
+        """All about a file, or None."""
+        row = self._row(f"{_FILE} WHERE path = ?", name)
+        return None if row is None else make_file_info(row)
+
+    @_answered
+    def directory(self, name: str) -> DirInfo | None:
+        """All about a directory, or None."""
+        row = self._row(f"{_DIR} WHERE path = ?", name)
+        return None if row is None else make_dir_info(row)
+
+    @_answered
+    def is_file(self, name: str) -> bool:
+        """There is such a file."""
+        return self._row("SELECT 1 FROM files WHERE path = ?", name) is not None
+
+    @_answered
+    def is_dir(self, name: str) -> bool:
+        """There is such a directory."""
+        return self._row("SELECT 1 FROM dirs WHERE path = ?", name) is not None
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor of its own, for questions that this class does not know."""
+        return self._new_cursor()
+
+    @_answered
+    def number(self, question: str, *arguments: object) -> int:
+        """The one number that a question gives; 0 for nothing."""
+        return int(self._cursor().execute(question, arguments).fetchone()[0] or 0)
+
+    def rows(self, question: str, *arguments: object) -> Iterator[Any]:
+        """All rows of a question."""
+        return self._guarded(self._ask(question, *arguments))
+
+    @_answered
+    def count_files(self) -> int:
+        """How many files there are; the root's statistics know."""
+        row = self._cursor().execute("SELECT num_files_tree FROM dirs WHERE path = ''").fetchone()
+        count = -1 if row is None else _count_in(row)
+        is_doubtful = count > _MANY and count > self.number(_INDEX_BYTES) // _LEAST_ROW_BYTES
+        return self.number("SELECT count(*) FROM files") if row is None or is_doubtful else count
+
+    @_answered
+    def count_dirs(self) -> int:
+        """How many directories there are, the root included."""
+        return self.number("SELECT count(*) FROM dirs")
+
+    @_answered
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        row = self._cursor().execute("SELECT size_tree FROM dirs WHERE path = ''").fetchone()
+        return self.number("SELECT sum(size) FROM files") if row is None else _count_in(row)
+
+    def files(self, order: Order = "any", below: str = "") -> Iterator[FileInfo]:
+        """All files, or those below a directory."""
+        if order == "any" and not below and self.table is not None:
+            return chain.from_iterable(self._blocks(self.table))
+        where, arguments = _below(below)
+        question = f"{_FILE}{where}{_ORDERS[order]}"
+        return self._guarded(map(make_file_info, self._ask(question, *arguments)))
+
+    def _blocks(self, table: FileTable) -> Iterator[Iterable[FileInfo]]:
+        rows, count = FileRows(table, FileInfo), 0
+        try:
+            while block := rows.block(_BLOCK):
+                count += len(block)
+                yield block
+        except (NativeError, UnicodeError):  # SQLite says what is wrong
+            yield self._guarded(islice(map(make_file_info, self._ask(_FILE)), count, None))
+
+    def dirs(self, order: Order = "any", below: str = "") -> Iterator[DirInfo]:
+        """All directories with the root, or those below a directory, which does not count."""
+        where, arguments = _below(below)
+        question = f"{_DIR}{where}{_ORDERS[order]}"
+        return self._guarded(map(make_dir_info, self._ask(question, *arguments)))
+
+    def places_by_path(self) -> Iterator[tuple[str, int, int, int, int | None]]:
+        """Path, shard, offset, size and CRC-32C of all files, sorted by path."""
+        return self._guarded(map(_checked_place, self._ask(_PLACES_BY_PATH)))
+
+    def file_names(self, order: Order = "any") -> Iterator[str]:
+        """Paths of all files."""
+        return self._guarded(map(_name_in, self._ask(f"SELECT path FROM files{_ORDERS[order]}")))
+
+    def dir_names(self, order: Order = "any") -> Iterator[str]:
+        """Paths of all directories."""
+        return self._guarded(map(_name_in, self._ask(f"SELECT path FROM dirs{_ORDERS[order]}")))
+
+    @_answered
+    def files_in(self, name: str) -> list[FileInfo]:
+        """The files directly in a directory."""
+        return list(map(make_file_info, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
+
+    @_answered
+    def dirs_in(self, name: str) -> list[DirInfo]:
+        """The directories directly in a directory."""
+        found = list(map(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
+        _check_below(name, [info.path for info in found])
+        return found
+
+    @_answered
+    def names_in(self, name: str) -> tuple[list[str], list[str]]:
+        """Names (last parts) of the directories and files directly in a directory."""
+        cut = len(name) + 1 if name else 0
+        cursor = self._cursor()
+        below = [path for (path,) in cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,))]
+        _check_below(name, below)
+        dirs = [path[cut:] for path in below]
+        files = [
+            path[cut:] for path in map(_name_in, cursor.execute("SELECT path FROM files WHERE parent = ?", (name,)))
+        ]
+        return dirs, files
+
+    def matching(self, pattern: str, *, dirs: bool) -> Iterator[str]:
+        """Paths that match a GLOB of SQLite, files first."""
+        tables = ("files", "dirs") if dirs else ("files",)
+        for table in tables:
+            question = f"SELECT path FROM {table} WHERE path GLOB ?"
+            yield from self._guarded(map(_name_in, self._ask(question, pattern)))
+
+    @_answered
+    def last_file(self) -> FileInfo | None:
+        """The file with the highest address."""
+        row = self._cursor().execute(f"{_FILE} ORDER BY shard DESC, offset DESC LIMIT 1").fetchone()
+        return None if row is None else make_file_info(row)
+
+    @_answered
+    def shard_ends(self) -> dict[int, int]:
+        """For every shard that has files, the byte after the last one."""
+        rows = self._cursor().execute("SELECT shard, max(offset + size) FROM files GROUP BY shard").fetchall()
+        return dict(rows)
+
+    @_answered
+    def shard_end(self, shard: int) -> int:
+        """The byte after the last file of one shard, quickly."""
+        # Files do not overlap: the one with the highest offset that has bytes ends last.
+        row = (
+            self._cursor()
+            .execute(
+                "SELECT offset + size FROM files WHERE shard = ? AND size > 0 ORDER BY offset DESC LIMIT 1", (shard,)
+            )
+            .fetchone()
+        )
+        return 0 if row is None else int(row[0])
+
+    @_answered
+    def config(self, key: str) -> int | None:
+        """A number from the table of settings."""
+        row = self._row("SELECT value_int FROM config WHERE key = ?", key)
+        if row is not None and type(row[0]) not in (int, NoneType):
+            raise TypeError(f"the setting {key} is {row[0]!r}, not a number")
+        return None if row is None else row[0]
+
+
+def _count_in(row: tuple[int]) -> int:
+    if type(row[0]) is not int or row[0] < 0:
+        raise TypeError(f"the statistics of the root say {row[0]!r}")
+    return row[0]
+
+
+def _checked_place(row: tuple[str, int, int, int, int | None]) -> tuple[str, int, int, int, int | None]:
+    _name_in(row[:1])
+    check_place(row[0], row[1:])
+    return row
+
+
+def _check_below(name: str, paths: list[str]) -> None:
+    """Whoever walks down must come to an end, also where the index of parents is damaged."""
+    prefix = f"{name}/" if name else ""
+    for path in paths:
+        if not path.startswith(prefix) or path == prefix:
+            raise ValueError(f"directory {path!r} is listed in {name!r}")
+
+
+def _name_in(row: tuple[str]) -> str:
+    (path,) = row
+    if type(path) is not str:
+        raise TypeError(f"the path {path!r} is not text")
+    return path
+
+
+def _below(name: str) -> tuple[str, tuple[str, ...]]:
+    """A condition for everything below a directory: a range of the path index ('0' follows '/')."""
+    return (" WHERE path > ? AND path < ?", (f"{name}/", f"{name}0")) if name else ("", ())

@@ -1,0 +1,82 @@
+"""What checking a whole dataset is in every format: chunks of samples in threads, and one report."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headrace.formats.contract import index_chunks
+from headrace.types import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headrace.types import IndexArray, Problem, Progress
+
+__all__ = ["MAX_PROBLEMS", "Found", "Transfer", "check_all"]
+
+MAX_PROBLEMS = 10_000
+_CHUNK = 256
+
+
+@dataclass(kw_only=True, slots=True)
+class Found:
+    """What was checked, and what is wrong with it."""
+
+    samples: int = 0
+    checksums: int = 0
+    images: int = 0
+    size_bytes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """Count what another part has found."""
+        self.samples += other.samples
+        self.checksums += other.checksums
+        self.images += other.images
+        self.size_bytes += other.size_bytes
+        self.problems += other.problems
+
+    def report(self, path: str) -> Report:
+        """All of it, of very many problems the first."""
+        return Report(
+            path=path,
+            samples_checked=self.samples,
+            checksums_checked=self.checksums,
+            images_decoded=self.images,
+            size_bytes=self.size_bytes,
+            problems=tuple(self.problems[:MAX_PROBLEMS]),
+            problems_left_out=max(0, len(self.problems) - MAX_PROBLEMS),
+        )
+
+
+def check_all(
+    check: Callable[[IndexArray], Found], length: int, *, workers: int | None, progress: Progress | None
+) -> Found:
+    """Check all samples, some at a time.
+
+    Args:
+        check: checks the samples it is given; called from several threads.
+        length: number of samples.
+        workers: threads; by default one for each core.
+        progress: called as the work advances.
+    """
+    total = Found()
+    with ThreadPoolExecutor(max(1, workers or len(os.sched_getaffinity(0)))) as pool:
+        for found in pool.map(check, index_chunks(length, _CHUNK)):
+            total.add(found)
+            if progress is not None:
+                progress(total.samples, length, total.size_bytes)
+    return total
+
+
+@dataclass(slots=True)
+class Transfer:
+    """What was carried: counts, bytes, and what was left out, with the reason."""
+
+    files: int = 0
+    dirs: int = 0
+    size_bytes: int = 0
+    skipped: list[str] = field(default_factory=list)

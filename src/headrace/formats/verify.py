@@ -1,0 +1,33 @@
+"""``headrace.verify``: is a dataset intact?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.formats.open import find_format
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+    from headrace.types import Progress, Report
+
+__all__ = ["verify"]
+
+
+def verify(
+    path: PathLike, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None
+) -> Report:
+    """Check a dataset's structure and every checksum it has.
+
+    Args:
+        path: a dataset of any known format.
+        decode: also decode every value.
+        workers: threads; by default one for each core.
+        progress: called as the work advances, for example a ``ProgressBar``.
+
+    Returns:
+        A report that names every bad sample; ``report.ok`` is True when there is none.
+    """
+    found = find_format(path)
+    if found.verify is not None:
+        return found.verify(path, decode=decode, workers=workers, progress=progress)
+    return found.open(path).verify(decode=decode, workers=workers, progress=progress)

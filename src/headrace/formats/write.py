@@ -1,0 +1,212 @@
+"""``headrace.write``: samples from anywhere into a file, with any number of workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from headrace.errors import WriteError
+from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.formats.open import find_format
+from headrace.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+    from headrace.formats.encode_pool import Pending
+    from headrace.types import Field, IndexArray, Indices, Progress
+
+__all__ = ["write"]
+
+_CHUNK_BYTES = 1 << 20
+_MAX_CHUNK_SAMPLES = 1024
+_MAX_DRAWN_BYTES = 32 << 20
+_ADVICE = "Try fewer workers, or worker_kind='thread'."
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Samples ``first_index`` and following: as values, or as indices of a dataset still to be fetched."""
+
+    first_index: int
+    samples: list[Any] | None
+    sources: list[int]
+
+
+def write(
+    path: PathLike,
+    samples: Any,
+    *,
+    fields: Mapping[str, Field] | None = None,
+    workers: int | None = None,
+    worker_kind: Literal["auto", "thread", "process"] = "auto",
+    indices: Indices | None = None,
+    shuffle_seed: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress | bool = False,
+    **options: Any,
+) -> None:
+    """Write samples into a file; it appears when it is complete, or not at all.
+
+    Args:
+        path: where to; the ending decides the format.
+        samples: anything with ``len()`` and ``[i]``, or anything that can be iterated (a length is not needed).
+            A sample is a tuple in field order, a mapping, or the bare value when there is one field.
+        fields: name to field, in order; may be left out when ``samples`` is a headrace dataset.
+        workers: how many samples are fetched and encoded at a time; by default one for each core.
+        worker_kind: ``"thread"`` or ``"process"``. By default processes (forked) for a dataset class of your
+            own, whose ``__getitem__`` is Python that threads cannot run side by side; threads for everything else.
+        indices: which samples, in which order (only with ``[i]``).
+        shuffle_seed: shuffle them with this seed (only with ``[i]``).
+        names: a name for each sample, in the order of the source.
+        progress: True for a progress bar, or a function to call with (done, total, size_bytes).
+        **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
+
+    Raises:
+        WriteError: a sample could not be fetched or encoded; the original exception is its cause.
+        WorkerDiedError: a worker process was killed.
+
+    Example:
+        >>> import os, tempfile, numpy as np, headrace
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.beton")
+        >>> pictures = [(np.full((8, 8, 3), i, np.uint8), i) for i in range(4)]
+        >>> headrace.write(path, pictures, fields={"image": headrace.Image(mode="raw"), "label": headrace.Int()})
+        >>> headrace.open(path)[2].image[0, 0].tolist()
+        [2, 2, 2]
+    """
+    if fields is None:
+        fields = _schema_of(samples)
+    if isinstance(samples, BaseDataset):
+        if names is None and options.get("annex", True):
+            names = samples.keys
+        samples = samples.sources()
+        worker_kind = "thread" if worker_kind == "auto" else worker_kind
+    source = _Source.of(samples, indices, shuffle_seed, names)
+    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    if count < 0:
+        raise ValueError(f"workers must not be negative, got {workers}")
+    create = find_format(path, must_exist=False).create
+    if create is None:
+        raise ValueError(f"{os.fspath(path)}: this format cannot be written")
+    with contextlib.ExitStack() as stack:
+        if progress is True:
+            progress = stack.enter_context(ProgressBar(f"writing {os.path.basename(os.fspath(path))}"))
+        writer = stack.enter_context(create(path, fields, length=source.length, **options))
+        _run(writer, source, count, _resolve_kind(worker_kind, samples, source), progress or None)
+
+
+def _schema_of(samples: Any) -> Mapping[str, Field]:
+    schema: Mapping[str, Field] | None = getattr(samples, "schema", None)
+    if schema is None:
+        raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
+    return schema
+
+
+def _resolve_kind(kind: str, samples: Any, source: _Source) -> Literal["thread", "process"]:
+    if kind not in ("auto", "thread", "process"):
+        raise ValueError(f"worker_kind must be 'auto', 'thread' or 'process', got {kind!r}")
+    if kind == "process" and source.dataset is None:
+        raise ValueError("worker_kind='process' needs samples with len() and [i]; an iterable is drawn by one thread")
+    if kind != "auto":
+        return "process" if kind == "process" else "thread"
+    is_in_memory = isinstance(samples, Sequence | np.ndarray)
+    return "thread" if source.dataset is None or is_in_memory else "process"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is written: an indexable dataset and an order, or an iterator."""
+
+    dataset: Any | None
+    order: IndexArray | None
+    iterator: Iterator[Any] | None
+    names: Sequence[str] | None
+    length: int | None
+
+    @classmethod
+    def of(
+        cls, samples: Any, indices: Indices | None, shuffle_seed: int | None, names: Sequence[str] | None
+    ) -> _Source:
+        if hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping):
+            order = np.arange(len(samples)) if indices is None else normalize_indices(indices, len(samples))
+            if shuffle_seed is not None:
+                order = np.random.default_rng(shuffle_seed).permutation(order)
+            if names is not None and len(names) != len(samples):
+                raise ValueError(f"names has {len(names)} entries, there are {len(samples)} samples")
+            return cls(samples, order, None, names, len(order))
+        if not isinstance(samples, Iterable):
+            raise TypeError(f"samples must be indexable or iterable, got {type(samples).__name__}")
+        if indices is not None or shuffle_seed is not None:
+            raise TypeError("indices and shuffle_seed need samples with len() and [i]; this is only iterable")
+        return cls(None, None, iter(samples), names, None)
+
+    def take(self, first: int, count: int) -> Job | None:
+        """The next ``count`` samples from position ``first`` on."""
+        if self.order is not None:
+            sources = self.order[first : first + count].tolist()
+            return Job(first, None, sources) if sources else None
+        samples: list[Any] = []
+        try:
+            size_bytes = 0
+            for sample in islice(self.iterator or (), count):
+                samples.append(sample)  # what was drawn before a failure counts
+                size_bytes += _size_bytes(sample)
+                if size_bytes >= _MAX_DRAWN_BYTES:
+                    break
+        except Exception as error:
+            index = first + len(samples)
+            problem = f"sample {index}: the iterator failed: {type(error).__name__}: {error}"
+            raise WriteError(problem, sample=index) from error
+        if self.names is not None and samples and first + len(samples) > len(self.names):
+            raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
+        return Job(first, samples, list(range(first, first + len(samples)))) if samples else None
+
+    def names_of(self, job: Job) -> list[str] | None:
+        """Names of a job's samples."""
+        return None if self.names is None else [self.names[i] for i in job.sources]
+
+
+def _size_bytes(sample: Any) -> int:
+    """Roughly what the values of a sample take in memory before they are encoded."""
+    if isinstance(sample, tuple | list):
+        return sum(map(_size_bytes, sample))
+    if isinstance(sample, Mapping):
+        return sum(map(_size_bytes, sample.values()))
+    if hasattr(sample, "getbands"):  # a Pillow image
+        return int(sample.width * sample.height * len(sample.getbands()))
+    return int(getattr(sample, "nbytes", 0)) or (len(sample) if isinstance(sample, bytes | bytearray | str) else 0)
+
+
+def _run(
+    writer: Any, source: _Source, workers: int, kind: Literal["thread", "process"], progress: Progress | None
+) -> None:
+    from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
+
+    work = pools.Work(writer.encoder, source.dataset)
+    position, count = 0, 8
+    with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
+        under_way: deque[tuple[Job, Pending]] = deque()
+        is_exhausted = False
+        while under_way or not is_exhausted:
+            while not is_exhausted and len(under_way) < max(1, 2 * workers):
+                job = source.take(position, count)
+                is_exhausted = job is None
+                if job is not None:
+                    position += len(job.sources)
+                    under_way.append((job, submit(job)))
+            if under_way:
+                done, pending = under_way.popleft()
+                chunk = pending.result()
+                writer.append_chunk(chunk, names=source.names_of(done))
+                size_bytes = int(chunk.sizes.sum()) // len(chunk)
+                count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                if progress is not None:
+                    progress(len(writer), source.length, writer.size_bytes)
+    if source.iterator is not None and source.names is not None and position != len(source.names):
+        raise ValueError(f"names has {len(source.names)} entries, there are {position} samples")

@@ -1,0 +1,1 @@
+"""Files and samples between containers: archives, tar, zip, folders, datasets."""

@@ -1,0 +1,222 @@
+"""tar, zip, folders and archives as streams of entries, one after the other.
+
+Nothing here is trusted: names that lead out are refused, links are followed only inside the archive, devices and pipes
+are left out, and what unpacks to far more than it is stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from headrace.errors import FormatError
+from headrace.formats.barecat.archive import Archive
+from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.barecat.packing import count_ahead, find_below
+from headrace.transfer.entry import Entry
+from headrace.transfer.extract import LARGE_BYTES, CheckedFile
+from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
+from headrace.transfer.zip import count_in_zip, read_zip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from headrace.formats.barecat.index.rows import FileInfo
+    from headrace.types import Progress
+
+__all__ = [
+    "KINDS",
+    "STREAM_KINDS",
+    "archive_entries",
+    "count_entries",
+    "kind_of",
+    "name_of",
+    "read_entries",
+]
+
+_READ_ERRORS = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+)
+KINDS = {
+    ".barecat": "barecat",
+    ".tar": "tar",
+    ".tar.gz": "tar.gz",
+    ".tgz": "tar.gz",
+    ".tar.bz2": "tar.bz2",
+    ".tbz2": "tar.bz2",
+    ".tar.xz": "tar.xz",
+    ".txz": "tar.xz",
+    ".tar.zst": "tar.zst",
+    ".tzst": "tar.zst",
+    ".zip": "zip",
+}
+STREAM_KINDS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip")
+"""What fits into one file or stream; a zip can be written to a stream, but not read from one."""
+_BLOCK = 256
+
+
+def kind_of(path: str) -> str:
+    """What a path is or will be, by its ending; ``folder`` without one that is known."""
+    lower = path.lower().rstrip("/")
+    endings = [ending for ending in KINDS if lower.endswith(ending)]
+    if endings and not os.path.isdir(path):
+        return KINDS[max(endings, key=len)]
+    if os.path.isdir(path) or "." not in os.path.basename(lower) or path.endswith("/"):
+        return "folder"
+    raise FormatError(
+        path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}; a folder ends in /."
+    )
+
+
+def read_entries(
+    source: str | BinaryIO, skipped: list[str], *, kind: str | None = None, max_bytes: int | None = None
+) -> Iterator[Entry]:
+    """The entries of anything; what cannot be carried is noted in ``skipped``.
+
+    Args:
+        source: an archive, tar, zip or folder, or a stream that is a tar.
+        skipped: takes a line for each thing that is left out.
+        kind: what the source is; by default what its ending says.
+        max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 1100 times the file if that
+            is more. Links and sparse files blow up what is not compressed, too.
+    """
+    if not isinstance(source, str):
+        return _stream_entries(source, kind, skipped, max_bytes)
+    kind = kind or kind_of(source)
+    if kind == "folder":
+        return _folder_entries(source, skipped)
+    if kind == "barecat":
+        return _barecat_entries(source)
+    limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
+    return _bounded(source, read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped), limit)
+
+
+def name_of(stream: BinaryIO) -> str:
+    """How errors call a stream."""
+    name = getattr(stream, "name", None)
+    return {"<stdin>": "standard input"}.get(name, name) if isinstance(name, str) else "the stream"
+
+
+@contextlib.contextmanager
+def translate_errors(source: str | BinaryIO) -> Iterator[None]:
+    """FormatError for what the libraries raise while they read a broken tar or zip."""
+    try:
+        yield
+    except Exception as error:
+        is_bz2_error = type(error) is OSError and error.errno is None
+        if not (isinstance(error, _READ_ERRORS) or is_bz2_error or type(error).__name__ == "ZstdError"):
+            raise
+        name = source if isinstance(source, str) else name_of(source)
+        # After trying everything, tarfile tells of each try in a line of its own.
+        why = "it is not a tar, plain or compressed" if "\n" in str(error) else error
+        raise FormatError(name, problem=f"it cannot be read ({why})") from error
+
+
+def _stream_entries(stream: BinaryIO, kind: str | None, skipped: list[str], max_bytes: int | None) -> Iterator[Entry]:
+    name = name_of(stream)
+    if kind is None:
+        raise ValueError(f"{name} has no ending that says what it is; give a kind (--from), for example tar.gz")
+    if kind not in STREAM_KINDS or kind == "zip":
+        raise ValueError(f"a {kind} cannot be read from a stream, only a tar can; save it to a file first")
+    return read_tar_stream(stream, kind, skipped, name=name, max_bytes=max_bytes)
+
+
+@contextlib.contextmanager
+def count_entries(
+    source: str | BinaryIO, progress: Progress | None, *, kind: str | None = None
+) -> Iterator[Progress | None]:
+    """Progress that knows how many files there are, where that can be known before all of them were read."""
+    if progress is None or not isinstance(source, str):
+        yield progress
+        return
+    kind = kind or kind_of(source)
+    if kind == "folder":
+        with count_ahead(progress, lambda: find_below(source)) as report:
+            yield report
+        return
+    total: int | None = None
+    if kind == "barecat":
+        with Archive(source) as archive:
+            total = archive.num_files
+    elif kind == "zip":
+        total = count_in_zip(source)
+    yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+
+
+def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]:
+    total = 0
+    for entry in entries:
+        total += entry.size
+        if total > limit:
+            raise too_large(path, limit)
+        yield entry
+
+
+def _folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
+    for found in find_below(path, skipped=skipped):
+        is_dir = stat.S_ISDIR(found.status.st_mode)
+        size = 0 if is_dir else found.status.st_size
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), _opener(found.path))
+
+
+def _opener(path: str) -> Any:
+    return lambda: open(path, "rb", buffering=0)
+
+
+def _barecat_entries(path: str) -> Iterator[Entry]:
+    with Archive(path) as archive:
+        yield from archive_entries(archive)
+
+
+def archive_entries(archive: Archive, keep: Callable[[str], bool] = lambda path: True) -> Iterator[Entry]:
+    """Directories, then files in the order in which they lie; each file is checked as it is read.
+
+    Args:
+        archive: open for reading.
+        keep: says for each path whether it is wanted.
+    """
+    for directory in archive.dirs("path"):
+        if directory.path and keep(directory.path):
+            yield Entry(directory.path, True, 0, directory.metadata)
+    block: list[FileInfo] = []
+    size_bytes = 0
+    for info in archive.files("address"):
+        if not keep(info.path):
+            continue
+        if info.size > LARGE_BYTES:
+            yield from _loaded(archive, block)
+            block, size_bytes = [], 0
+            yield Entry(info.path, False, info.size, info.metadata, partial(_checked, archive, info))
+            continue
+        block.append(info)
+        size_bytes += info.size
+        if len(block) >= _BLOCK or size_bytes > LARGE_BYTES:
+            yield from _loaded(archive, block)
+            block, size_bytes = [], 0
+    yield from _loaded(archive, block)
+
+
+def _checked(archive: Archive, info: FileInfo) -> BinaryIO:
+    return cast("BinaryIO", CheckedFile(archive, info))
+
+
+def _loaded(archive: Archive, block: list[FileInfo]) -> Iterator[Entry]:
+    contents = archive.read_many([info.path for info in block])
+    for info, data in zip(block, contents, strict=True):
+        yield Entry(info.path, False, info.size, info.metadata, partial(io.BytesIO, data))

@@ -1,0 +1,57 @@
+"""What is carried between archives, folders, tar and zip: one entry after the other."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from headrace.formats.barecat.index.rows import Metadata
+
+__all__ = ["Entry", "Exactly", "content_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or directory on its way; ``open`` gives a file's content and is called at most once."""
+
+    name: str
+    is_dir: bool
+    size: int
+    about: Metadata
+    open: Callable[[], BinaryIO] = io.BytesIO
+
+
+def content_of(entry: Entry) -> bytes:
+    """The whole content, which must have the size that was announced."""
+    with entry.open() as file:
+        data = file.read(entry.size + 1)
+    if len(data) != entry.size:
+        raise ValueError(f"{entry.name} should have {entry.size} bytes and has {'more' if data else 'none'}")
+    return data
+
+
+class Exactly(io.RawIOBase):
+    """A stream that must have the size that was announced, neither more nor less."""
+
+    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+        self._entry, self._file, self._left = entry, file, entry.size
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next piece."""
+        piece = self._file.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0 or (not piece and self._left):
+            raise ValueError(
+                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)

@@ -1,0 +1,232 @@
+"""Files of an archive back to the disk: never outside the folder, whatever the names say."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from typing import TYPE_CHECKING, Self, cast
+
+from headrace._native import crc32c
+from headrace.errors import CorruptFileError, FormatError
+from headrace.formats.barecat.batches import RESTORE
+from headrace.formats.barecat.names import parent_of, safe_name
+from headrace.formats.report import Transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
+
+    from headrace.errors import HeadraceError, PathLike
+    from headrace.formats.barecat.archive import Archive
+    from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
+    from headrace.types import Progress
+
+__all__ = ["LARGE_BYTES", "CheckedFile", "FolderTarget", "extract_files", "select_infos"]
+
+_BLOCK = 64
+_PIECE = 1 << 20
+LARGE_BYTES = 64 << 20
+"""Files from this size on are not held in memory as a whole."""
+_PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
+
+
+class FolderTarget:
+    """Writes files below a folder.
+
+    Args:
+        folder: made if it is missing.
+        force: replace files that exist.
+    """
+
+    def __init__(self, folder: PathLike, *, force: bool = False) -> None:
+        self._folder = os.fspath(folder)
+        self._force = force
+        os.makedirs(self._folder, exist_ok=True)
+        self._root = os.path.realpath(self._folder)
+        self._made: set[str] = {""}
+        self._dirs: list[tuple[str, Metadata]] = []
+
+    def _place(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def make_dir(self, name: str, about: Metadata) -> None:
+        """Make a directory; its mode and time are set at the end."""
+        self._ensure(safe_name(name))
+        self._dirs.append((name, about))
+
+    def _ensure(self, name: str) -> None:
+        missing = []
+        while name not in self._made:
+            missing.append(name)
+            name = parent_of(name)
+        for directory in reversed(missing):
+            path = self._place(directory)
+            if not os.path.isdir(path):
+                os.mkdir(path)
+            elif os.path.islink(path) and not os.path.realpath(path).startswith(self._root + os.sep):
+                raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
+            self._made.add(directory)
+
+    def write(self, name: str, data: bytes | BinaryIO, about: Metadata) -> None:
+        """Write a file, given as bytes or piece by piece; never through a link, and all of it or none."""
+        name = safe_name(name)
+        self._ensure(parent_of(name))
+        path = self._place(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags | (os.O_TRUNC if self._force else os.O_EXCL), 0o666)
+        except FileExistsError:
+            raise FileExistsError(f"{path} exists; give --force to replace it") from None
+        try:
+            with open(fd, "wb", buffering=0) as file:
+                shutil.copyfileobj(io.BytesIO(data) if isinstance(data, bytes) else data, file, _PIECE)
+                if about.mode is not None:
+                    os.fchmod(fd, about.mode & _PERMISSIONS)
+                if about.mtime_ns is not None:
+                    os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
+        except BaseException as error:
+            os.unlink(path)
+            if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+                error.filename = path  # which disk is full, say
+            raise
+
+    def finish(self) -> None:
+        """Give the directories their modes and times, the deepest first."""
+        for name, about in sorted(self._dirs, reverse=True):
+            path = self._place(name)
+            if about.mode is not None and name:
+                os.chmod(path, about.mode & _PERMISSIONS)
+            if about.mtime_ns is not None and name:
+                os.utime(path, ns=(about.mtime_ns, about.mtime_ns))
+
+
+class CheckedFile:
+    """A file of an archive, read once from the front; the last piece is only given if the checksum is right."""
+
+    def __init__(self, archive: Archive, info: FileInfo) -> None:
+        self._archive, self._info = archive, info
+        self._file = archive.open(info.path, "rb")
+        self._checksum, self._left = 0, info.size
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece."""
+        piece: bytes = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._checksum = crc32c(piece, self._checksum)
+        self._left -= len(piece)
+        wanted = self._info.crc32c
+        if piece and not self._left and wanted is not None and wanted != self._checksum:
+            problem = f"checksum {wanted:#010x} expected, found {self._checksum:#010x}"
+            raise CorruptFileError(self._archive.path, name=self._info.path, problem=problem, fix=RESTORE)
+        return piece
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._file.close()
+
+
+def select_infos(archive: Archive, names: Iterable[str]) -> tuple[list[DirInfo], list[FileInfo]]:
+    """Directories and files under the names, or all; names of directories stand for everything below them."""
+    wanted = list(names)
+    if not wanted:
+        return list(archive.dirs("path")), list(archive.files("address"))
+    dirs: dict[str, DirInfo] = {}
+    files: dict[str, FileInfo] = {}
+    for name in wanted:
+        matches = archive.glob(name, recursive=True, include_hidden=True) if _is_pattern(archive, name) else [name]
+        if not matches:
+            raise FileNotFoundError(f"{archive.path}: nothing matches {name}")
+        for match in matches:
+            info = archive.stat(match)
+            if info.is_file():
+                files[info.path] = info  # type: ignore[assignment]
+            else:
+                dirs[info.path] = info  # type: ignore[assignment]
+                dirs.update((below.path, below) for below in archive.index.dirs(below=info.path))
+                files.update((below.path, below) for below in archive.index.files(below=info.path))
+    return list(dirs.values()), sorted(files.values(), key=lambda info: (info.shard, info.offset))
+
+
+def _is_pattern(archive: Archive, name: str) -> bool:
+    return any(char in name for char in "*?[") and not archive.exists(name)
+
+
+def extract_files(
+    archive: Archive,
+    folder: PathLike,
+    names: Iterable[str] = (),
+    *,
+    force: bool = False,
+    on_damage: Callable[[HeadraceError], None] | None = None,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Write files, with their modes and times, and directories, also empty ones, below a folder.
+
+    Args:
+        archive: what is read.
+        folder: made if it is missing.
+        names: files, directories (with all below) or patterns; by default everything.
+        force: replace files that exist.
+        on_damage: called with the error for each file that cannot be read, which is then left out; by default the first
+            such error is raised.
+        progress: called as the work advances.
+    """
+    dirs, files = select_infos(archive, names)
+    target = FolderTarget(folder, force=force)
+    result = Transfer(dirs=len(dirs))
+    for directory in dirs:
+        if directory.path:
+            target.make_dir(directory.path, directory.metadata)
+    for block in _blocks(files):
+        try:
+            written = _write_block(archive, block, target)
+        except (CorruptFileError, FormatError):
+            if on_damage is None:
+                raise
+            written = _write_intact(archive, block, target, on_damage)
+        result.files += len(written)
+        result.size_bytes += sum(info.size for info in written)
+        if progress is not None:
+            progress(result.files, len(files), result.size_bytes)
+    target.finish()
+    return result
+
+
+def _write_block(archive: Archive, block: list[FileInfo], target: FolderTarget) -> list[FileInfo]:
+    if block[0].size > LARGE_BYTES:
+        with CheckedFile(archive, block[0]) as file:
+            target.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
+    else:
+        contents = archive.read_many([info.path for info in block])
+        for info, data in zip(block, contents, strict=True):
+            target.write(info.path, data, info.metadata)
+    return block
+
+
+def _write_intact(
+    archive: Archive, block: list[FileInfo], target: FolderTarget, on_damage: Callable[[HeadraceError], None]
+) -> list[FileInfo]:
+    """One after the other, without those that cannot be read."""
+    written = []
+    for info in block:
+        try:
+            written += _write_block(archive, [info], target)
+        except (CorruptFileError, FormatError) as error:
+            on_damage(error)
+    return written
+
+
+def _blocks(files: list[FileInfo]) -> Iterator[list[FileInfo]]:
+    """A few files, or one that is large."""
+    block: list[FileInfo] = []
+    size_bytes = 0
+    for info in files:
+        if block and (len(block) >= _BLOCK or size_bytes + info.size > LARGE_BYTES):
+            yield block
+            block, size_bytes = [], 0
+        block.append(info)
+        size_bytes += info.size
+    if block:
+        yield block

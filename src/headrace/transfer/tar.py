@@ -1,0 +1,262 @@
+"""tar, compressed or not, read and written one entry after the other.
+
+A file is read a second time for its links: to jump back could mean to unpack from the beginning. A stream is read once.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import posixpath
+import stat
+import tarfile
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from headrace.codecs.zstd import open_zst
+from headrace.errors import FormatError
+from headrace.formats.barecat.decoded import require
+from headrace.formats.barecat.index.rows import Metadata, time_ns
+from headrace.formats.barecat.names import safe_name
+from headrace.transfer.entry import Entry, content_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from headrace.transfer.outputs import Output
+
+__all__ = ["FREE_BYTES", "MAX_RATIO", "TarSink", "read_tar", "read_tar_stream", "too_large"]
+
+FREE_BYTES = 1 << 30
+"""What anything may unpack to."""
+MAX_RATIO = 200
+"""What a byte may unpack to beyond that, on the whole: more is a bomb, or somebody knows better and says so."""
+_MAX_LINKS = 40  # one after the other, as the kernel follows them
+_PIECE = 1 << 20
+
+
+def too_large(path: str, limit: int) -> FormatError:
+    """The error for something that unpacks to far more than it is."""
+    return FormatError(
+        path,
+        problem=f"the contents take more than {limit} bytes, the limit for it",
+        fix="If you trust it, raise the limit (max_bytes, --max-size).",
+    )
+
+
+def read_tar(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
+    """The entries of a file; links inside of it become files, what cannot be carried is noted in ``skipped``."""
+    links: dict[str, tarfile.TarInfo] = {}
+    with contextlib.ExitStack() as stack:
+        tar = stack.enter_context(_open_tar(path, kind, stack))
+        for member in tar:
+            if member.islnk() or member.issym():
+                links[safe_name(member.name)] = member
+                continue
+            entry = _entry(tar, member, skipped)
+            if entry is not None:
+                yield entry
+    if links:
+        yield from _linked_entries(path, kind, links, skipped)
+
+
+def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str]) -> Iterator[Entry]:
+    """Links as files, found by reading the tar a second time."""
+    waiting: dict[str, list[str]] = {}
+    for name in links:
+        target = name
+        for _ in range(_MAX_LINKS):
+            if target not in links:
+                break
+            target = _link_target(target, links[target])
+        waiting.setdefault(target, []).append(name)
+    with contextlib.ExitStack() as stack:
+        tar = stack.enter_context(_open_tar(path, kind, stack))
+        for member in tar:
+            names = waiting.pop(posixpath.normpath(member.name), []) if member.isreg() else []
+            entry = _entry(tar, member, skipped) if names else None
+            if entry is not None:
+                data = content_of(entry)
+                yield from (Entry(name, False, len(data), entry.about, partial(io.BytesIO, data)) for name in names)
+    lost = [name for names in waiting.values() for name in names]
+    skipped += [f"{name}: a link to {links[name].linkname}, which is not a file of the archive" for name in lost]
+
+
+def _link_target(name: str, member: tarfile.TarInfo) -> str:
+    base = posixpath.dirname(name) if member.issym() else ""
+    return posixpath.normpath(posixpath.join(base, member.linkname))
+
+
+def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
+    if kind != "tar.zst":
+        return tarfile.open(path, "r:*")
+    file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
+    return tarfile.open(fileobj=stack.enter_context(_unpack(file, kind)), mode="r|")
+
+
+def read_tar_stream(
+    stream: IO[bytes], kind: str, skipped: list[str], *, name: str, max_bytes: int | None = None
+) -> Iterator[Entry]:
+    """The entries of a tar that comes in once, from the front; links are left out, too.
+
+    Args:
+        stream: compressed as ``kind`` says; it is read to its end.
+        kind: ``"tar"``, ``"tar.gz"`` and so on.
+        skipped: takes a line for each thing that is left out.
+        name: of the stream, for errors.
+        max_bytes: stop when the contents are larger; by default when they are larger than 1 GiB and more than 1100
+            times what came in.
+    """
+    counted = _Counted(stream)
+    with _unpack(cast("IO[bytes]", counted), kind) as unpacked:
+        bounded = _Bounded(unpacked, counted, name, max_bytes)
+        total = 0
+        with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
+            for member in tar:
+                total += member.size
+                limit = bounded.limit if max_bytes is None else max_bytes
+                # By default what is sent counts, as it comes; but the holes of a sparse file are never sent.
+                if total > limit and (member.issparse() or max_bytes is not None):
+                    raise too_large(name, limit)
+                if member.islnk() or member.issym():
+                    skipped.append(f"{member.name}: a link, and a stream is read only once; save it to a file first")
+                    continue
+                entry = _entry(tar, member, skipped)
+                if entry is not None:
+                    yield entry
+        while bounded.read(_PIECE):  # the end of what is compressed tells whether all of it was right
+            pass
+        if any(bounded.tail):
+            problem = "it ends without the mark that a tar ends with"
+            raise FormatError(name, problem=problem, fix="It was probably cut short on its way; send it again.")
+
+
+class _Counted(io.RawIOBase):
+    """Knows how many bytes were read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Bounded:
+    """Stops when far more comes out than went in, and remembers how it ended."""
+
+    def __init__(self, unpacked: IO[bytes], counted: _Counted, name: str, max_bytes: int | None) -> None:
+        self._unpacked, self._counted, self._name = unpacked, counted, name
+        self._free_bytes = max(FREE_BYTES, max_bytes or 0)
+        self._count = 0
+        self.tail = b""
+
+    @property
+    def limit(self) -> int:
+        """How many bytes may come out of what came in so far."""
+        return max(self._free_bytes, MAX_RATIO * self._counted.count)
+
+    def read(self, size: int) -> bytes:
+        data = self._unpacked.read(size)
+        self._count += len(data)
+        if self._count > self.limit:
+            raise too_large(self._name, self.limit)
+        self.tail = (self.tail + data[-tarfile.BLOCKSIZE :])[-tarfile.BLOCKSIZE :]
+        return data
+
+
+def _unpack(file: IO[bytes], kind: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    match kind:
+        case "tar.gz":
+            opened: Any = gzip.GzipFile(fileobj=file, mode="rb")
+        case "tar.bz2":
+            opened = bz2.BZ2File(file)
+        case "tar.xz":
+            opened = lzma.LZMAFile(file)  # noqa: SIM115  # a context manager it is
+        case "tar.zst":
+            opened = open_zst(require("zstandard", ".tar.zst"), cast("BinaryIO", file))
+        case _:
+            opened = contextlib.nullcontext(file)
+    return cast("contextlib.AbstractContextManager[IO[bytes]]", opened)
+
+
+def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) -> Entry | None:
+    name = safe_name(member.name)
+    about = Metadata(member.mode, member.uid, member.gid, time_ns(member.mtime))
+    if member.isdir():
+        return Entry(name, True, 0, about) if name else None
+    if not member.isreg():
+        skipped.append(f"{member.name}: neither a file nor a directory")
+        return None
+
+    def content() -> BinaryIO:
+        file = tar.extractfile(member)
+        assert file is not None
+        return file  # type: ignore[return-value]
+
+    return Entry(name, False, member.size, about, content)
+
+
+class TarSink:
+    """Writes a tar."""
+
+    def __init__(self, output: Output, kind: str) -> None:
+        self._output = output
+        self._stack = contextlib.ExitStack()
+        try:
+            stream = self._stack.enter_context(_compress(output.file, kind))
+            tar = tarfile.open(fileobj=stream, mode="w:", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+            self._tar = self._stack.enter_context(tar)
+        except BaseException:
+            self.abort()
+            raise
+
+    def put(self, entry: Entry) -> None:
+        """Store one."""
+        info = tarfile.TarInfo(entry.name)
+        about = entry.about
+        info.type = tarfile.DIRTYPE if entry.is_dir else tarfile.REGTYPE
+        info.mode = stat.S_IMODE(about.mode) if about.mode is not None else (0o755 if entry.is_dir else 0o644)
+        info.uid, info.gid = about.uid or 0, about.gid or 0
+        info.mtime = (about.mtime_ns or 0) / 1e9
+        if entry.is_dir:
+            self._tar.addfile(info)
+            return
+        info.size = entry.size
+        with entry.open() as file:
+            self._tar.addfile(info, file)
+
+    def finish(self) -> None:
+        """All were stored."""
+        self._stack.close()
+        self._output.keep()
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """Throw away what is there."""
+        self._output.drop()
+        with contextlib.suppress(Exception):
+            self._stack.close()
+
+
+def _compress(file: IO[bytes], kind: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    match kind:
+        case "tar.gz":
+            opened: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+        case "tar.bz2":
+            opened = bz2.BZ2File(file, "wb")
+        case "tar.xz":
+            opened = lzma.LZMAFile(file, "wb")  # noqa: SIM115  # a context manager it is
+        case "tar.zst":
+            opened = require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False)
+        case _:
+            opened = contextlib.nullcontext(file)
+    return cast("contextlib.AbstractContextManager[IO[bytes]]", opened)

@@ -1,0 +1,88 @@
+"""zip, read and written one entry after the other."""
+
+from __future__ import annotations
+
+import calendar
+import contextlib
+import stat
+import time
+import zipfile
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.barecat.names import safe_name
+from headrace.transfer.entry import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace.transfer.outputs import Output
+
+__all__ = ["ZipSink", "count_in_zip", "read_zip"]
+
+_ENCRYPTED = 1
+_LARGE_BYTES = 1 << 30
+_PIECE = 1 << 20
+
+
+def read_zip(path: str, skipped: list[str]) -> Iterator[Entry]:
+    """The entries of a file; what cannot be carried is noted in ``skipped``."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = safe_name(member.filename)
+            mode = member.external_attr >> 16
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & _ENCRYPTED:
+                skipped.append(f"{member.filename}: encrypted, or neither a file nor a directory")
+                continue
+            about = Metadata(mode=stat.S_IMODE(mode) or None, mtime_ns=_time_ns(member))
+            content: Any = partial(archive.open, member)
+            yield Entry(name, member.is_dir(), member.file_size, about, content)
+
+
+def count_in_zip(path: str) -> int:
+    """How many files are in it."""
+    with zipfile.ZipFile(path) as file:
+        return sum(not member.is_dir() for member in file.infolist())
+
+
+def _time_ns(member: zipfile.ZipInfo) -> int | None:
+    """The time as UTC: a zip does not say which zone it means, and the answer must not depend on the machine."""
+    try:
+        return calendar.timegm((*member.date_time, 0, 0, 0)) * 1_000_000_000
+    except (ValueError, OverflowError):
+        return None
+
+
+class ZipSink:
+    """Writes a zip that is not compressed."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._zip = zipfile.ZipFile(output.file, "w", zipfile.ZIP_STORED, strict_timestamps=False)
+
+    def put(self, entry: Entry) -> None:
+        """Store one."""
+        moment = time.gmtime((entry.about.mtime_ns or 0) // 1_000_000_000)[:6]
+        name = f"{entry.name}/" if entry.is_dir else entry.name
+        info = zipfile.ZipInfo(name, moment if moment[0] >= 1980 else (1980, 1, 1, 0, 0, 0))
+        mode = entry.about.mode if entry.about.mode is not None else (0o755 if entry.is_dir else 0o644)
+        info.external_attr = (stat.S_IMODE(mode) | (stat.S_IFDIR if entry.is_dir else stat.S_IFREG)) << 16
+        if entry.is_dir:
+            self._zip.writestr(info, b"")
+            return
+        info.file_size = entry.size
+        with entry.open() as file, self._zip.open(info, "w", force_zip64=entry.size > _LARGE_BYTES) as out:
+            while piece := file.read(_PIECE):
+                out.write(piece)
+
+    def finish(self) -> None:
+        """All were stored."""
+        self._zip.close()
+        self._output.keep()
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """Throw away what is there."""
+        self._output.drop()
+        with contextlib.suppress(Exception):
+            self._zip.close()
