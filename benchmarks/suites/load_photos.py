@@ -37,8 +37,6 @@ def run() -> list[dict[str, Any]]:
                 rows.append(first_batch(name, path))
             rows += two_workers(name, path)
             rows.append(memory(name, path))
-    for r in rows:
-        r["headline"] = "FFCV" in r["text"]
     return rows
 
 
