@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.harness import BARECAT_PYTHON, ratio, row, timed
 from benchmarks.suites.read_ranges import drop_caches
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.pack import pack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

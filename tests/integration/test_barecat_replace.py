@@ -22,9 +22,9 @@ import pytest
 import headrace as hr
 from headrace.errors import ArchiveBusyError, FormatError
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.edit import handover
 from headrace.formats.barecat.edit import lock as locking
-from headrace.formats.barecat.replacing import new_archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ import json, os, shutil, signal, sys
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.handover import made_beside
 from headrace.transfer.merge import link_archives
-from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.barecat.archive import new_archive
 
 def files(version, count):
     return {f"d/{i}": f"{version}-{i}-".encode() * 30 for i in range(count)}

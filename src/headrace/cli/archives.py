@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from headrace.annex import side_path
 from headrace.cli.common import print_json, printable, progress_bar
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.names import MAX_SHARDS, archive_exists, shard_numbers
-from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.pack import pack_files
 from headrace.formats.barecat.pictures import Pictures
-from headrace.formats.barecat.replacing import new_archive
 from headrace.progress import format_bytes
 from headrace.transfer.extract import extract_files
 

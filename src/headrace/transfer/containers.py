@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from headrace.errors import FormatError
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.packing import count_ahead, find_below
+from headrace.formats.barecat.pack import count_ahead, find_below
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import LARGE_BYTES, CheckedFile
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large

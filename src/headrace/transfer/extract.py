@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from headrace._native import crc32c
 from headrace.errors import CorruptFileError, FormatError
-from headrace.formats.barecat.batches import RESTORE
+from headrace.formats.barecat.batches import RESTORE, checksum_problem
 from headrace.formats.barecat.names import parent_of, safe_name
 from headrace.formats.report import Transfer
 
@@ -116,7 +116,7 @@ class CheckedFile:
         self._left -= len(piece)
         wanted = self._info.crc32c
         if piece and not self._left and wanted is not None and wanted != self._checksum:
-            problem = f"checksum {wanted:#010x} expected, found {self._checksum:#010x}"
+            problem = checksum_problem(wanted, self._checksum)
             raise CorruptFileError(self._archive.path, name=self._info.path, problem=problem, fix=RESTORE)
         return piece
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.globbing import translate
 from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import KINDS, archive_entries, kind_of, read_entries, translate_errors
 from headrace.transfer.sinks import ArchiveSink

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.transfer.containers import kind_of
 from headrace.transfer.entry import Entry, Exactly, content_of
 from headrace.transfer.extract import LARGE_BYTES, FolderTarget

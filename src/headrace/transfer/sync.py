@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.globbing import translate
 from headrace.formats.barecat.names import archive_exists, clean_name, is_part_of
+from headrace.formats.barecat.patterns import translate
 from headrace.transfer.tree import ArchiveTree, FolderTree, Item
 
 if TYPE_CHECKING:

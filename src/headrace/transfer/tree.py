@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from headrace._native import crc32c
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.packing import find_below
+from headrace.formats.barecat.pack import find_below
 from headrace.transfer.extract import CheckedFile, FolderTarget
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.errors import CorruptFileError, FormatError, MissingExtraError
 from headrace.formats.barecat import Archive, Metadata
-from headrace.formats.barecat.packing import count_ahead, find_below, pack_files
+from headrace.formats.barecat.pack import count_ahead, find_below, pack_files
 from headrace.transfer.convert import convert
 from headrace.transfer.extract import extract_files
 from headrace.transfer.merge import merge_archives

@@ -17,7 +17,7 @@ from headrace.cli.main import main
 from headrace.errors import ClosedError, CorruptFileError, FormatError, HeadraceError
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.maintenance import defragment
-from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.pack import pack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

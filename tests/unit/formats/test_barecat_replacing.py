@@ -12,9 +12,9 @@ import pytest
 import headrace as hr
 from headrace.errors import ArchiveBusyError, EntryExistsError
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.edit.maintenance import defragment, reshard
-from headrace.formats.barecat.packing import pack_files
-from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.barecat.pack import pack_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import headrace as hr
 from headrace.codecs import jpeg
 from headrace.errors import WriteError
 from headrace.formats.barecat import Archive, BarecatWriter
-from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.ffr import pack_folder
 from headrace.transfer.samples import convert
 

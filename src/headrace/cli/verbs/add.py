@@ -9,7 +9,7 @@ from headrace.cli.archives import names_from, print_transfer
 from headrace.cli.common import add_json, add_progress, add_workers, progress_bar
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.packing import pack_files
+from headrace.formats.barecat.pack import pack_files
 
 if TYPE_CHECKING:
     import argparse

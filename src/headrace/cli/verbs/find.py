@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.archives import shown_path
 from headrace.cli.common import VerbParser
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.globbing import translate
+from headrace.formats.barecat.patterns import translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ from headrace.cli.archives import add_rules, print_transfer, refuse_itself
 from headrace.cli.common import add_json, add_max_size, add_progress, parse_size, progress_bar
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.edit.handover import made_beside
 from headrace.formats.barecat.names import archive_exists
-from headrace.formats.barecat.replacing import new_archive
 from headrace.transfer.containers import kind_of
 from headrace.transfer.merge import link_archives, merge_archives
 

@@ -16,8 +16,8 @@ from headrace.cli.common import VerbParser, message_of, printable
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.globbing import fixed_prefix
-from headrace.formats.barecat.packing import find_files
+from headrace.formats.barecat.pack import find_files
+from headrace.formats.barecat.patterns import fixed_prefix
 from headrace.transfer.extract import FolderTarget, select_infos
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from headrace.cli.archives import add_rules, print_transfer, refuse_itself
 from headrace.cli.common import add_json, add_progress, parse_size, progress_bar
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.names import archive_exists
-from headrace.formats.barecat.replacing import new_archive
 from headrace.transfer.merge import merge_archives
 
 if TYPE_CHECKING:

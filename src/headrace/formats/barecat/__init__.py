@@ -6,7 +6,7 @@ from headrace.formats.barecat.decoded import Codec, DecodedView
 from headrace.formats.barecat.edit.handover import remove_archive
 from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
 from headrace.formats.barecat.names import archive_exists, looks_like_barecat
-from headrace.formats.barecat.packing import pack_archive
+from headrace.formats.barecat.pack import pack_archive
 from headrace.formats.barecat.writer import BarecatWriter
 from headrace.formats.contract import Format
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import NativeError, crc32c_spans
+from headrace._native import NativeError, crc32c, crc32c_spans
 from headrace.errors import CorruptFileError, FormatError
 from headrace.storage import check_mapping
 from headrace.types import Ragged
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from headrace._native import RangeReader
     from headrace.formats.barecat.shards import MappedShard, MappedShards
 
-__all__ = ["RESTORE", "Places", "check_spans", "gather_places", "gather_ragged", "is_cold"]
+__all__ = [
+    "RESTORE",
+    "Places",
+    "check_content",
+    "check_spans",
+    "checksum_problem",
+    "gather_places",
+    "gather_ragged",
+    "is_cold",
+]
 
 _T = TypeVar("_T")
 _KEPT_BYTES = 24 << 20
@@ -71,6 +80,17 @@ class Places:
 
     def __len__(self) -> int:
         return len(self.table)
+
+
+def checksum_problem(expected: int, found: int) -> str:
+    """What is wrong with a file whose checksum is another one."""
+    return f"checksum {expected:#010x} expected, found {found:#010x}"
+
+
+def check_content(path: str, name: str, data: bytes, checksum: int | None) -> None:
+    """Raise CorruptFileError if a whole file does not have the CRC-32C that is known of it."""
+    if checksum is not None and (found := crc32c(data)) != checksum:
+        raise CorruptFileError(path, name=name, problem=checksum_problem(checksum, found), fix=RESTORE)
 
 
 def check_spans(path: str, shard: MappedShard, places: Places, name_of: Callable[[int], str]) -> None:
@@ -189,8 +209,8 @@ class _Batch:
             return
         found = crc32c_spans(out, starts, sizes)
         for position in np.flatnonzero(known & (found != self._places.crc32c))[:1].tolist():
-            expected = int(self._places.crc32c[position])
-            raise self._explained(position, f"checksum {expected:#010x} expected, found {int(found[position]):#010x}")
+            problem = checksum_problem(int(self._places.crc32c[position]), int(found[position]))
+            raise self._explained(position, problem)
 
     def _check_places(self) -> None:
         """Map the shards that are needed, also those that have grown; CorruptFileError for a file outside of its."""

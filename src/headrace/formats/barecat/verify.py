@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace._native import FileRows, NativeError, crc32c_file
 from headrace.errors import FormatError
-from headrace.formats.barecat.batches import Places
+from headrace.formats.barecat.batches import Places, checksum_problem
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.rows import FileInfo
 from headrace.formats.barecat.shards import MappedShards
@@ -230,8 +230,7 @@ class _Check:
         found.size_bytes = int(places.size.sum())
         wrong = known & (sums != places.crc32c)
         for position in np.flatnonzero(wrong).tolist():
-            expected = int(places.crc32c[position])
-            message = f"checksum {expected:#010x} expected, found {int(sums[position]):#010x}"
+            message = checksum_problem(int(places.crc32c[position]), int(sums[position]))
             found.problems.append(self._problem(chunk.name(position), message))
         if self.decode is None:
             return

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.names import safe_name
-from headrace.formats.barecat.replacing import new_archive
 from headrace.formats.contract import BaseWriter, values_in_order
 from headrace.types import Field
 

@@ -29,7 +29,7 @@ from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.names import is_part_of
-from headrace.formats.barecat.packing import Found, pack_found
+from headrace.formats.barecat.pack import Found, pack_found
 from headrace.formats.report import Transfer
 from headrace.transfer.extract import CheckedFile, FolderTarget, extract_files
 from headrace.transfer.merge import link_archives

@@ -10,7 +10,7 @@ from headrace.compat.barecat.core._reading import DIRS, FILES, Reading, dir_row,
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatEntryInfo, Order
 from headrace.compat.barecat.util.glob_to_regex import glob_to_regex
-from headrace.formats.barecat.globbing import fixed_prefix
+from headrace.formats.barecat.patterns import fixed_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Changes to names: directories, moving, metadata. No bytes of a shard are touched."""
+"""Changes to the index alone: directories, names, metadata. No bytes of a shard are touched."""
 
 from __future__ import annotations
 
@@ -12,33 +12,39 @@ from headrace.errors import (
     EntryIsFileError,
     EntryNotFoundError,
 )
-from headrace.formats.barecat.edit.transactions import Transactions
 from headrace.formats.barecat.index.connections import translated
 from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.names import check_new_name, parent_of
 
 if TYPE_CHECKING:
+    from headrace.formats.barecat.edit.transactions import Transactions
     from headrace.formats.barecat.index.rows import Metadata
 
 __all__ = ["Directories"]
 
 
-class Directories(Transactions):
-    """The part of an editor that changes directories and names."""
+class Directories:
+    """Changes directories, names and metadata of an archive that is open for writing."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._connection = transactions.connection
+        self._queue = transactions.queue
+        self._index = transactions.index
 
     def make_dir(self, name: str, about: Metadata, *, exist_ok: bool) -> None:
         """Make a directory, and those it lies in; with ``exist_ok`` one that exists takes the new metadata."""
-        with self.lock:
-            self._begin(is_addition=True)
+        with self._transactions.lock:
+            self._transactions.begin(is_addition=True)
             check_new_name(name)
-            if self.index.is_dir(name):
+            if self._index.is_dir(name):
                 if not exist_ok:
-                    raise EntryExistsError(self.path, name)
+                    raise EntryExistsError(self._index.path, name)
                 if any(value is not None for value in about):
                     self.set_metadata(name, about)
                 return
-            if self.index.is_file(name):
-                raise EntryIsFileError(self.path, name) if exist_ok else EntryExistsError(self.path, name)
+            if self._index.is_file(name):
+                raise EntryIsFileError(self._index.path, name) if exist_ok else EntryExistsError(self._index.path, name)
             try:
                 self._connection.execute(
                     "INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", (name, *about)
@@ -46,31 +52,25 @@ class Directories(Transactions):
             except sqlite3.IntegrityError as error:
                 raise self._named(error, name) from error
             self._queue.note_new_dir(name)
-            self._count(0)
+            self._transactions.count(0)
 
     def remove_dir(self, name: str) -> None:
         """Remove an empty directory."""
-        with self.lock:
-            self._begin()
-            self._existing_dir(name)
-            dirs, files = self.index.names_in(name)
+        with self._transactions.lock:
+            self._transactions.begin()
+            self._index.check_dir(name)
+            dirs, files = self._index.names_in(name)
             if dirs or files or name == "":
-                raise DirectoryNotEmptyError(self.path, name)
+                raise DirectoryNotEmptyError(self._index.path, name)
             self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
             self._queue.forget_dirs()
-            self._count(0)
-
-    def _existing_dir(self, name: str) -> None:
-        if not self.index.is_dir(name):
-            if self.index.is_file(name):
-                raise EntryIsFileError(self.path, name)
-            raise EntryNotFoundError(self.path, name)
+            self._transactions.count(0)
 
     def remove_tree(self, name: str) -> None:
         """Remove a directory and everything below; of the root, everything below."""
-        with self.lock:
-            self._begin()
-            self._existing_dir(name)  # also puts into the index what is still waiting
+        with self._transactions.lock:
+            self._transactions.begin()
+            self._index.check_dir(name)  # also puts into the index what is still waiting
             low, high = (f"{name}/", f"{name}0") if name else ("", b"")  # every text comes before a blob
             below = [
                 path
@@ -90,31 +90,33 @@ class Directories(Transactions):
                 self._connection.execute(
                     "UPDATE dirs SET num_subdirs = 0, num_files = 0, num_files_tree = 0, size_tree = 0"
                 )
-            self._count(0)
+            self._transactions.count(0)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or a directory another name; directories on the way are made."""
-        with self.lock:
-            self._begin()
+        with self._transactions.lock:
+            self._transactions.begin()
             check_new_name(new)
-            is_file = self.index.is_file(old)
-            if not is_file and not self.index.is_dir(old):
-                raise EntryNotFoundError(self.path, old)
+            is_file = self._index.is_file(old)
+            if not is_file and not self._index.is_dir(old):
+                raise EntryNotFoundError(self._index.path, old)
             if old == new:
                 return
             if not is_file and (old == "" or new.startswith(f"{old}/")):
-                raise ValueError(f"{self.path}: {old or 'the root'} cannot be moved to {new}, which lies inside it")
-            if self.index.is_file(new) or self.index.is_dir(new):
-                raise EntryExistsError(self.path, new)
+                raise ValueError(
+                    f"{self._index.path}: {old or 'the root'} cannot be moved to {new}, which lies inside it"
+                )
+            if self._index.is_file(new) or self._index.is_dir(new):
+                raise EntryExistsError(self._index.path, new)
             self._refuse_below_file(new)
-            if parent_of(new) and not self.index.is_dir(parent_of(new)):
+            if parent_of(new) and not self._index.is_dir(parent_of(new)):
                 self._connection.execute("INSERT INTO dirs (path) VALUES (?)", (parent_of(new),))
             self._queue.forget_dirs()
             if is_file:
                 self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (new, old))
             else:
                 self._rename_dir(old, new)
-            self._count(0)
+            self._transactions.count(0)
 
     def _rename_dir(self, old: str, new: str) -> None:
         self._connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
@@ -129,30 +131,30 @@ class Directories(Transactions):
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)
-        while parent and not self.index.is_dir(parent):
-            if self.index.is_file(parent):
-                raise EntryIsFileError(self.path, name)
+        while parent and not self._index.is_dir(parent):
+            if self._index.is_file(parent):
+                raise EntryIsFileError(self._index.path, name)
             parent = parent_of(parent)
 
     def _named(self, error: sqlite3.IntegrityError, name: str) -> Exception:
         text = str(error)
         if "as directory" in text:
-            return EntryIsDirectoryError(self.path, name)
+            return EntryIsDirectoryError(self._index.path, name)
         if "as file" in text:
-            return EntryIsFileError(self.path, name)
+            return EntryIsFileError(self._index.path, name)
         if "UNIQUE" in text:
-            return EntryExistsError(self.path, name)
-        return translated(self.path, error)
+            return EntryExistsError(self._index.path, name)
+        return translated(self._index.path, error)
 
     def set_metadata(self, name: str, about: Metadata) -> None:
         """Set those of mode, owner and time that are not None."""
-        with self.lock:
-            self._begin(is_addition=True)
-            table = "files" if self.index.is_file(name) else "dirs"
+        with self._transactions.lock:
+            self._transactions.begin(is_addition=True)
+            table = "files" if self._index.is_file(name) else "dirs"
             changed = self._connection.execute(
                 f"UPDATE {table} SET mode = coalesce(?, mode), uid = coalesce(?, uid), gid = coalesce(?, gid), "
                 "mtime_ns = coalesce(?, mtime_ns) WHERE path = ?",
                 (*about, name),
             ).rowcount
             if not changed:
-                raise EntryNotFoundError(self.path, name)
+                raise EntryNotFoundError(self._index.path, name)

@@ -1,19 +1,26 @@
-"""Changes to an archive: files, and with ``Directories`` everything else."""
+"""Changes to an archive: files here, everything else in ``Directories``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headrace._native import crc32c
-from headrace.errors import EntryIsDirectoryError, EntryNotFoundError, FileTooLargeError
+from headrace.errors import CorruptFileError, EntryNotFoundError, FileTooLargeError
+from headrace.formats.barecat.batches import RESTORE, check_content
 from headrace.formats.barecat.edit.directories import Directories
 from headrace.formats.barecat.edit.shard_writer import SMALL_BYTES
+from headrace.formats.barecat.edit.transactions import Transactions
 from headrace.formats.barecat.index.rows import Place
-from headrace.formats.barecat.names import check_new_name
+from headrace.formats.barecat.index.schema import VERSION
+from headrace.formats.barecat.names import check_new_name, clean_name
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from typing import BinaryIO
 
+    from headrace.errors import PathLike
     from headrace.formats.barecat.index.rows import Metadata
     from headrace.types import Buffer
 
@@ -22,8 +29,132 @@ __all__ = ["Editor"]
 _CHUNK_BYTES = 16 << 20
 
 
-class Editor(Directories):
-    """Everything that changes an archive; it is opened as ``Transactions`` says."""
+class Editor:
+    """Everything that changes an archive, and what reads it meanwhile.
+
+    Args:
+        path: of the archive; index and first shard are made if they are missing.
+        is_checked: check every file that is read as a whole against its CRC-32C.
+        shard_size: limit of new shards; None keeps what the archive has.
+        is_synced: wait for the disk at every commit.
+        wal: use SQLite's write-ahead log.
+        allow_links: also write to shards that are symbolic links.
+        is_append_only: refuse everything but new files and directories.
+    """
+
+    version = VERSION
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        is_checked: bool = True,
+        shard_size: int | None = None,
+        is_synced: bool = True,
+        wal: bool = False,
+        allow_links: bool = False,
+        is_append_only: bool = False,
+    ) -> None:
+        self._is_checked = is_checked
+        self._transactions = transactions = Transactions(
+            path,
+            shard_size=shard_size,
+            is_synced=is_synced,
+            wal=wal,
+            allow_links=allow_links,
+            is_append_only=is_append_only,
+        )
+        self.directories = Directories(transactions)
+        self.index = transactions.index
+        self.shards = transactions.shards
+        self.lock = transactions.lock
+        self.is_append_only = is_append_only
+        self._queue = transactions.queue
+
+    # Transactions
+
+    @property
+    def limit(self) -> int:
+        """The limit of shards in bytes."""
+        return self._transactions.limit
+
+    def set_limit(self, limit: int) -> None:
+        """Change the limit of shards; it must hold for those there are."""
+        self._transactions.set_limit(limit)
+
+    def show_as(self, path: str) -> None:
+        """Let errors say another path: that of an archive which has not got its name yet."""
+        self._transactions.show_as(path)
+
+    def commit(self) -> None:
+        """Put everything so far on the disk."""
+        self._transactions.commit()
+
+    def close(self) -> None:
+        """Commit and let go of all files."""
+        self._transactions.close()
+
+    def execute(self, statement: str, *arguments: object) -> None:
+        """Run a statement inside the transaction."""
+        self._transactions.execute(statement, *arguments)
+
+    def changing(self, *, is_addition: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        """The connection inside the transaction, for changes to the index that this class does not know."""
+        return self._transactions.changing(is_addition=is_addition)
+
+    def check_references(self, is_on: bool) -> None:
+        """Commit, and from then on check or do not check that directories exist."""
+        self._transactions.check_references(is_on)
+
+    # Reading
+
+    def locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        """The name of a file as the index has it, and where its bytes are."""
+        place = self.index.place(name) if isinstance(name, str) else None
+        if place is not None:
+            return str(name), place
+        cleaned = clean_name(name)
+        place = self.index.place(cleaned)
+        if place is None:
+            raise self.index.missing_file(cleaned)
+        return cleaned, place
+
+    def bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
+        """Bytes of a shard that belong to a file."""
+        with self.lock:
+            data = self.shards.read(shard, offset, size) if offset >= 0 else b""
+        if len(data) != size:
+            missing = f"{size} bytes at byte {offset} of shard {shard} are not there"
+            raise CorruptFileError(self.index.path, name=name, problem=missing, fix=RESTORE)
+        return data
+
+    def view_at(self, name: str, shard: int, offset: int, size: int) -> memoryview:
+        """The same as a view."""
+        return memoryview(self.bytes_at(name, shard, offset, size))
+
+    def read(self, name: str) -> bytes:
+        """A whole file, checked."""
+        cleaned, (shard, offset, size, checksum) = self.locate(name)
+        data = self.bytes_at(cleaned, shard, offset, size)
+        if self._is_checked:
+            check_content(self.index.path, cleaned, data, checksum)
+        return data
+
+    def read_many(self, names: Sequence[str]) -> list[bytes]:
+        """Whole files, one after the other."""
+        return [self.read(name) for name in names]
+
+    # Files
+
+    def check_writable(self, name: str, *, exists: bool) -> None:
+        """Raise if a file that exists may not be written, or if there can be no new one of this name."""
+        with self.lock:
+            self._begin(is_addition=not exists)
+            if not exists:
+                self._queue.check(check_new_name(name))
+
+    def _begin(self, *, is_addition: bool = False) -> None:
+        self._transactions.begin(is_addition=is_addition)
 
     def add(self, name: str, data: Buffer, about: Metadata) -> Place:
         """Add a file from memory; there must be none of this name. Gives where its bytes are."""
@@ -37,7 +168,7 @@ class Editor(Directories):
             self.shards.append(data if isinstance(data, bytes) else bytes(data))
             place = Place(shard, offset, size, crc32c(data))
             (self._queue.put_checked if size > SMALL_BYTES else self._queue.put)(name, place, about)
-            self._count(size)
+            self._transactions.count(size)
             return place
 
     def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> Place:
@@ -54,7 +185,7 @@ class Editor(Directories):
                 raise
             place = Place(shard, offset, size, checksum)
             self._queue.put_checked(name, place, about)
-            self._count(size)
+            self._transactions.count(size)
             return place
 
     def _copy(self, name: str, file: BinaryIO, size: int) -> int:
@@ -77,7 +208,7 @@ class Editor(Directories):
 
     def _reserve(self, name: str, size: int) -> tuple[int, int]:
         if size > self.limit:
-            raise FileTooLargeError(self.path, name=name, size_bytes=size, limit=self.limit)
+            raise FileTooLargeError(self.index.path, name=name, size_bytes=size, limit=self.limit)
         place = self.shards.reserve(size, self.limit)
         self._begin(is_addition=True)  # reserving may have committed
         return place
@@ -87,7 +218,7 @@ class Editor(Directories):
         with self.lock:
             self._begin(is_addition=True)
             self._queue.put(check_new_name(name), place, about)
-            self._count(place[2])
+            self._transactions.count(place[2])
 
     def update(self, name: str, data: Buffer, about: Metadata | None = None) -> None:
         """Replace the content of a file: in place if it is not longer, else at the end."""
@@ -96,20 +227,20 @@ class Editor(Directories):
             self._begin()
             old = self.index.file(name)
             if old is None:
-                raise EntryNotFoundError(self.path, name)
+                raise EntryNotFoundError(self.index.path, name)
             if size <= old.size:
                 shard, offset = old.shard, old.offset
                 self.overwrite(shard, offset, data)
             else:
                 shard, offset = self._reserve(name, size)
                 self.shards.append(bytes(data))
-            self._connection.execute(
+            self._transactions.connection.execute(
                 "UPDATE files SET shard = ?, offset = ?, size = ?, crc32c = ? WHERE path = ?",
                 (shard, offset, size, crc32c(data), name),
             )
             if about is not None:
-                self.set_metadata(name, about)
-            self._count(size)
+                self.directories.set_metadata(name, about)
+            self._transactions.count(size)
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
         """Write over bytes of a shard; what committed rows have there is saved until the commit."""
@@ -125,8 +256,8 @@ class Editor(Directories):
                 for start in range(offset, offset + size, _CHUNK_BYTES):
                     if self.shards.is_kept(shard, start):
                         count = min(_CHUNK_BYTES, offset + size - start)
-                        self._undo.save(shard, start, self.shards.read(shard, start, count))
-            self._undo.sync()
+                        self._transactions.undo.save(shard, start, self.shards.read(shard, start, count))
+            self._transactions.undo.sync()
 
     def remove(self, name: str) -> None:
         """Remove a file; its bytes are cut off if they are the last of their shard, else they become a gap."""
@@ -134,10 +265,8 @@ class Editor(Directories):
             self._begin()
             old = self.index.file(name)
             if old is None:
-                if self.index.is_dir(name):
-                    raise EntryIsDirectoryError(self.path, name)
-                raise EntryNotFoundError(self.path, name)
-            self._connection.execute("DELETE FROM files WHERE path = ?", (name,))
+                raise self.index.missing_file(name)
+            self._transactions.connection.execute("DELETE FROM files WHERE path = ?", (name,))
             if old.size and old.end == self.shards.end(old.shard) and self.index.shard_end(old.shard) <= old.offset:
                 self.shards.cut(old.shard, old.offset)
-            self._count(0)
+            self._transactions.count(0)

@@ -220,8 +220,9 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         _copy_to(archive, plan, base, progress)
         editor.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", shard_size)
         editor.commit()
-        editor.limit = shard_size
         _renumber(archive, base, count)
+        editor.set_limit(shard_size)  # only now all shards keep to it
+        editor.commit()
 
 
 def _copy_to(archive: Archive, plan: list[_Target], base: int, progress: Progress | None) -> None:

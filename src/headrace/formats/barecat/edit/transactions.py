@@ -1,9 +1,9 @@
-"""Opening an archive for writing, and transactions.
+"""An archive that is open for writing: shards, index, and the transaction that keeps both in step.
 
 Contract: any number of threads may call; a lock lets one at a time in. Bytes go to the shards first, then the rows
 into a transaction; ``commit`` puts the bytes on the disk before it ends the transaction, so a row that survives a crash
 names bytes that did, too. It runs by itself after so many files or bytes, and on ``close``. What a crash can take is
-what came after the last commit, and never anything older: see ``appending`` and ``undo``.
+what came after the last commit, and never anything older: see ``shard_writer`` and ``undo``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.formats.barecat.index.connections import connect_writer, translate
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
-from headrace.formats.barecat.names import check_new_name, index_path, shard_numbers, shard_path
+from headrace.formats.barecat.names import index_path, shard_numbers, shard_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,18 +59,18 @@ class Transactions:
         self._uncommitted_files = self._uncommitted_bytes = 0
         self._is_closed = False
         first = shard_path(self.full_path, 0)
-        is_missing = not os.path.lexists(first)  # who locks it makes it
+        is_missing = not os.path.lexists(first)  # the shard writer creates it, to lock it
         self.shards = ShardWriter(self.full_path, is_synced=is_synced, allow_links=allow_links, commit=self.commit)
         try:
-            self._connection = self._open_index(shard_size, wal, is_synced)
+            self.connection = _open_index(self.full_path, shard_size, wal, is_synced)
             self._refuse_missing_shards({0} if is_missing else set())
         except BaseException:
             if is_missing:
                 os.unlink(first)
             self.shards.close()
             raise
-        self._undo = UndoLog(self.full_path, self._connection, is_synced=is_synced)
-        self._queue = FileQueue(path, self._connection)
+        self.undo = UndoLog(self.full_path, self.connection, is_synced=is_synced)
+        self.queue = FileQueue(path, self.connection)
         self.index = Index(path, self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
         try:
@@ -82,40 +82,12 @@ class Transactions:
 
     def show_as(self, path: str) -> None:
         """Let errors say another path: that of an archive which has not got its name yet."""
-        self.path = self._queue.path = self._connection.path = self.index.path = path
-
-    def _open_index(self, shard_size: int | None, wal: bool, is_synced: bool) -> WriteConnection:
-        file = index_path(self.full_path)
-        is_new = not os.path.exists(file) or os.path.getsize(file) == 0
-        if is_new:
-            self._refuse_orphans(file)
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-        connection = connect_writer(file, wal=wal, sync=is_synced)
-        try:
-            if is_new:
-                create_schema(connection, shard_size_limit=shard_size or UNLIMITED)
-            check_version(file, connection, is_writer=True)
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise translated(file, error) from error
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _refuse_orphans(self, file: str) -> None:
-        sizes = [os.path.getsize(shard_path(self.full_path, number)) for number in shard_numbers(self.full_path)]
-        if any(sizes):
-            raise FormatError(
-                file,
-                problem=f"there is no index, but {len(sizes)} shards hold {sum(sizes)} bytes",
-                fix="Restore the index from a copy, or remove the shards.",
-            )
+        self.path = self.queue.path = self.connection.path = self.index.path = path
 
     def _refuse_missing_shards(self, just_made: set[int]) -> None:
         there = set(shard_numbers(self.full_path)) - just_made
         try:
-            found = [shard for (shard,) in self._connection.execute("SELECT DISTINCT shard FROM files WHERE size > 0")]
+            found = [shard for (shard,) in self.connection.execute("SELECT DISTINCT shard FROM files WHERE size > 0")]
             missing = next((shard for shard in found if shard not in there), None)
             if missing is not None:
                 raise FormatError(
@@ -124,7 +96,7 @@ class Transactions:
                     fix="Put it back, or see what is left with: headrace verify",
                 )
         except BaseException as error:
-            self._connection.close()
+            self.connection.close()
             if isinstance(error, sqlite3.DatabaseError):
                 raise translated(index_path(self.full_path), error) from error
             raise
@@ -132,17 +104,18 @@ class Transactions:
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards; it must hold for those there are."""
         with self.lock:
-            self._begin(is_addition=True)
+            self.begin(is_addition=True)
             largest = max((self.shards.end(n) for n in shard_numbers(self.full_path)), default=0)
             if limit < largest:
                 raise ValueError(
                     f"shard_size must be at least {largest}, the size of the largest shard, got {limit}; "
                     "make them smaller with: headrace reshard"
                 )
-            self._connection.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", (limit,))
+            self.connection.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", (limit,))
             self.limit = limit
 
-    def _begin(self, *, is_addition: bool = False) -> None:
+    def begin(self, *, is_addition: bool = False) -> None:
+        """Make sure that a transaction runs, and that it may change what is there or at least add to it."""
         self._check_open()
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -152,22 +125,15 @@ class Transactions:
         self._check_whole()
         if self.is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
-        if not self._connection.in_transaction:
-            self._connection.execute("BEGIN IMMEDIATE")
-
-    def check_writable(self, name: str, *, exists: bool) -> None:
-        """Raise if a file that exists may not be written, or if there can be no new one of this name."""
-        with self.lock:
-            self._begin(is_addition=not exists)
-            if not exists:
-                self._queue.check(check_new_name(name))
+        if not self.connection.in_transaction:
+            self.connection.execute("BEGIN IMMEDIATE")
 
     def _cursor(self) -> sqlite3.Cursor:
         with self.lock:
             self._check_open()
-            if len(self._queue):
-                self._queue.flush()
-        return self._connection.cursor()
+            if len(self.queue):
+                self.queue.flush()
+        return self.connection.cursor()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -176,7 +142,7 @@ class Transactions:
     @property
     def _failure(self) -> Exception | None:
         """Why rows or bytes of the transaction are missing, if so: nothing more can be committed."""
-        return self.shards.failure or self._connection.loss
+        return self.shards.failure or self.connection.loss
 
     def _check_whole(self) -> None:
         if self._failure is not None:
@@ -191,16 +157,16 @@ class Transactions:
     def _commit(self) -> None:
         with self.lock:
             self._check_whole()
-            self._queue.flush()
+            self.queue.flush()
             self.shards.sync()
-            if self._connection.in_transaction:
+            if self.connection.in_transaction:
                 try:
-                    self._connection.execute("COMMIT")
+                    self.connection.execute("COMMIT")
                 except ArchiveBusyError as error:
                     raise ArchiveBusyError(
                         f"{self.path}: the changes cannot be committed ({error}); they are kept, try again"
                     ) from error
-            self._undo.clear()
+            self.undo.clear()
             self.shards.committed()
             self._uncommitted_files = self._uncommitted_bytes = 0
 
@@ -215,43 +181,69 @@ class Transactions:
             try:
                 if self._failure is None:
                     self._commit()
-                    self._connection.execute("PRAGMA optimize")
+                    self.connection.execute("PRAGMA optimize")
             finally:
-                self._connection.close()  # rolls back what was not committed
+                self.connection.close()  # rolls back what was not committed
                 if self._failure is not None:
                     self.shards.give_up()
                 self.shards.close()
             recover(self.full_path)  # after a failure, bytes may have to be put back
 
-    def _count(self, size: int) -> None:
+    def count(self, size: int) -> None:
+        """Count a change of so many bytes; after many of them, commit."""
         self._uncommitted_files += 1
         self._uncommitted_bytes += size
-        if len(self._queue) >= _QUEUED_FILES:
-            self._queue.flush()
+        if len(self.queue) >= _QUEUED_FILES:
+            self.queue.flush()
         if self._uncommitted_files >= _COMMIT_FILES or self._uncommitted_bytes >= _COMMIT_BYTES:
             self.commit()
 
     def execute(self, statement: str, *arguments: object) -> None:
         """Run a statement inside the transaction."""
         with self.lock:
-            self._begin()
+            self.begin()
             self._cursor().execute(statement, arguments)
-            self._queue.forget_dirs()  # whatever it was
+            self.queue.forget_dirs()  # whatever it was
 
     @contextlib.contextmanager
     def changing(self, *, is_addition: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection inside the transaction, for changes to the index that this class does not know."""
         with self.lock:
-            self._begin(is_addition=is_addition)
-            self._queue.flush()
+            self.begin(is_addition=is_addition)
+            self.queue.flush()
             try:
-                yield self._connection
+                yield self.connection
             finally:
-                self._queue.forget_dirs()
-            self._count(0)
+                self.queue.forget_dirs()
+            self.count(0)
 
     def check_references(self, is_on: bool) -> None:
         """Commit, and from then on check or do not check that directories exist."""
         with self.lock:
             self.commit()
-            self._connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+            self.connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+
+
+def _open_index(path: str, shard_size: int | None, wal: bool, is_synced: bool) -> WriteConnection:
+    file = index_path(path)
+    is_new = not os.path.exists(file) or os.path.getsize(file) == 0
+    if is_new:
+        sizes = [os.path.getsize(shard_path(path, number)) for number in shard_numbers(path)]
+        if any(sizes):
+            raise FormatError(
+                file,
+                problem=f"there is no index, but {len(sizes)} shards hold {sum(sizes)} bytes",
+                fix="Restore the index from a copy, or remove the shards.",
+            )
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+    connection = connect_writer(file, wal=wal, sync=is_synced)
+    try:
+        if is_new:
+            create_schema(connection, shard_size_limit=shard_size or UNLIMITED)
+        check_version(file, connection, is_writer=True)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise translated(file, error) from error
+        raise
+    return connection

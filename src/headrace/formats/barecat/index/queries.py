@@ -13,7 +13,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from headrace._native import FileRows, NativeError
-from headrace.errors import FormatError, HeadraceError
+from headrace.errors import EntryIsDirectoryError, EntryIsFileError, EntryNotFoundError, FormatError, HeadraceError
 from headrace.formats.barecat.index.connections import translated
 from headrace.formats.barecat.index.rows import (
     DIR_COLUMNS,
@@ -25,19 +25,21 @@ from headrace.formats.barecat.index.rows import (
     make_dir_info,
     make_file_info,
 )
+from headrace.formats.barecat.index.schema import UNLIMITED
+from headrace.formats.barecat.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from headrace._native import FileTable
 
-__all__ = ["Index", "Order"]
+__all__ = ["Index", "ListOrder"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 
-Order = Literal["any", "path", "address", "random"]
+ListOrder = Literal["any", "path", "address", "random"]
 _ORDERS: dict[str, str] = {
     "any": "",
     "path": " ORDER BY path",
@@ -159,6 +161,22 @@ class Index:
         row = self._row(f"{_DIR} WHERE path = ?", name)
         return None if row is None else make_dir_info(row)
 
+    def entry(self, name: str) -> FileInfo | DirInfo:
+        """All about a file or directory, which must exist."""
+        found = self.file(name) or self.directory(name)
+        if found is None:
+            raise EntryNotFoundError(self.path, name)
+        return found
+
+    def missing_file(self, name: str) -> EntryIsDirectoryError | EntryNotFoundError:
+        """The error for a name that is no file."""
+        return (EntryIsDirectoryError if self.is_dir(name) else EntryNotFoundError)(self.path, name)
+
+    def check_dir(self, name: str) -> None:
+        """Raise unless there is such a directory."""
+        if not self.is_dir(name):
+            raise (EntryIsFileError if self.is_file(name) else EntryNotFoundError)(self.path, name)
+
     @_answered
     def is_file(self, name: str) -> bool:
         """There is such a file."""
@@ -201,7 +219,7 @@ class Index:
         row = self._cursor().execute("SELECT size_tree FROM dirs WHERE path = ''").fetchone()
         return self.number("SELECT sum(size) FROM files") if row is None else _count_in(row)
 
-    def files(self, order: Order = "any", below: str = "") -> Iterator[FileInfo]:
+    def files(self, order: ListOrder = "any", below: str = "") -> Iterator[FileInfo]:
         """All files, or those below a directory."""
         if order == "any" and not below and self.table is not None:
             return chain.from_iterable(self._blocks(self.table))
@@ -218,7 +236,7 @@ class Index:
         except (NativeError, UnicodeError):  # SQLite says what is wrong
             yield self._guarded(islice(map(make_file_info, self._ask(_FILE)), count, None))
 
-    def dirs(self, order: Order = "any", below: str = "") -> Iterator[DirInfo]:
+    def dirs(self, order: ListOrder = "any", below: str = "") -> Iterator[DirInfo]:
         """All directories with the root, or those below a directory, which does not count."""
         where, arguments = _below(below)
         question = f"{_DIR}{where}{_ORDERS[order]}"
@@ -228,11 +246,11 @@ class Index:
         """Path, shard, offset, size and CRC-32C of all files, sorted by path."""
         return self._guarded(map(_checked_place, self._ask(_PLACES_BY_PATH)))
 
-    def file_names(self, order: Order = "any") -> Iterator[str]:
+    def file_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all files."""
         return self._guarded(map(_name_in, self._ask(f"SELECT path FROM files{_ORDERS[order]}")))
 
-    def dir_names(self, order: Order = "any") -> Iterator[str]:
+    def dir_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all directories."""
         return self._guarded(map(_name_in, self._ask(f"SELECT path FROM dirs{_ORDERS[order]}")))
 
@@ -261,12 +279,29 @@ class Index:
         ]
         return dirs, files
 
-    def matching(self, pattern: str, *, dirs: bool) -> Iterator[str]:
-        """Paths that match a GLOB of SQLite, files first."""
-        tables = ("files", "dirs") if dirs else ("files",)
-        for table in tables:
+    def walk(self, name: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As ``os.walk``, from the top down; see ``Archive.walk``."""
+        self.check_dir(name)
+        waiting = [name]
+        while waiting:
+            directory = waiting.pop()
+            dirs, files = self.names_in(directory)
+            yield directory, dirs, files
+            prefix = f"{directory}/" if directory else ""
+            waiting.extend(prefix + child for child in reversed(dirs))
+
+    def matching(self, pattern: str, *, recursive: bool, include_hidden: bool) -> Iterator[str]:
+        """Paths that match a pattern of Python's ``glob``, files first."""
+        match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
+        # Text that a GLOB of SQLite takes literally.
+        prefix = "".join(f"[{char}]" if char in "*?[" else char for char in fixed_prefix(pattern))
+        for table in ("files", "dirs"):
             question = f"SELECT path FROM {table} WHERE path GLOB ?"
-            yield from self._guarded(map(_name_in, self._ask(question, pattern)))
+            for path in self._guarded(map(_name_in, self._ask(question, f"{prefix}*"))):
+                if path and match(path):
+                    yield path
+        if pattern.endswith("/") or (recursive and pattern.endswith("/**")):
+            yield from (f"{path}/" for path in self.dir_names() if path and match(f"{path}/"))
 
     @_answered
     def last_file(self) -> FileInfo | None:
@@ -300,6 +335,11 @@ class Index:
         if row is not None and type(row[0]) not in (int, NoneType):
             raise TypeError(f"the setting {key} is {row[0]!r}, not a number")
         return None if row is None else row[0]
+
+    def shard_size(self) -> int | None:
+        """The limit of a shard, or None when there is none."""
+        limit = self.config("shard_size_limit")
+        return None if limit is None or limit >= UNLIMITED else limit
 
 
 def _count_in(row: tuple[int]) -> int:

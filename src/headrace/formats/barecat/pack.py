@@ -10,10 +10,10 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from headrace.formats.barecat.globbing import translate
+from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of
-from headrace.formats.barecat.replacing import new_archive
+from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
 
 if TYPE_CHECKING:
