@@ -15,34 +15,37 @@ __all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
 
 _CELLS = 24
 _MIN_CELLS = 5
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def format_bytes(size_bytes: float) -> str:
-    """Spell a number of bytes for people, in decimal units.
+    """Spell a number of bytes for people, in powers of 1024; ``parse_bytes`` understands it.
 
     Example:
-        >>> format_bytes(1_500_000)
-        '1.5 MB'
+        >>> format_bytes(1_500_000), parse_bytes("1.4 MiB")
+        ('1.4 MiB', 1468006)
     """
     for unit in _UNITS[:-1]:
-        if abs(size_bytes) < 999.5:
+        if abs(size_bytes) < 1023.5:
             return f"{size_bytes:.0f} {unit}" if unit == "B" or size_bytes >= 99.5 else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
+        size_bytes /= 1024
     return f"{size_bytes:.1f} {_UNITS[-1]}"
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes from text such as ``8M``, ``1.5 GB`` or ``2GiB``, all in powers of 1024; ValueError when it is none.
+    """Bytes from text such as ``8M``, ``1.5 GB`` or ``2GiB``, all in powers of 1024.
+
+    Raises:
+        ValueError: the text is not a size.
 
     Example:
         >>> parse_bytes("8M")
         8388608
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", text.strip().lower())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 8M")
-    unit = 1 << 10 * ("kmgt".index(match[2]) + 1 if match[2] else 0)
+    unit = 1 << 10 * ("kmgtp".index(match[2]) + 1 if match[2] else 0)
     return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
 
 

@@ -20,15 +20,21 @@ class PluginTable(Generic[T]):
 
     Built-ins are declared as entry points too. Two packages that claim the same name are an error.
 
+    Args:
+        group: of the entry points.
+        kind: what a plug-in is called in errors.
+        type: what every plug-in must be an instance of; None for anything.
+
     Example:
         >>> table = PluginTable("headrace.formats", kind="format")
         >>> "beton" in table.names()
         True
     """
 
-    def __init__(self, group: str, *, kind: str) -> None:
+    def __init__(self, group: str, *, kind: str, type: type[T] | None = None) -> None:
         self._group = group
         self._kind = kind
+        self._type = type
         self._loaded: dict[str, T] = {}
 
     @cached_property
@@ -54,7 +60,14 @@ class PluginTable(Generic[T]):
         if name not in self._loaded:
             if name not in self._entry_points:
                 raise UnknownFormatError(f"no {self._kind} is called {name!r}; known are: {', '.join(self.names())}.")
-            self._loaded[name] = self._entry_points[name].load()
+            entry = self._entry_points[name]
+            loaded = entry.load()
+            if self._type is not None and not isinstance(loaded, self._type):
+                raise TypeError(
+                    f"{self._kind} {name!r} of {_package(entry)} ({entry.value}) must be a "
+                    f"{self._type.__module__}.{self._type.__name__}, got {loaded!r}"
+                )
+            self._loaded[name] = loaded
         return self._loaded[name]
 
 

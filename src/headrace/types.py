@@ -1,10 +1,10 @@
-"""Words that every room shares: Sample, the protocols of Dataset, Field and Writer, and reports."""
+"""Words that every room shares: Sample, the whole contracts Dataset, Writer and Field, and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ __all__ = [
     "Dataset",
     "Encoded",
     "EncodedChunk",
+    "Encoder",
     "Facts",
     "Field",
     "ImageSpans",
@@ -31,8 +32,11 @@ __all__ = [
     "Ragged",
     "Report",
     "Sample",
+    "SampleSequence",
     "Source",
+    "Summary",
     "Writer",
+    "missing_members",
 ]
 
 IndexArray: TypeAlias = npt.NDArray[np.int64]
@@ -281,9 +285,34 @@ class Progress(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """What is known of a dataset without decoding it: values for programs, and the same in words.
+
+    ``headline`` says how much there is; ``fields`` describes each field, empty where there are none; ``details`` are
+    pairs of a name and what is to be said about it.
+    """
+
+    values: Mapping[str, object]
+    headline: str
+    fields: Mapping[str, str]
+    details: Sequence[tuple[str, str]] = ()
+
+
+class SampleSequence(Protocol):
+    """Samples by number, as a writer takes them."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
 @runtime_checkable
 class Dataset(Protocol):
-    """A random-access sequence of samples with a schema: what ``headrace.open`` returns."""
+    """A random-access sequence of samples with a schema: what ``headrace.open`` returns.
+
+    This is all that the loader, the writers and the command use of a dataset. A format's own class need not write all
+    of it: ``headrace.formats.contract.BaseDataset`` has an answer for whatever a format does not do better itself.
+    """
 
     @property
     def path(self) -> str:
@@ -300,15 +329,87 @@ class Dataset(Protocol):
         """Names of the samples, or None when they have none."""
         ...
 
+    @property
+    def class_names(self) -> Mapping[str, Sequence[str]]:
+        """Names of the classes by field, empty when there are none."""
+        ...
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """Folders that are part of it, empty ones too, for formats that keep them."""
+        ...
+
+    @property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        ...
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every value can be checked against a checksum."""
+        ...
+
+    @property
+    def page_size(self) -> int | None:
+        """Bytes of a page, or None when the format has no pages."""
+        ...
+
+    @property
+    def reading(self) -> str:
+        """How its bytes are read where no pages are read ahead of use, in words."""
+        ...
+
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, key: int) -> Sample: ...
     @overload
     def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
     def __iter__(self) -> Iterator[Sample]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+        ...
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""
+        ...
+
+    def read_values(
+        self, indices: IndexArray, field: str, source: Source | None = None
+    ) -> list[Any] | npt.NDArray[Any]:
+        """Decoded values of one field; an array where they have one dtype and shape."""
+        ...
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        ...
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, checked for place and size but not decoded."""
+        ...
+
+    def page_numbers(self) -> IndexArray | None:
+        """Number of the page each sample lies on, or None when the format has no pages."""
+        ...
+
+    def sources(self) -> SampleSequence:
+        """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
+        ...
+
+    def rows(self, indices: IndexArray) -> list[dict[str, object]]:
+        """What a listing says about each sample, by field, without decoding where that is possible."""
+        ...
+
+    def check_file(self) -> None:
+        """Raise FormatError when the file was cut short while it was read, so that what came out means nothing."""
+        ...
+
+    def with_checksums(self, is_checked: bool) -> Dataset:
+        """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
         ...
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
@@ -327,11 +428,44 @@ class EncodedChunk(Protocol):
     def __len__(self) -> int: ...
 
 
-class Writer(Protocol):
-    """Takes samples; nothing exists under the final name until ``close`` succeeded."""
+Chunk = TypeVar("Chunk", bound=EncodedChunk)
+ChunkOut = TypeVar("ChunkOut", bound=EncodedChunk, covariant=True)
+
+
+class Encoder(Protocol[ChunkOut]):
+    """Turns samples into a chunk; picklable, without state, safe in any thread or process."""
+
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> ChunkOut:
+        """Encode samples that will stand from ``first_index`` on."""
+        ...
+
+
+class Writer(Protocol[Chunk]):
+    """Takes samples; nothing exists under the final name until ``close`` succeeded.
+
+    Many workers encode with ``encoder``, and one thread hands the chunks to ``append_chunk``, in order.
+    """
+
+    @property
+    def encoder(self) -> Encoder[Chunk]:
+        """What encodes samples for this writer."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the samples taken so far."""
+        ...
+
+    def __len__(self) -> int:
+        """Samples taken so far."""
+        ...
 
     def append(self, sample: Any, *, name: str | None = None) -> None:
         """Add one sample: a tuple in field order, a mapping, or the bare value of a single field."""
+        ...
+
+    def append_chunk(self, chunk: Chunk, *, names: Sequence[str] | None = None) -> None:
+        """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
         ...
 
     def close(self) -> None:
@@ -346,3 +480,21 @@ class Writer(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+_OPERATORS = ("__len__", "__getitem__", "__iter__", "__enter__", "__exit__")
+
+
+def missing_members(value: object, contract: type) -> list[str]:
+    """Names of what a contract asks for and a value does not have.
+
+    Example:
+        >>> missing_members(range(3), Writer)[:3]
+        ['abort', 'append', 'append_chunk']
+    """
+    names = [name for name in vars(contract) if name in _OPERATORS or not name.startswith("_")]
+    return sorted(name for name in names if not hasattr(type(value), name) and name not in _own_names(value))
+
+
+def _own_names(value: object) -> Iterable[str]:
+    return getattr(value, "__dict__", ())

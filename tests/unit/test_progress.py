@@ -4,26 +4,31 @@ import io
 
 import pytest
 
-from headrace.progress import ProgressBar, format_bytes, format_duration
+from headrace.progress import ProgressBar, format_bytes, format_duration, parse_bytes
 
 
 @pytest.mark.parametrize(
     ("size", "text"),
     [
         (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (99_400, "99.4 kB"),
-        (99_500, "100 kB"),
-        (999_499, "999 kB"),
-        (999_500, "1.0 MB"),
-        (1_500_000, "1.5 MB"),
-        (12_000_000_000, "12.0 GB"),
-        (5e18, "5000.0 PB"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (99.4 * 1024, "99.4 KiB"),
+        (99.5 * 1024, "100 KiB"),
+        (1023.4 * 1024, "1023 KiB"),
+        (1023.5 * 1024, "1.0 MiB"),
+        (1_572_864, "1.5 MiB"),
+        (12 << 30, "12.0 GiB"),
+        (5000 << 50, "5000.0 PiB"),
     ],
 )
 def test_bytes_for_people(size: float, text: str) -> None:
     assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize("size", [0, 1000, 1024, 1536, 8 << 20, 3 << 30, 5 << 40, 2 << 50])
+def test_what_is_printed_can_be_read_back(size: int) -> None:
+    assert parse_bytes(format_bytes(size)) == size
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def bar_at(elapsed_s: float, done: int, total: int | None, size_bytes: int = 0) 
 
 def test_the_line_has_share_rate_bytes_and_remaining_time() -> None:
     line = bar_at(10, 250, 1000, 5_000_000)
-    assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 5.0 MB, 500 kB/s | 0:30 left"
+    assert line == "writing  25% [######..................] 250/1,000 | 25 samples/s | 4.8 MiB, 488 KiB/s | 0:30 left"
 
 
 def test_the_bar_gives_way_and_not_the_remaining_time() -> None:
@@ -51,7 +56,7 @@ def test_the_bar_gives_way_and_not_the_remaining_time() -> None:
         line = bar.line(bar._start_s + 10, width)
         assert len(line) <= max(width, 71)
         assert line.endswith("0:30 left")
-    assert "[##.......]" in bar.line(bar._start_s + 10, 80)
+    assert "[#......]" in bar.line(bar._start_s + 10, 80)
 
 
 def test_the_next_of_several_steps_has_its_own_rate() -> None:

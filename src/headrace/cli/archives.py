@@ -1,4 +1,4 @@
-"""What several verbs do with archives (.barecat)."""
+"""What several verbs do with archives: formats of many files under paths."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.annex import side_path
 from headrace.cli.common import print_json, printable, progress_bar
-from headrace.formats.barecat import Archive
-from headrace.formats.barecat.archive import new_archive
-from headrace.formats.barecat.names import MAX_SHARDS, archive_exists, shard_numbers
+from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.pack import pack_files
-from headrace.formats.barecat.pictures import Pictures
+from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.progress import format_bytes
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
-    from headrace.formats.barecat import DirInfo, FileInfo
+    from headrace.formats.barecat import Archive, DirInfo, FileInfo
+    from headrace.formats.barecat.archive import Mode
+    from headrace.formats.contract import Format
     from headrace.formats.report import Transfer
 
 __all__ = [
     "add_rules",
     "cat_file",
     "create_archive",
-    "describe_archive",
     "extract_archive",
     "is_archive",
     "list_archive",
     "names_from",
     "names_in_archive",
+    "new_archive",
+    "open_archive",
     "print_left_out",
     "print_transfer",
     "refuse_damage",
@@ -42,7 +43,6 @@ __all__ = [
     "shown_path",
 ]
 
-_ENDINGS = (".barecat", ".barecat-sqlite-index")
 _SHOWN = 20  # of what is damaged
 
 
@@ -60,8 +60,35 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def is_archive(path: str) -> bool:
-    """The name says that it is a .barecat."""
-    return path.lower().endswith(_ENDINGS)
+    """What is there has files under paths, so that directories can be listed, and files added and removed."""
+    try:
+        return find_format(path).open_archive is not None
+    except (UnknownFormatError, OSError):
+        return False
+
+
+def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None) -> Archive:
+    """The archive at a path; ValueError when what is there holds samples."""
+    found = find_format(path)
+    if found.open_archive is None:
+        raise _no_archive(path, found)
+    return found.open_archive(path, mode, shard_size=shard_size)
+
+
+def new_archive(path: str, *, shard_size: int | None = None, force: bool = False) -> AbstractContextManager[Archive]:
+    """A new archive, of the format that the ending of the path names; it has its name at the end of the block."""
+    named = format_of_name(path)
+    if named is None or named.new_archive is None:
+        raise _no_archive(path, named)
+    if named.exists(path) and not force:
+        raise FileExistsError(f"{path} exists; give --force to replace it")
+    return named.new_archive(path, shard_size=shard_size)
+
+
+def _no_archive(path: str, found: Format | None) -> ValueError:
+    known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
+    what = "not an archive" if found is None else f"a {found.name}, which holds samples"
+    return ValueError(f"{path} is {what}; this is for archives ({known})")
 
 
 def names_from(args: argparse.Namespace, paths: list[str]) -> list[str]:
@@ -82,10 +109,11 @@ def create_archive(args: argparse.Namespace) -> int:
     paths = names_from(args, args.folders)
     if not paths:
         raise ValueError("nothing to pack: name files or folders, or give a list with -T")
-    if archive_exists(args.out) and not args.force:
-        raise FileExistsError(f"{args.out} exists; give --force to replace it")
     start_s = time.perf_counter()
-    with progress_bar("packing", args, unit="files") as bar, new_archive(args.out, shard_size=args.shard_size) as out:
+    with (
+        progress_bar("packing", args, unit="files") as bar,
+        new_archive(args.out, shard_size=args.shard_size, force=args.force) as out,
+    ):
         result = pack_files(
             out,
             paths,
@@ -129,7 +157,7 @@ def extract_archive(args: argparse.Namespace) -> int:
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
     damage: list[str] = []
-    with Archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
+    with open_archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
         result = extract_files(
             archive,
             args.to,
@@ -155,7 +183,7 @@ def cat_file(args: argparse.Namespace) -> int:
     """Write one file to standard output."""
     if args.field is not None:
         raise ValueError("a file of an archive has no fields; name only the file")
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         data = archive[args.sample]
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -166,7 +194,7 @@ def cat_file(args: argparse.Namespace) -> int:
 def names_in_archive(path: str, prefix: str) -> list[str]:
     """What is in the directory of a prefix and begins with it; directories end in a slash."""
     directory, slash, start = prefix.rpartition("/")
-    with Archive(path) as archive:
+    with open_archive(path) as archive:
         return sorted(
             f"{directory}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
             for entry in archive.scandir(directory)
@@ -176,7 +204,7 @@ def names_in_archive(path: str, prefix: str) -> list[str]:
 
 def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
     """List files and directories; paths are shown as seen from ``base``."""
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         rows: list[FileInfo | DirInfo] = []
         for name in args.samples or [base]:
             rows += _listed(archive, name, args.recursive)
@@ -226,43 +254,3 @@ def _long_facts(row: FileInfo | DirInfo) -> str:
     owner = f"{'?' if row.uid is None else row.uid}/{'?' if row.gid is None else row.gid}"
     moment = row.mtime.strftime("%Y-%m-%d %H:%M:%S") if row.mtime is not None else "?" * 19
     return f"{mode} {owner:>11} {size:>13,} {moment}"
-
-
-def describe_archive(path: str) -> dict[str, Any]:
-    """The summary of an archive for ``headrace info``."""
-    with Archive(path) as archive:
-        numbers = shard_numbers(archive.path)
-        sizes = {number: os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers}
-        physical = sum(sizes.values())
-        missing = _missing_bytes(archive, sizes)
-        return {
-            "path": archive.path,
-            "format": "barecat",
-            "files": archive.num_files,
-            "dirs": archive.num_dirs,
-            "size_bytes": archive.total_size,
-            "shards": len(numbers),
-            "shard_size_limit": archive.shard_size,
-            "shard_bytes": physical,
-            "gap_bytes": max(0, physical + missing - archive.total_size),
-            "missing_bytes": missing,
-            "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
-            "schema": ".".join(map(str, archive.version)),
-            "jpeg_index": _describe_jpeg_index(archive.path),
-        }
-
-
-def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:
-    """How much of the files lies behind the ends of the shards, or in shards that are not there."""
-    last = archive.index.last_file()
-    count = 0 if last is None else min(last.shard + 1, MAX_SHARDS)
-    return sum(max(0, archive.index.shard_end(number) - sizes.get(number, 0)) for number in range(count))
-
-
-def _describe_jpeg_index(path: str) -> dict[str, int] | None:
-    if not os.path.exists(side_path(path)):
-        return None
-    with Archive(path) as archive:
-        pictures = Pictures(archive, is_checked=False)
-        count = 0 if pictures.tiles is None else pictures.tiles.count
-        return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}

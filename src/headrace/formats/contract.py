@@ -1,4 +1,4 @@
-"""What all formats share: how a dataset is indexed, and how a format presents itself."""
+"""What all formats share: how a format presents itself, and the common half of datasets and writers."""
 
 from __future__ import annotations
 
@@ -14,42 +14,108 @@ from headrace._native import crc32c
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, ImageError, WriteError
-from headrace.types import ImageSpans, Ragged
+from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
 
-    from headrace.types import Dataset, Field, IndexArray, Indices, Progress, Report, Sample, Source, Writer
+    from headrace.errors import PathLike
+    from headrace.formats.barecat.archive import Archive
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Sample, SampleSequence, Source, Summary
 
-__all__ = ["BaseDataset", "BaseWriter", "Format", "index_chunks", "normalize_indices", "values_in_order"]
+__all__ = [
+    "BaseDataset",
+    "BaseWriter",
+    "Format",
+    "check_contract",
+    "index_chunks",
+    "normalize_indices",
+    "values_in_order",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Format:
-    """How a format is found and used; one object per format, named in the entry points.
+    """How a format is found and used, and what it can hold; one object per format, named in the entry points.
+
+    The verbs know no format by name: whatever differs between formats is asked of this object. Only the first four
+    are needed; a format that says no more is still packed, converted, listed, extracted, checked and loaded.
 
     Args:
         name: what users call it.
         suffixes: endings of file names, in lower case.
         matches: looks at a path and its first bytes (empty for a directory) when the suffix says nothing.
         open: opens a path as a Dataset.
-        create: makes a Writer for a path and fields, or None for formats that are only read.
-        pack: packs all files of a folder as they are, for formats that hold any files; None for those that hold
-            samples, into which a folder of pictures goes through ``create``.
+        create: makes a Writer for a path, fields and ``length=``, or None for formats that are only read.
+        writer_options: names of what else ``create`` takes; ``class_names``, ``metadata``, ``annex`` and
+            ``jpeg_index`` mean the same in every format.
+        max_fields: how many fields a sample can have, or None for any number.
+        holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
+        decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
+            themselves what they are.
+        holds_files: it holds files of any kind under paths, with their directories, modes and times.
+        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can; None for those into
+            which a folder of pictures goes through ``create``.
+        pack_options: names of what else ``pack`` takes.
+        open_archive: opens a path as an archive that can be listed and changed, for formats of many files.
+        new_archive: makes an archive that gets its name at the end of the block.
         exists: tells whether there is a dataset under a path, for formats whose files have other names.
+        size_bytes: how much a path holds.
+        summarize: what ``headrace info`` says; by default fields, counts and sizes.
         verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
+        index: gives a path an annex, see ``headrace.index``; None for formats that have none.
     """
 
     name: str
     suffixes: tuple[str, ...]
     matches: Callable[[str, bytes], bool]
     open: Callable[..., Dataset]
-    create: Callable[..., Writer] | None
+    create: Callable[..., Writer[Any]] | None = None
+    writer_options: frozenset[str] = frozenset()
+    max_fields: int | None = None
+    holds_raw_pictures: bool = True
+    decodes: tuple[str, ...] = ()
+    holds_files: bool = False
     pack: Callable[..., None] | None = None
+    pack_options: frozenset[str] = frozenset()
+    open_archive: Callable[..., Archive] | None = None
+    new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
     exists: Callable[[str], bool] = os.path.exists
+    size_bytes: Callable[[str], int] = os.path.getsize
+    summarize: Callable[[str], Summary] | None = None
     verify: Callable[..., Report] | None = None
+    index: Callable[..., str] | None = None
+
+    def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
+        """Open a path; TypeError when what comes is not a whole Dataset."""
+        dataset = self.open(path, **options)
+        check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
+        return dataset
+
+    def create_checked(
+        self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
+    ) -> Writer[Any]:
+        """Make a writer; ValueError when the format is only read, TypeError for options that it does not take."""
+        if self.create is None:
+            raise ValueError(f"{os.fspath(path)}: this format cannot be written")
+        if unknown := sorted(set(options) - self.writer_options):
+            known = ", ".join(sorted(self.writer_options)) or "no options"
+            raise TypeError(f"{os.fspath(path)}: a {self.name} does not take {', '.join(unknown)}; it takes {known}")
+        writer = self.create(path, fields, length=length, **options)
+        check_contract(writer, Writer, f"what the format {self.name!r} creates", BaseWriter)
+        return writer
+
+
+def check_contract(value: object, contract: type, what: str, base: type) -> None:
+    """Raise TypeError that names all that a value lacks."""
+    if missing := missing_members(value, contract):
+        raise TypeError(
+            f"{what} ({type(value).__name__}) is not a whole {contract.__name__}: it lacks {', '.join(missing)}. "
+            f"Let it inherit from headrace.formats.contract.{base.__name__}, and write the rest."
+        )
 
 
 def normalize_indices(indices: Indices, length: int) -> IndexArray:
@@ -140,9 +206,23 @@ class BaseDataset(ABC):
     def _samples(self, indices: IndexArray) -> list[Sample]:
         """Decode samples; the indices are checked and not negative."""
 
-    def sources(self) -> Any:
+    @property
+    def class_names(self) -> Mapping[str, Sequence[str]]:
+        """Names of the classes by field, empty when there are none."""
+        return {}
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """Folders that are part of it, empty ones too, for formats that keep them."""
+        return ()
+
+    def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
         return self
+
+    def rows(self, indices: IndexArray) -> list[dict[str, object]]:
+        """What a listing says about each sample, by field: numbers and texts, and the sides of pictures."""
+        return [{name: _brief(value) for name, value in dict(sample).items()} for sample in self._samples(indices)]
 
     @property
     def fingerprint(self) -> int:
@@ -196,7 +276,7 @@ class BaseDataset(ABC):
     def check_file(self) -> None:
         """Raise FormatError when the file was cut short while it was read, so that what came out means nothing."""
 
-    def with_checksums(self, is_checked: bool) -> BaseDataset:
+    def with_checksums(self, is_checked: bool) -> Dataset:
         """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
         return self
 
@@ -231,7 +311,9 @@ class BaseDataset(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -240,6 +322,10 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+
+
+def _brief(value: object) -> object:
+    return "x".join(map(str, value.shape[:2][::-1])) if isinstance(value, np.ndarray) else value
 
 
 def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:

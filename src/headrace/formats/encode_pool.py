@@ -1,6 +1,6 @@
 """Workers that fetch and encode samples: inline, threads or forked processes.
 
-Contract. The calling thread draws work, keeps a bounded number of jobs under way, takes the results in order and
+Contract. The calling thread draws work, keeps a bounded number of blocks under way, takes the results in order and
 hands them to the writer; workers fetch (indexable datasets) and encode. A failure anywhere is raised in the calling
 thread, with the sample's index and the original traceback; work that has not begun is dropped, workers stop at the
 next sample (a process that does not is killed), and the writer is aborted, so nothing is left behind. Ctrl-C and a
@@ -15,28 +15,38 @@ import threading
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace.errors import WriteError
 from headrace.formats.process_pool import interrupt_held, open_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from headrace.formats.write import Job
-    from headrace.types import EncodedChunk
+    from headrace.formats.write import Block
+    from headrace.types import SampleSequence
 
-__all__ = ["Pending", "Work", "open_pool"]
+__all__ = ["Encode", "Pending", "Work", "open_pool"]
 
 
 _GRACE_S = 2.0
+Result = TypeVar("Result")
+ResultOut = TypeVar("ResultOut", covariant=True)
 
 
-class Pending(Protocol):
-    """A job under way."""
+class Encode(Protocol[ResultOut]):
+    """What is done to the samples of a block, usually a writer's encoder."""
 
-    def result(self) -> EncodedChunk:
-        """Wait for the job; raises what the job raised."""
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> ResultOut:
+        """Take samples that will stand from ``first_index`` on."""
+        ...
+
+
+class Pending(Protocol[ResultOut]):
+    """A block under way."""
+
+    def result(self) -> ResultOut:
+        """Wait for it; raises what encoding it raised."""
         ...
 
 
@@ -54,26 +64,26 @@ class _StopFlag:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Fetches and encodes one job."""
+class Work(Generic[Result]):
+    """Fetches and encodes one block."""
 
-    encoder: Any
-    dataset: Any
+    encoder: Encode[Result]
+    dataset: SampleSequence | None
     stop: _StopFlag = field(default_factory=_StopFlag)
 
-    def __call__(self, job: Job) -> EncodedChunk:
-        """Encode the job's samples."""
-        chunk: EncodedChunk = self.encoder(self._samples(job), first_index=job.first_index)
-        return chunk
+    def __call__(self, block: Block) -> Result:
+        """Encode the block's samples."""
+        return self.encoder(self._samples(block), first_index=block.first_index)
 
-    def _samples(self, job: Job) -> Iterator[Any]:
+    def _samples(self, block: Block) -> Iterator[Any]:
         # One at a time: a sample may be a hundred times larger before it is encoded.
-        for k, source in enumerate(job.sources):
+        for k, source in enumerate(block.sources):
             if self.stop.is_set():
                 raise CancelledError
-            yield self._fetch(source, job.first_index + k) if job.samples is None else job.samples[k]
+            yield self._fetch(source, block.first_index + k) if block.samples is None else block.samples[k]
 
     def _fetch(self, source: int, index: int) -> Any:
+        assert self.dataset is not None  # only a block of an iterator brings its samples along
         try:
             return self.dataset[source]
         except Exception as error:
@@ -83,21 +93,21 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    chunk: EncodedChunk
+class _Done(Generic[Result]):
+    chunk: Result
 
-    def result(self) -> EncodedChunk:
+    def result(self) -> Result:
         return self.chunk
 
 
-class _Ticket:
-    """A job of a thread. Its queue is written in C: unlike a lock in Python, Ctrl-C cannot leave it locked."""
+class _Ticket(Generic[Result]):
+    """A block for a thread. Its queue is written in C: unlike a lock in Python, Ctrl-C cannot leave it locked."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.answer: SimpleQueue[tuple[EncodedChunk | None, BaseException | None]] = SimpleQueue()
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.answer: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
 
-    def result(self) -> EncodedChunk:
+    def result(self) -> Result:
         chunk, error = self.answer.get()
         if error is not None:
             raise error
@@ -105,42 +115,44 @@ class _Ticket:
         return chunk
 
 
-class _Threads:
-    """Threads that run jobs in the order they were given (concurrent.futures can hang for ever after Ctrl-C)."""
+class _Threads(Generic[Result]):
+    """Threads that encode blocks in the order they were given (concurrent.futures can hang for ever after Ctrl-C)."""
 
-    def __init__(self, count: int, run: Callable[[Job], EncodedChunk]) -> None:
-        self._tickets: SimpleQueue[_Ticket | None] = SimpleQueue()
+    def __init__(self, count: int, run: Callable[[Block], Result]) -> None:
+        self._tickets: SimpleQueue[_Ticket[Result] | None] = SimpleQueue()
         names = [f"headrace-write-{i}" for i in range(count)]
         self._threads = [threading.Thread(target=_work_off, args=(self._tickets, run), name=name) for name in names]
         with interrupt_held():
             for thread in self._threads:
                 thread.start()
 
-    def submit(self, job: Job) -> _Ticket:
-        """Put a job behind the others."""
-        ticket = _Ticket(job)
+    def submit(self, block: Block) -> _Ticket[Result]:
+        """Put a block behind the others."""
+        ticket: _Ticket[Result] = _Ticket(block)
         self._tickets.put(ticket)
         return ticket
 
     def close(self) -> None:
-        """Wait for all jobs and end the threads."""
+        """Wait for all blocks and end the threads."""
         for _ in self._threads:
             self._tickets.put(None)
         for thread in self._threads:
             thread.join()
 
 
-def _work_off(tickets: SimpleQueue[_Ticket | None], run: Callable[[Job], EncodedChunk]) -> None:
+def _work_off(tickets: SimpleQueue[_Ticket[Result] | None], run: Callable[[Block], Result]) -> None:
     while (ticket := tickets.get()) is not None:
         try:
-            ticket.answer.put((run(ticket.job), None))
+            ticket.answer.put((run(ticket.block), None))
         except BaseException as error:
             ticket.answer.put((None, error))
 
 
 @contextlib.contextmanager
-def open_pool(workers: int, kind: str, work: Work, *, advice: str) -> Iterator[Callable[[Job], Pending]]:
-    """Give a function that starts a job; leaving the block ends all workers.
+def open_pool(
+    workers: int, kind: str, work: Work[Result], *, advice: str
+) -> Iterator[Callable[[Block], Pending[Result]]]:
+    """Give a function that starts a block; leaving the block ends all workers.
 
     Args:
         workers: how many.
@@ -149,10 +161,10 @@ def open_pool(workers: int, kind: str, work: Work, *, advice: str) -> Iterator[C
         advice: what the caller's user can do when a process is killed.
     """
     if workers <= 1 and kind == "thread":
-        yield lambda job: _Done(work(job))
+        yield lambda block: _Done(work(block))
         return
     with contextlib.ExitStack() as stack:
-        run: Callable[[Job], EncodedChunk] = work
+        run: Callable[[Block], Result] = work
         kill: Callable[[], None] = _nothing
         if kind == "process":  # forked before the first thread starts; each thread then waits for one process
             processes = stack.enter_context(open_processes(max(1, workers), work, advice=advice))
@@ -166,7 +178,7 @@ def _nothing() -> None:
     """Threads cannot be killed; they stop at the next sample."""
 
 
-def _shut_down(threads: _Threads, work: Work, kill: Callable[[], None]) -> None:
+def _shut_down(threads: _Threads[Result], work: Work[Result], kill: Callable[[], None]) -> None:
     # Workers stop at their next sample; a process that is still busy with one sample after a while is killed.
     work.stop.set()
     killer = threading.Timer(_GRACE_S, kill)

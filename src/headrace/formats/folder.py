@@ -181,5 +181,6 @@ FORMAT = Format(
     suffixes=(),
     matches=lambda path, head: os.path.isdir(path),
     open=FolderDataset,
-    create=None,
+    holds_files=True,
+    size_bytes=lambda path: FolderDataset(path).verify().size_bytes,
 )

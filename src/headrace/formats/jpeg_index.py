@@ -19,15 +19,17 @@ from headrace import _native
 from headrace.annex import JPEG_TILES, Annex, read_tiles, side_path, tiles_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
+from headrace.formats.report import MAX_PROBLEMS
 from headrace.storage import AtomicFile, map_file
 from headrace.types import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     import numpy.typing as npt
 
     from headrace.annex import Tiles
+    from headrace.errors import PathLike
     from headrace.types import Buffer, ImageSpans, IndexArray, Progress, Report
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "index_jpeg",
     "index_problems",
     "open_side_tiles",
+    "refuse_annex_options",
     "side_problems",
     "side_tiles_or_warning",
     "with_problems",
@@ -42,7 +45,6 @@ __all__ = [
     "write_side_tiles",
 ]
 
-_MAX_PROBLEMS = 10_000
 _CHUNK = 1024
 
 
@@ -92,6 +94,15 @@ def write_side_tiles(
             dataset_fingerprint=lambda _: facts.fingerprint,
         )
     return target
+
+
+def refuse_annex_options(path: PathLike, kind: str, options: Mapping[str, object]) -> None:
+    """Raise ValueError for options of ``headrace.index`` that only an annex with more than tile indices can take."""
+    wrong = [name for name in ("embed", "names", "class_names", "metadata") if options.get(name) not in (None, False)]
+    if options.get("jpeg_index") is False:
+        wrong.append("jpeg_index=False")
+    if wrong:
+        raise ValueError(f"{path}: {', '.join(wrong)} is for .beton files; a .{kind} gets indices of its JPEGs alone")
 
 
 def open_side_tiles(facts: SideFacts) -> Tiles | None:
@@ -154,8 +165,8 @@ def side_problems(facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]
 def with_problems(report: Report, problems: list[Problem]) -> Report:
     """A report with further problems."""
     every = (*report.problems, *problems)
-    left_out = report.problems_left_out + max(0, len(every) - _MAX_PROBLEMS)
-    return replace(report, problems=every[:_MAX_PROBLEMS], problems_left_out=left_out)
+    left_out = report.problems_left_out + max(0, len(every) - MAX_PROBLEMS)
+    return replace(report, problems=every[:MAX_PROBLEMS], problems_left_out=left_out)
 
 
 def index_problems(

@@ -6,18 +6,18 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnknownFormatError
+from headrace.formats.contract import Format
 from headrace.registry import PluginTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.contract import Format
     from headrace.types import Dataset
 
-__all__ = ["FORMATS", "find_format", "open_dataset"]
+__all__ = ["FORMATS", "all_formats", "find_format", "format_of_name", "open_dataset"]
 
-FORMATS: PluginTable[Format] = PluginTable("headrace.formats", kind="format")
+FORMATS: PluginTable[Format] = PluginTable("headrace.formats", kind="format", type=Format)
 _HEAD_BYTES = 4096
 
 
@@ -44,25 +44,34 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
     """
     first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
     found = FORMATS.load(format) if format is not None else find_format(first)
-    return found.open(path, **options)
+    return found.open_checked(path, **options)
+
+
+def all_formats() -> list[Format]:
+    """Every known format, by name."""
+    return [FORMATS.load(known) for known in FORMATS.names()]
+
+
+def format_of_name(path: PathLike) -> Format | None:
+    """The format that the ending of a path names, or None; the path need not exist."""
+    name = os.fspath(path).lower()
+    return next((known for known in all_formats() if known.suffixes and name.endswith(known.suffixes)), None)
 
 
 def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
     """The format of a path: by its ending, or else by its first bytes."""
     name = os.fspath(path)
-    formats = [FORMATS.load(known) for known in FORMATS.names()]
-    if not (must_exist and os.path.isdir(name)):
-        for candidate in formats:
-            if name.lower().endswith(candidate.suffixes) and (candidate.exists(name) or not must_exist):
-                return candidate
+    named = format_of_name(name)
+    if named is not None and (not must_exist or (named.exists(name) and not os.path.isdir(name))):
+        return named
     if must_exist:
         if not os.path.exists(name):
             raise FileNotFoundError(f"{name} does not exist")
         head = _first_bytes(name)
-        for candidate in formats:
+        for candidate in all_formats():
             if candidate.matches(name, head):
                 return candidate
-    known = ", ".join(suffix for candidate in formats for suffix in candidate.suffixes)
+    known = ", ".join(suffix for candidate in all_formats() for suffix in candidate.suffixes)
     hint = " Or say format=..." if must_exist else ""
     raise UnknownFormatError(f"{name}: no format is known for this. Known endings: {known}.{hint}")
 

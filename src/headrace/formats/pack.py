@@ -20,8 +20,8 @@ __all__ = ["pack"]
 
 
 def pack(
-    folder: PathLike,
     path: PathLike,
+    folder: PathLike,
     *,
     image: Image | None = None,
     workers: int | None = None,
@@ -36,24 +36,30 @@ def pack(
     said about pictures does not apply there.
 
     Args:
+        path: the file to write; it comes first, as in ``write``.
         folder: where the pictures are.
-        path: the file to write.
         image: how pictures are stored; by default as JPEG.
         workers: threads; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes.
     """
-    as_files = find_format(path, must_exist=False).pack
-    if as_files is not None:
-        known = {name: options.pop(name) for name in ("shard_size",) if name in options}
+    target = find_format(path, must_exist=False)
+    if target.pack is not None:
+        known = {name: options.pop(name) for name in target.pack_options if name in options}
         _refuse(path, {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed, **options})
         with ProgressBar("packing") if progress is True else contextlib.nullcontext(progress) as report:
-            as_files(folder, path, progress=report or None, **known)
+            target.pack(folder=folder, path=path, progress=report or None, **known)
         return
     source = FolderDataset(folder, image=image)
     has_annex = options.get("annex", True)
-    about = options.pop("metadata", None) or {"packed_from": os.path.basename(os.path.abspath(folder))}
+    about = {
+        "class_names": source.class_names,
+        "metadata": {"packed_from": os.path.basename(os.path.abspath(folder))},
+    }
+    given: dict[str, Any] = {
+        name: value for name, value in about.items() if has_annex and name in target.writer_options
+    }
     write(
         path,
         source.sources(),
@@ -63,9 +69,7 @@ def pack(
         shuffle_seed=shuffle_seed,
         names=source.keys if has_annex else None,
         progress=progress,
-        class_names=source.class_names if has_annex else None,
-        metadata=about if has_annex else None,
-        **options,
+        **(given | {name: value for name, value in options.items() if value is not None}),
     )
 
 

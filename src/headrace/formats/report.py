@@ -74,9 +74,13 @@ def check_all(
 
 @dataclass(slots=True)
 class Transfer:
-    """What was carried: counts, bytes, and what was left out, with the reason."""
+    """What was carried: counts, bytes, and what was left out, with the reason.
+
+    ``samples`` counts what was written where the target holds samples; it is None where files were written.
+    """
 
     files: int = 0
     dirs: int = 0
     size_bytes: int = 0
     skipped: list[str] = field(default_factory=list)
+    samples: int | None = None

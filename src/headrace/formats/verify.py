@@ -30,4 +30,4 @@ def verify(
     found = find_format(path)
     if found.verify is not None:
         return found.verify(path, decode=decode, workers=workers, progress=progress)
-    return found.open(path).verify(decode=decode, workers=workers, progress=progress)
+    return found.open_checked(path).verify(decode=decode, workers=workers, progress=progress)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 
 from headrace.errors import WriteError
-from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.formats.contract import normalize_indices
 from headrace.formats.open import find_format
 from headrace.progress import ProgressBar
+from headrace.types import Dataset
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.formats.encode_pool import Pending
-    from headrace.types import Field, IndexArray, Indices, Progress
+    from headrace.types import Chunk, Field, IndexArray, Indices, Progress, SampleSequence, Writer
 
-__all__ = ["write"]
+__all__ = ["Block", "WorkerKind", "fill", "write"]
+
+WorkerKind: TypeAlias = Literal["auto", "thread", "process"]
 
 _CHUNK_BYTES = 1 << 20
 _MAX_CHUNK_SAMPLES = 1024
@@ -31,7 +34,7 @@ _ADVICE = "Try fewer workers, or worker_kind='thread'."
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Block:
     """Samples ``first_index`` and following: as values, or as indices of a dataset still to be fetched."""
 
     first_index: int
@@ -41,11 +44,11 @@ class Job:
 
 def write(
     path: PathLike,
-    samples: Any,
+    samples: Dataset | SampleSequence | Iterable[Any],
     *,
     fields: Mapping[str, Field] | None = None,
     workers: int | None = None,
-    worker_kind: Literal["auto", "thread", "process"] = "auto",
+    worker_kind: WorkerKind = "auto",
     indices: Indices | None = None,
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
@@ -82,48 +85,84 @@ def write(
     """
     if fields is None:
         fields = _schema_of(samples)
-    if isinstance(samples, BaseDataset):
+    if isinstance(samples, Dataset):
         if names is None and options.get("annex", True):
             names = samples.keys
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
-    source = _Source.of(samples, indices, shuffle_seed, names)
+    target = find_format(path, must_exist=False)
+    fill(
+        lambda length: target.create_checked(path, fields, length=length, **options),
+        samples,
+        label=f"writing {os.path.basename(os.fspath(path))}",
+        workers=workers,
+        worker_kind=worker_kind,
+        indices=indices,
+        shuffle_seed=shuffle_seed,
+        names=names,
+        progress=progress,
+    )
+
+
+def fill(
+    create: Callable[[int | None], Writer[Chunk]],
+    samples: SampleSequence | Iterable[Any],
+    *,
+    label: str = "writing",
+    workers: int | None = None,
+    worker_kind: WorkerKind = "auto",
+    indices: Indices | None = None,
+    shuffle_seed: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress | bool = False,
+) -> int:
+    """Write samples with any writer; gives how many.
+
+    Args:
+        create: makes the writer, for a number of samples if it is known.
+        samples: as for ``write``, as are the other options.
+        label: what a progress bar says.
+        workers: see ``write``.
+        worker_kind: see ``write``.
+        indices: see ``write``.
+        shuffle_seed: see ``write``.
+        names: see ``write``.
+        progress: see ``write``.
+    """
+    supply = _Supply.of(samples, indices, shuffle_seed, names)
     count = len(os.sched_getaffinity(0)) if workers is None else workers
     if count < 0:
         raise ValueError(f"workers must not be negative, got {workers}")
-    create = find_format(path, must_exist=False).create
-    if create is None:
-        raise ValueError(f"{os.fspath(path)}: this format cannot be written")
     with contextlib.ExitStack() as stack:
         if progress is True:
-            progress = stack.enter_context(ProgressBar(f"writing {os.path.basename(os.fspath(path))}"))
-        writer = stack.enter_context(create(path, fields, length=source.length, **options))
-        _run(writer, source, count, _resolve_kind(worker_kind, samples, source), progress or None)
+            progress = stack.enter_context(ProgressBar(label))
+        writer = stack.enter_context(create(supply.length))
+        return _run(writer, supply, count, _resolve_kind(worker_kind, samples, supply), progress or None)
 
 
-def _schema_of(samples: Any) -> Mapping[str, Field]:
+def _schema_of(samples: object) -> Mapping[str, Field]:
     schema: Mapping[str, Field] | None = getattr(samples, "schema", None)
     if schema is None:
         raise TypeError("fields is missing: say what the samples hold, for example fields={'label': Int()}")
     return schema
 
 
-def _resolve_kind(kind: str, samples: Any, source: _Source) -> Literal["thread", "process"]:
+def _resolve_kind(kind: str, samples: object, supply: _Supply) -> Literal["thread", "process"]:
     if kind not in ("auto", "thread", "process"):
         raise ValueError(f"worker_kind must be 'auto', 'thread' or 'process', got {kind!r}")
-    if kind == "process" and source.dataset is None:
+    if kind == "process" and supply.dataset is None:
         raise ValueError("worker_kind='process' needs samples with len() and [i]; an iterable is drawn by one thread")
     if kind != "auto":
         return "process" if kind == "process" else "thread"
     is_in_memory = isinstance(samples, Sequence | np.ndarray)
-    return "thread" if source.dataset is None or is_in_memory else "process"
+    return "thread" if supply.dataset is None or is_in_memory else "process"
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """What is written: an indexable dataset and an order, or an iterator."""
+class _Supply:
+    """What is written: samples by number and an order, or an iterator."""
 
-    dataset: Any | None
+    dataset: SampleSequence | None
     order: IndexArray | None
     iterator: Iterator[Any] | None
     names: Sequence[str] | None
@@ -131,9 +170,13 @@ class _Source:
 
     @classmethod
     def of(
-        cls, samples: Any, indices: Indices | None, shuffle_seed: int | None, names: Sequence[str] | None
-    ) -> _Source:
-        if hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping):
+        cls,
+        samples: SampleSequence | Iterable[Any],
+        indices: Indices | None,
+        shuffle_seed: int | None,
+        names: Sequence[str] | None,
+    ) -> _Supply:
+        if _is_indexable(samples):
             order = np.arange(len(samples)) if indices is None else normalize_indices(indices, len(samples))
             if shuffle_seed is not None:
                 order = np.random.default_rng(shuffle_seed).permutation(order)
@@ -146,11 +189,11 @@ class _Source:
             raise TypeError("indices and shuffle_seed need samples with len() and [i]; this is only iterable")
         return cls(None, None, iter(samples), names, None)
 
-    def take(self, first: int, count: int) -> Job | None:
+    def take(self, first: int, count: int) -> Block | None:
         """The next ``count`` samples from position ``first`` on."""
         if self.order is not None:
             sources = self.order[first : first + count].tolist()
-            return Job(first, None, sources) if sources else None
+            return Block(first, None, sources) if sources else None
         samples: list[Any] = []
         try:
             size_bytes = 0
@@ -165,11 +208,15 @@ class _Source:
             raise WriteError(problem, sample=index) from error
         if self.names is not None and samples and first + len(samples) > len(self.names):
             raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
-        return Job(first, samples, list(range(first, first + len(samples)))) if samples else None
+        return Block(first, samples, list(range(first, first + len(samples)))) if samples else None
 
-    def names_of(self, job: Job) -> list[str] | None:
-        """Names of a job's samples."""
-        return None if self.names is None else [self.names[i] for i in job.sources]
+    def names_of(self, block: Block) -> list[str] | None:
+        """Names of a block's samples."""
+        return None if self.names is None else [self.names[i] for i in block.sources]
+
+
+def _is_indexable(samples: SampleSequence | Iterable[Any]) -> TypeGuard[SampleSequence]:
+    return hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping)
 
 
 def _size_bytes(sample: Any) -> int:
@@ -184,29 +231,34 @@ def _size_bytes(sample: Any) -> int:
 
 
 def _run(
-    writer: Any, source: _Source, workers: int, kind: Literal["thread", "process"], progress: Progress | None
-) -> None:
+    writer: Writer[Chunk],
+    supply: _Supply,
+    workers: int,
+    kind: Literal["thread", "process"],
+    progress: Progress | None,
+) -> int:
     from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
 
-    work = pools.Work(writer.encoder, source.dataset)
+    work = pools.Work(writer.encoder, supply.dataset)
     position, count = 0, 8
     with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
-        under_way: deque[tuple[Job, Pending]] = deque()
+        under_way: deque[tuple[Block, Pending[Chunk]]] = deque()
         is_exhausted = False
         while under_way or not is_exhausted:
             while not is_exhausted and len(under_way) < max(1, 2 * workers):
-                job = source.take(position, count)
-                is_exhausted = job is None
-                if job is not None:
-                    position += len(job.sources)
-                    under_way.append((job, submit(job)))
+                block = supply.take(position, count)
+                is_exhausted = block is None
+                if block is not None:
+                    position += len(block.sources)
+                    under_way.append((block, submit(block)))
             if under_way:
                 done, pending = under_way.popleft()
                 chunk = pending.result()
-                writer.append_chunk(chunk, names=source.names_of(done))
+                writer.append_chunk(chunk, names=supply.names_of(done))
                 size_bytes = int(chunk.sizes.sum()) // len(chunk)
                 count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
                 if progress is not None:
-                    progress(len(writer), source.length, writer.size_bytes)
-    if source.iterator is not None and source.names is not None and position != len(source.names):
-        raise ValueError(f"names has {len(source.names)} entries, there are {position} samples")
+                    progress(len(writer), supply.length, writer.size_bytes)
+    if supply.iterator is not None and supply.names is not None and position != len(supply.names):
+        raise ValueError(f"names has {len(supply.names)} entries, there are {position} samples")
+    return position

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from headrace._native import ImageLoader
     from headrace.errors import CorruptSampleError
-    from headrace.formats.contract import BaseDataset
     from headrace.loader.slots import SlotPool
-    from headrace.types import IndexArray, Source
+    from headrace.types import Dataset, IndexArray, Source
 
 __all__ = ["JPEG_COUNTS", "BadSamples", "Job", "JpegNote"]
 
@@ -48,7 +47,7 @@ class Job:
     decoded, in the order of ``JPEG_COUNTS``; ``jpeg_notes`` tells of those that were not as they should be.
     """
 
-    dataset: BaseDataset
+    dataset: Dataset
     indices: IndexArray
     seed: int
     epoch: int

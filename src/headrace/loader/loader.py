@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace._native import ImageLoader, crc32c, simd_level
 from headrace.formats import open_dataset
-from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.formats.contract import BaseDataset, check_contract, normalize_indices
 from headrace.loader.engine import Prefetcher
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
 from headrace.loader.job import Job
@@ -24,6 +24,7 @@ from headrace.loader.slots import SlotPool
 from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
 from headrace.registry import PluginTable
 from headrace.storage import allocate_pages
+from headrace.types import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -93,7 +94,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: BaseDataset | PathLike,
+        dataset: Dataset | PathLike,
         batch_size: int,
         *,
         order: OrderChoice = "sequential",
@@ -135,10 +136,11 @@ class Loader:
             jpeg=jpeg,
             precision=precision,
         )
-        opened: Any = dataset if isinstance(dataset, BaseDataset) else open_dataset(dataset)
+        opened = open_dataset(dataset) if isinstance(dataset, str | os.PathLike) else dataset
+        check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options, None if indices is None else normalize_indices(indices, len(opened)))
 
-    def _prepare(self, dataset: BaseDataset, options: LoaderOptions, indices: IndexArray | None) -> None:
+    def _prepare(self, dataset: Dataset, options: LoaderOptions, indices: IndexArray | None) -> None:
         self.dataset = _checked_dataset(dataset, options.verify)
         self.options = options
         self.epoch = 0
@@ -391,7 +393,7 @@ class Loader:
         self._step = 0 if is_over else used // step_size
 
 
-def _checked_dataset(dataset: BaseDataset, verify: bool | None) -> BaseDataset:
+def _checked_dataset(dataset: Dataset, verify: bool | None) -> Dataset:
     if verify is None:
         return dataset
     wanted = dataset.with_checksums(verify)

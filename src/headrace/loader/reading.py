@@ -23,9 +23,8 @@ from headrace.types import Source
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from headrace.formats.contract import BaseDataset
     from headrace.loader.options import LoaderOptions
-    from headrace.types import IndexArray
+    from headrace.types import Dataset, IndexArray
 
 __all__ = ["Reading", "SourceOf"]
 
@@ -44,7 +43,7 @@ class Reading:
         options: of the loader.
     """
 
-    def __init__(self, dataset: BaseDataset, options: LoaderOptions) -> None:
+    def __init__(self, dataset: Dataset, options: LoaderOptions) -> None:
         self._dataset = dataset
         self._slots = SlotPool(options.batches_ahead + 2)
         self.budget_bytes = self._choose_budget(options)

@@ -70,7 +70,7 @@ def test_changing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out_of(capsys, "reshard", "x.barecat", "-s", "1K")
     about = json.loads(out_of(capsys, "info", "x.barecat", "--json"))
     assert (about["files"], about["shards"], about["gap_bytes"], about["shard_size_limit"]) == (1, 1, 0, 1024)
-    assert "limit 1.0 kB" in out_of(capsys, "info", "x.barecat")
+    assert "limit 1.0 KiB" in out_of(capsys, "info", "x.barecat")
 
 
 def test_extract_and_cat(place: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -221,7 +221,7 @@ def test_what_is_damaged_is_left_out_and_named(place: Path, capsys: pytest.Captu
 def test_summaries_and_hints(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out_of(capsys, "verify", "x.barecat").startswith("x.barecat: ok (4 files, ")
     assert "(4 files; structure only" in out_of(capsys, "verify", "x.barecat", "--quick")
-    assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.2 kB\n"
+    assert out_of(capsys, "reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.0 KiB\n"
     assert "--replace" in out_of(capsys, "add", "x.barecat", "src", code=2)
     assert "headrace convert src x.tar.gz" in out_of(capsys, "create", "x.tar.gz", "src", code=2)
     assert main(["tree", "x.barecat", "nope"]) == 2

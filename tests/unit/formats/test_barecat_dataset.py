@@ -180,10 +180,10 @@ def test_decoded_view() -> None:
 def test_packing_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "cat").mkdir(parents=True)
     (tmp_path / "in" / "cat" / "1.jpg").write_bytes(photo(1))
-    hr.pack(tmp_path / "in", tmp_path / "x.barecat", shard_size=1 << 20)
+    hr.pack(tmp_path / "x.barecat", tmp_path / "in", shard_size=1 << 20)
     assert hr.open(tmp_path / "x.barecat").keys == ["cat/1.jpg"]
     with pytest.raises(ValueError, match="as they are"):
-        hr.pack(tmp_path / "in", tmp_path / "y.barecat", shuffle_seed=1)
+        hr.pack(tmp_path / "y.barecat", tmp_path / "in", shuffle_seed=1)
 
 
 def test_damaged_values_name_their_file() -> None:

@@ -149,7 +149,7 @@ def test_between_the_formats(tmp_path: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(jpeg.encode(picture(int(name[4]), 20, 30)))
     files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.jpg")}
-    hr.pack(folder, tmp_path / "a.beton")
+    hr.pack(tmp_path / "a.beton", folder)
     convert(tmp_path / "a.beton", tmp_path / "b.barecat")
     assert dict(Archive(tmp_path / "b.barecat")) == files
     assert [s.label for s in hr.open(tmp_path / "b.barecat")] == [0, 0, 1]

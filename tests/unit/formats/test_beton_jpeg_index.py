@@ -16,7 +16,7 @@ from headrace.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
 from headrace.cli.main import main
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError, ClosedError, ImageError
-from headrace.formats.beton.indexing import _put_beside
+from headrace.formats.beton.index import _put_beside
 
 if TYPE_CHECKING:
     from pathlib import Path

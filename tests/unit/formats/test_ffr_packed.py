@@ -107,13 +107,13 @@ def test_links(folder: Path, tmp_path: Path) -> None:
 
 def test_pack_takes_any_files(folder: Path, tmp_path: Path) -> None:
     done: list[Any] = []
-    hr.pack(folder, tmp_path / "x.ffr", progress=lambda *facts: done.append(facts))
+    hr.pack(tmp_path / "x.ffr", folder, progress=lambda *facts: done.append(facts))
     assert [facts[:2] for facts in done] == [(i, 7) for i in range(1, 8)]
     dataset = hr.open(tmp_path / "x.ffr")
     assert sorted(dataset.keys) == sorted(FILES)
     assert [s.data for s in dataset] == [FILES[key] for key in dataset.keys]
     with pytest.raises(ValueError, match="takes files as they are; leave out image, shuffle_seed"):
-        hr.pack(folder, tmp_path / "y.ffr", image=hr.Image(max_side=10), shuffle_seed=1)
+        hr.pack(tmp_path / "y.ffr", folder, image=hr.Image(max_side=10), shuffle_seed=1)
 
 
 def test_an_index_in_another_order(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_verify(folder: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_pack(folder: Path, tmp_path: Path, workers: int) -> None:
     path = tmp_path / "x.beton"
-    hr.pack(folder, path, workers=workers, image=hr.Image(mode="jpg", max_side=35))
+    hr.pack(path, folder, workers=workers, image=hr.Image(mode="jpg", max_side=35))
     dataset = hr.open(path)
     assert list(dataset.keys or ()) == KEYS
     assert dataset.column("label").tolist() == LABELS
@@ -96,7 +96,7 @@ def test_pack(folder: Path, tmp_path: Path, workers: int) -> None:
 
 def test_pack_shuffled(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.beton"
-    hr.pack(folder, path, shuffle_seed=1, image=hr.Image(mode="raw"), metadata={"my": "own"})
+    hr.pack(path, folder, shuffle_seed=1, image=hr.Image(mode="raw"), metadata={"my": "own"})
     dataset = hr.open(path)
     assert dataset.metadata == {"my": "own"}
     assert sorted(dataset.keys or ()) == KEYS
@@ -107,7 +107,7 @@ def test_pack_shuffled(folder: Path, tmp_path: Path) -> None:
 def test_pack_names_the_file_that_is_broken(folder: Path, tmp_path: Path) -> None:
     (folder / "cat" / "b.jpg").write_bytes(b"not a picture")
     with pytest.raises(WriteError, match=r"sample 2, field 'image' .*b\.jpg"):
-        hr.pack(folder, tmp_path / "x.beton")
+        hr.pack(tmp_path / "x.beton", folder)
     assert not (tmp_path / "x.beton").exists()
 
 
@@ -117,7 +117,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     with open(root + b"/caf\xe9/\xff.png", "wb") as file:
         file.write(FILES["cat/a.PNG"])
     path = tmp_path / "x.beton"
-    hr.pack(tmp_path / "tree", path)
+    hr.pack(path, tmp_path / "tree")
     dataset = hr.open(path)
     assert [os.fsencode(key) for key in dataset.keys or ()] == [b"caf\xe9/\xff.png"]
     assert os.fsencode(dataset.class_names["label"][0]) == b"caf\xe9"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import names_from, print_transfer
+from headrace.cli.archives import names_from, open_archive, print_transfer
 from headrace.cli.common import add_json, add_progress, add_workers, progress_bar
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.pack import pack_files
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if not paths:
         raise ValueError("nothing to add: name files or folders, or give a list with -T")
     try:
-        with Archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
+        with open_archive(args.path, "r+") as archive, progress_bar("adding", args, unit="files") as bar:
             result = pack_files(
                 archive,
                 paths,

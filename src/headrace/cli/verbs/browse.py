@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat import Archive
+from headrace.cli.archives import open_archive
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the browser until the user has enough."""
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         archive.listdir(args.directory)
         from headrace.cli.browser import ArchiveBrowser  # needs its extra
 

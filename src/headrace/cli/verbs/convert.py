@@ -192,7 +192,7 @@ def _write_samples(args: argparse.Namespace, bar: Progress | None) -> None:
     """From a dataset, archive or folder into a dataset or archive."""
     chosen = args.field or args.decode or args.no_names
     if args.out.lower().endswith(".ffr") and find_format(args.source).name == "folder" and not chosen:
-        headrace.pack(args.source, args.out, shuffle_seed=args.shuffle, progress=bar or False)  # all files, as they are
+        headrace.pack(args.out, args.source, shuffle_seed=args.shuffle, progress=bar or False)  # all files, as they are
         return
     options = {} if args.shard_size is None else {"shard_size": args.shard_size}
     convert(args.source, args.out, progress=bar or False, **_sample_options(args), **options)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import headrace
-from headrace.cli.archives import create_archive, is_archive
+from headrace.cli.archives import create_archive
 from headrace.cli.common import (
     add_json,
     add_progress,
@@ -18,8 +17,9 @@ from headrace.cli.common import (
     progress_bar,
 )
 from headrace.fields import Image
+from headrace.formats.open import all_formats, find_format
 from headrace.progress import format_bytes
-from headrace.transfer.containers import KINDS
+from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
     import argparse
@@ -41,6 +41,9 @@ examples:
   headrace create photos.barecat photos -s 50G --exclude '*.tmp'
   headrace create photos.barecat -C photos .
   find photos -name '*.jpg' -print0 | headrace create photos.barecat -0 -T -"""
+
+
+STREAM_ENDINGS = tuple(ending for ending, kind in KINDS.items() if kind in STREAM_KINDS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,19 +97,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Pack, and say what came out."""
-    if is_archive(args.out):
+    if args.out.lower().endswith(STREAM_ENDINGS):
+        source = args.folders[0] if len(args.folders) == 1 else "DIR"
+        known = ", ".join(one.suffixes[0] for one in all_formats() if one.create is not None)
+        raise ValueError(f"create makes {known}; for a tar or zip: headrace convert {source} {args.out}")
+    target = find_format(args.out, must_exist=False)
+    if target.new_archive is not None:
         _refuse_picture_options(args)
         return create_archive(args)
-    if args.out.lower().endswith(tuple(KINDS)):
-        source = args.folders[0] if len(args.folders) == 1 else "DIR"
-        raise ValueError(
-            f"create makes .beton, .ffr and .barecat; for a tar or zip: headrace convert {source} {args.out}"
-        )
     _refuse_archive_options(args)
     (folder,) = args.folders
-    if os.path.exists(args.out) and not args.force:
+    if target.exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
-    image = Image(
+    given: dict[str, Any] = {"page_size": args.page_size}
+    given |= {"annex": False} if args.no_annex else {}
+    given |= {"jpeg_index": False} if args.no_jpeg_index else {}
+    start_s = time.perf_counter()
+    with progress_bar("packing", args) as bar:
+        headrace.pack(
+            args.out,
+            folder,
+            image=_image(args),
+            workers=args.workers,
+            shuffle_seed=args.shuffle,
+            progress=bar or False,
+            **given,
+        )
+    elapsed_s = time.perf_counter() - start_s
+    samples, size_bytes = len(headrace.open(args.out)), target.size_bytes(args.out)
+    if args.json:
+        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
+    elif not args.quiet:
+        rate = samples / elapsed_s
+        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+    return 0
+
+
+def _image(args: argparse.Namespace) -> Image:
+    return Image(
         mode=args.mode,
         max_side=args.max_side,
         quality=args.quality,
@@ -114,27 +142,6 @@ def run(args: argparse.Namespace) -> int:
         compress_probability=args.compress_probability,
         background=args.background,
     )
-    start_s = time.perf_counter()
-    with progress_bar("packing", args) as bar:
-        headrace.pack(
-            folder,
-            args.out,
-            image=image,
-            workers=args.workers,
-            shuffle_seed=args.shuffle,
-            progress=bar or False,
-            page_size=args.page_size,
-            annex=not args.no_annex,
-            jpeg_index=not args.no_jpeg_index,
-        )
-    elapsed_s = time.perf_counter() - start_s
-    samples, size_bytes = len(headrace.open(args.out)), os.path.getsize(args.out)
-    if args.json:
-        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
-    elif not args.quiet:
-        rate = samples / elapsed_s
-        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
-    return 0
 
 
 _PICTURE_OPTIONS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.cli.archives import open_archive
 from headrace.cli.common import add_json, add_progress, print_json, progress_bar
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.maintenance import defragment, find_gaps
 from headrace.progress import format_bytes
 
@@ -39,10 +39,10 @@ def run(args: argparse.Namespace) -> int:
     if args.quick and args.smart:
         raise ValueError("give --quick or --smart, not both")
     if args.dry_run:
-        with Archive(args.path) as archive:
+        with open_archive(args.path) as archive:
             gaps = find_gaps(archive)
         return _print(args, {"path": args.path, "gaps": len(gaps), "gap_bytes": sum(size for _, _, size in gaps)})
-    with Archive(args.path, "r+") as archive, progress_bar("defragmenting", args, unit="files") as bar:
+    with open_archive(args.path, "r+") as archive, progress_bar("defragmenting", args, unit="files") as bar:
         method = "quick" if args.quick else "smart" if args.smart else "full"
         freed = defragment(archive, method, max_seconds=args.max_seconds, progress=bar)  # type: ignore[arg-type]
     return _print(args, {"path": args.path, "freed_bytes": freed})

@@ -8,7 +8,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from headrace.progress import format_bytes
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+
+    from headrace.types import Dataset
 
 NAME = "demo"
 HELP = "make pictures, pack, verify and load them, train a small model"
@@ -91,7 +93,7 @@ class _Demo:
         self._timed("pack as raw pixels, longer side 160", self._pack_raw)
         self._timed("verify: every checksum", lambda: self._verify(self._jpg, decode=False))
         self._timed("verify: every checksum, decode everything", lambda: self._verify(self._jpg, decode=True))
-        dataset, raw = headrace.open(self._jpg), headrace.open(self._raw)
+        dataset, raw = headrace.open(self._jpg), BetonDataset(self._raw)
         self._timed("read stored bytes, random batches of 256", lambda: _read_batches(dataset))
         self._timed("read and decode, one by one, in order", lambda: _decode_all(dataset))
         self._timed("look at raw pixels without copying", lambda: _view_all(raw))
@@ -129,13 +131,13 @@ class _Demo:
 
     def _pack_jpg(self) -> tuple[int, int]:
         with progress_bar("packing", self._args) as bar:
-            headrace.pack(self._pictures, self._jpg, progress=bar or False)
+            headrace.pack(self._jpg, self._pictures, progress=bar or False)
         return self._args.count, os.path.getsize(self._jpg)
 
     def _pack_raw(self) -> tuple[int, int]:
         image = headrace.Image(mode="raw", max_side=160)
         with progress_bar("packing raw", self._args) as bar:
-            headrace.pack(self._pictures, self._raw, image=image, progress=bar or False)
+            headrace.pack(self._raw, self._pictures, image=image, progress=bar or False)
         return self._args.count, os.path.getsize(self._raw)
 
     def _verify(self, path: str, *, decode: bool) -> tuple[int, int]:
@@ -171,10 +173,10 @@ class _Demo:
         print(f"\nOn {cores} cores. The packed file holds every JPEG byte for byte, its name, class and checksums.")
 
     def _find_damage(self) -> None:
-        dataset = headrace.open(self._jpg)
+        dataset = BetonDataset(self._jpg)
         victim = len(dataset) // 2
         with open(self._jpg, "r+b") as file:
-            position = _payload_offset(dataset, victim) + 1000
+            position = int(dataset.image_facts("image")["data_ptr"][victim]) + 1000
             file.seek(position)
             byte = file.read(1)[0]
             file.seek(position)
@@ -205,12 +207,7 @@ class _Classifier:
         return share_right
 
 
-def _payload_offset(dataset: Any, index: int) -> int:
-    assert isinstance(dataset, BetonDataset)
-    return int(dataset.image_facts("image")["data_ptr"][index])
-
-
-def _read_batches(dataset: Any) -> tuple[int, int]:
+def _read_batches(dataset: Dataset) -> tuple[int, int]:
     order = np.random.default_rng(0).permutation(len(dataset))
     size_bytes = 0
     for start in range(0, len(order), 256):
@@ -218,11 +215,11 @@ def _read_batches(dataset: Any) -> tuple[int, int]:
     return len(order), size_bytes
 
 
-def _decode_all(dataset: Any) -> tuple[int, int]:
+def _decode_all(dataset: Dataset) -> tuple[int, int]:
     return len(dataset), sum(sample.image.nbytes for sample in dataset)
 
 
-def _view_all(dataset: Any) -> tuple[int, int]:
+def _view_all(dataset: BetonDataset) -> tuple[int, int]:
     return len(dataset), sum(dataset.view(i, "image").nbytes for i in range(len(dataset)))
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import shown_path
+from headrace.cli.archives import open_archive, shown_path
 from headrace.cli.common import add_json, print_json
-from headrace.formats.barecat import Archive
 from headrace.progress import format_bytes
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from headrace.formats.barecat import DirInfo, FileInfo
+    from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
 NAME = "du"
 HELP = "how much the directories of an archive hold"
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print one line for each directory, as seen from ``base``."""
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         levels = 0 if args.summarize else args.levels
         rows = list(_rows(archive, args.directory.strip("/"), levels, args.all))
     if args.json:

@@ -6,13 +6,14 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import headrace
 from headrace.cli.archives import extract_archive, is_archive, refuse_damage
 from headrace.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError
-from headrace.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
     import argparse
@@ -61,9 +62,8 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
     indices = list(select_samples(dataset, args.samples))
     os.makedirs(args.to, exist_ok=True)
-    if isinstance(dataset, FfrDataset) and not args.samples:
-        for folder in dataset.folders:
-            os.makedirs(os.path.join(args.to, folder), exist_ok=True)
+    for folder in () if args.samples else dataset.folders:
+        os.makedirs(os.path.join(args.to, folder), exist_ok=True)
     size_bytes = 0
     damage: list[str] = []
     with (
@@ -100,7 +100,7 @@ def _extract_sample(
         main = fields[0]  # its files may have the samples' names
     for field in fields:
         if dataset.schema[field].kind in ("int", "float"):
-            row[field] = dataset.column(field)[index].item() if hasattr(dataset, "column") else dataset[index][field]
+            (row[field],) = np.asarray(dataset.read_values(np.array([index], np.int64), field)).tolist()
             continue
         data, suffix = value_as_file(dataset, index, field)
         relative = _file_name(name, index, suffix, None if field == main else field)

@@ -7,15 +7,14 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import shown_path
+from headrace.cli.archives import open_archive, shown_path
 from headrace.cli.common import VerbParser
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.patterns import translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headrace.formats.barecat import DirInfo, FileInfo
+    from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
 NAME = "find"
 HELP = "search an archive by name, type and size"
@@ -65,7 +64,7 @@ def parse_condition(text: str) -> Callable[[int], bool]:
 
 def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print what is found, as seen from ``base``."""
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         start = archive.stat(args.directory)
         depth = start.path.count("/") + 1 if start.path else 0
         for entry in _candidates(archive, start, args.type):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.archives import is_archive
+from headrace.cli.archives import open_archive
 from headrace.cli.common import add_json, add_progress, print_json, progress_bar
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.index.csv import export_index, import_index
+from headrace.formats.open import format_of_name
 
 if TYPE_CHECKING:
     import argparse
@@ -78,10 +78,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_table(args: argparse.Namespace) -> int:
-    if not is_archive(args.path) or (args.export and args.table):
+    named = format_of_name(args.path)
+    if named is None or named.open_archive is None or (args.export and args.table):
         raise ValueError("give --export or --import, and an archive (.barecat)")
     if args.export:
-        with Archive(args.path) as archive, open(args.export, "w", encoding="utf-8", newline="") as file:
+        with open_archive(args.path) as archive, open(args.export, "w", encoding="utf-8", newline="") as file:
             count = export_index(archive, file)
     else:
         with open(args.table, encoding="utf-8", newline="") as file:

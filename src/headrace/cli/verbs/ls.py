@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 import headrace
 from headrace.cli.archives import is_archive, list_archive
 from headrace.cli.common import add_json, print_json, printable, select_samples
-from headrace.formats.beton import BetonDataset
-from headrace.formats.ffr import FfrDataset
 
 if TYPE_CHECKING:
     import argparse
@@ -48,10 +46,10 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     dataset = headrace.open(args.path)
     indices = list(select_samples(dataset, args.samples))
     if args.json:
-        print_json([row for row in _rows(dataset, indices, True)])
+        print_json(list(_rows(dataset, indices, is_long=True)))
         return 0
     width = len(str(len(dataset)))
-    for row in _rows(dataset, indices, args.long):
+    for row in _rows(dataset, indices, is_long=args.long):
         facts = "  ".join(f"{name}={value}" for name, value in row["fields"].items())
         print(
             "  ".join(
@@ -61,46 +59,16 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     return 0
 
 
-def _rows(dataset: Dataset, indices: list[int], is_long: bool) -> Iterator[dict[str, Any]]:
+class _Row(TypedDict):
+    index: int
+    name: str | None
+    fields: dict[str, object]
+
+
+def _rows(dataset: Dataset, indices: list[int], *, is_long: bool) -> Iterator[_Row]:
     keys = dataset.keys
     for start in range(0, len(indices), _BLOCK):
         block = indices[start : start + _BLOCK]
-        facts = _facts(dataset, block) if is_long else [{} for _ in block]
+        facts = dataset.rows(np.array(block, np.int64)) if is_long else [{} for _ in block]
         for i, fields in zip(block, facts, strict=True):
             yield {"index": i, "name": keys[i] if keys is not None else None, "fields": fields}
-
-
-def _facts(dataset: Dataset, indices: list[int]) -> list[dict[str, Any]]:
-    if isinstance(dataset, FfrDataset):
-        return _ffr_facts(dataset, indices)
-    if not isinstance(dataset, BetonDataset):
-        return [{name: _brief(value) for name, value in dict(dataset[i]).items()} for i in indices]
-    where = np.array(indices, np.int64)
-    rows: list[dict[str, Any]] = [{} for _ in indices]
-    for column in dataset.layout.columns:
-        members = dataset.members(column, where)
-        if column.slot is None:
-            texts: list[Any] = members
-        else:
-            spans = dataset.locate(where, column)
-            texts = [f"{size}B" for size in spans.sizes.tolist()]
-            for position in spans.problems:
-                texts[position] = "DAMAGED"
-            if column.field.kind == "image":
-                texts = [f"{m[1]}x{m[2]}:{text}" for m, text in zip(members, texts, strict=True)]
-        for row, text in zip(rows, texts, strict=True):
-            row[column.name] = text
-    return rows
-
-
-def _ffr_facts(dataset: FfrDataset, indices: list[int]) -> list[dict[str, Any]]:
-    (name,) = dataset.schema
-    spans = dataset.reader.locate(dataset.numbers(indices))
-    facts = zip(spans.sizes.tolist(), spans.is_bad().tolist(), strict=True)
-    return [{name: "DAMAGED" if is_bad else f"{size}B"} for size, is_bad in facts]
-
-
-def _brief(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return "x".join(map(str, value.shape[:2][::-1]))
-    return value

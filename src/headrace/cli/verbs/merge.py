@@ -6,19 +6,19 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import add_rules, print_transfer, refuse_itself
+from headrace.cli.archives import add_rules, is_archive, new_archive, open_archive, print_transfer, refuse_itself
 from headrace.cli.common import add_json, add_max_size, add_progress, parse_size, progress_bar
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat import Archive
-from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.edit.handover import made_beside
 from headrace.formats.barecat.names import archive_exists
-from headrace.transfer.containers import kind_of
+from headrace.formats.open import format_of_name
 from headrace.transfer.merge import link_archives, merge_archives
 
 if TYPE_CHECKING:
     import argparse
     from contextlib import AbstractContextManager
+
+    from headrace.formats.barecat import Archive
 
 NAME = "merge"
 HELP = "join archives, tars, zips and folders"
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     if args.symlink:
         return _link(args, start_s)
     opened: AbstractContextManager[Archive] = (
-        new_archive(args.out, shard_size=args.shard_size)
+        new_archive(args.out, shard_size=args.shard_size, force=args.force)
         if is_new
-        else Archive(args.out, "r+", shard_size=args.shard_size)
+        else open_archive(args.out, "r+", shard_size=args.shard_size)
     )
     try:
         with opened as target, progress_bar("merging", args, unit="files") as bar:
@@ -91,14 +91,15 @@ def run(args: argparse.Namespace) -> int:
 def _check_sources(args: argparse.Namespace) -> None:
     """Say now, not after hours, what cannot be merged."""
     for path in args.paths:
-        if path.lower().endswith((".beton", ".ffr")) and not os.path.isdir(path):
+        named = format_of_name(path)
+        if named is not None and not named.holds_files and not os.path.isdir(path):
             raise ValueError(
                 f"{path} holds samples, and merge joins files; make an archive of it first: "
                 f"headrace convert {path} {os.path.splitext(path)[0]}.barecat"
             )
-        if not (os.path.exists(path) or archive_exists(path)):
+        if not (os.path.exists(path) or is_archive(path)):
             raise FileNotFoundError(f"{path} does not exist")
-        if kind_of(path) != "barecat" and args.symlink:
+        if args.symlink and not is_archive(path):
             raise ValueError(f"--symlink links to shards, and {path} has none; leave it out to copy")
 
 

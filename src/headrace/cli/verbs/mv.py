@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat import Archive
+from headrace.cli.archives import open_archive
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rename."""
-    with Archive(args.path, "r+") as archive:
+    with open_archive(args.path, "r+") as archive:
         target = args.new
         if archive.is_dir(args.new):
             target = f"{args.new}/{args.old.rstrip('/').rpartition('/')[2]}"

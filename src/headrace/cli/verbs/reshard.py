@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.cli.archives import open_archive
 from headrace.cli.common import add_progress, parse_size, progress_bar
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.maintenance import reshard
 from headrace.formats.barecat.names import shard_numbers
 from headrace.progress import format_bytes
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Reshard, and say what came out."""
-    with Archive(args.path, "r+") as archive, progress_bar("resharding", args, unit="files") as bar:
+    with open_archive(args.path, "r+") as archive, progress_bar("resharding", args, unit="files") as bar:
         reshard(archive, args.shard_size, progress=bar)
     if not args.quiet:
         print(f"{args.path}: {len(shard_numbers(args.path)):,} shards of at most {format_bytes(args.shard_size)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat import Archive
+from headrace.cli.archives import open_archive
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Remove."""
-    with Archive(args.path, "r+") as archive:
+    with open_archive(args.path, "r+") as archive:
         for name in args.names:  # look first, so that a wrong name changes nothing
             info = archive.stat(name)
             if info.is_dir() and not args.recursive:

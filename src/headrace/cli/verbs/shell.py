@@ -11,11 +11,10 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.archives import names_in_archive
+from headrace.cli.archives import names_in_archive, open_archive
 from headrace.cli.common import VerbParser, message_of, printable
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
-from headrace.formats.barecat import Archive
 from headrace.formats.barecat.pack import find_files
 from headrace.formats.barecat.patterns import fixed_prefix
 from headrace.transfer.extract import FolderTarget, select_infos
@@ -45,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read commands and run them; 2 when one failed."""
-    Archive(args.path).close()  # an error now, not at the first command
+    open_archive(args.path).close()  # an error now, not at the first command
     shell = ArchiveShell(args.path, is_writable=args.write)
     if args.command is not None:
         return shell.run_all(args.command)
@@ -169,7 +168,7 @@ class ArchiveShell(cmd.Cmd):
         """``cd [DIR]``: go to a directory; without DIR to the root."""
         words = shlex.split(line)
         target = self.resolve(words[0]) if words else ""
-        with Archive(self.path) as archive:
+        with open_archive(self.path) as archive:
             archive.listdir(target)
         self.directory = target
         self._set_prompt()
@@ -196,7 +195,7 @@ class ArchiveShell(cmd.Cmd):
 
     def do_stat(self, line: str) -> None:
         """``stat NAME ...``: what the index says about a file or directory."""
-        with Archive(self.path) as archive:
+        with open_archive(self.path) as archive:
             for word in shlex.split(line) or ["."]:
                 for key, value in archive.stat(self.resolve(word))._asdict().items():
                     print(f"{key:>14} {printable(value) if isinstance(value, str) else value}")
@@ -229,7 +228,7 @@ class ArchiveShell(cmd.Cmd):
             raise ValueError("get takes a name, and a directory to write to")
         name = self.resolve(words[0])
         target = FolderTarget(words[1] if len(words) == 2 else ".", force=is_forced)
-        with Archive(self.path) as archive:
+        with open_archive(self.path) as archive:
             dirs, files = select_infos(archive, [name])
             above = (name if archive.exists(name) else fixed_prefix(name)).rpartition("/")[0]
             cut = len(above) + 1 if above else 0
@@ -249,14 +248,14 @@ class ArchiveShell(cmd.Cmd):
         path = words[0].rstrip("/") or "/"
         below = self.resolve(words[1] if len(words) == 2 else ".")
         cut = len(path) - len(os.path.basename(path))
-        with Archive(self.path, "r+") as archive:
+        with open_archive(self.path, "r+") as archive:
             for found in find_files([path]):
                 archive.add_by_path(found.path, posixpath.join(below, found.path[cut:]))
 
     def do_mkdir(self, line: str) -> None:
         """``mkdir NAME ...``: make directories."""
         self._needs_write("mkdir")
-        with Archive(self.path, "r+") as archive:
+        with open_archive(self.path, "r+") as archive:
             for word in shlex.split(line):
                 archive.mkdir(self.resolve(word))
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import add_rules, print_transfer, refuse_itself
+from headrace.cli.archives import add_rules, new_archive, print_transfer, refuse_itself
 from headrace.cli.common import add_json, add_progress, parse_size, progress_bar
-from headrace.formats.barecat.archive import new_archive
-from headrace.formats.barecat.names import archive_exists
 from headrace.transfer.merge import merge_archives
 
 if TYPE_CHECKING:
@@ -39,11 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Copy, and say how much."""
     start_s = time.perf_counter()
-    if archive_exists(args.out) and not args.force:
-        raise FileExistsError(f"{args.out} exists; give --force to replace it")
     refuse_itself(args.out, [args.path])
     with (
-        new_archive(args.out, shard_size=args.shard_size) as target,
+        new_archive(args.out, shard_size=args.shard_size, force=args.force) as target,
         progress_bar("copying", args, unit="files") as bar,
     ):
         result = merge_archives([args.path], target, rules=args.rules, progress=bar)

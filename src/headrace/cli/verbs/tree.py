@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.cli.archives import open_archive
 from headrace.cli.common import printable
-from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from headrace.formats.barecat import DirInfo, FileInfo
+    from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
 NAME = "tree"
 HELP = "show the directories of an archive as a tree"
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tree."""
     num_dirs = num_files = 0
-    with Archive(args.path) as archive:
+    with open_archive(args.path) as archive:
         next(iter(archive.scandir(args.directory.strip("/"))), None)  # an error before anything is printed
         print(printable(args.directory) or ".")
         for branches, entry in _lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):

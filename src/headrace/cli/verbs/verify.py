@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.archives import is_archive
+from headrace.cli.archives import is_archive, open_archive
 from headrace.cli.common import add_json, add_progress, add_workers, print_json, printable, progress_bar
 from headrace.errors import FormatError
-from headrace.formats.barecat import Archive
+from headrace.formats.open import find_format
 from headrace.progress import format_bytes
 from headrace.types import Problem, Report
 
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if is_archive(args.path) and not args.decode:
-        with Archive(args.path) as archive:
+        with open_archive(args.path) as archive:
             return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
@@ -96,9 +95,14 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
     verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
     print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
-    can_index = not os.path.isdir(report.path) and not is_archive(report.path)
-    if report.ok and not report.checksums_checked and can_index:
+    if report.ok and not report.checksums_checked and not args.quick and _has_annex(report.path):
         print(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
+
+
+def _has_annex(path: str) -> bool:
+    """An annex would help: the format has one, and no checksums of its own."""
+    found = find_format(path)
+    return found.index is not None and not found.holds_files
 
 
 def _counted(count: int, what: str) -> str:

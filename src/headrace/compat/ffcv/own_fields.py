@@ -2,7 +2,7 @@
 
 Contract. The calling process fetches nothing; workers (forked processes, or the caller itself when there is one) fetch
 samples, let the fields encode them into pages of their own, and write these. Metadata are memory that all share; the
-allocations come back with each job. A failure is raised by the caller, and nothing is left under the file's name.
+allocations come back with each block. A failure is raised by the caller, and nothing is left under the file's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.compat.ffcv.types import (
 )
 from headrace.errors import WriteError
 from headrace.formats.encode_pool import Work, open_pool
-from headrace.formats.write import Job
+from headrace.formats.write import Block
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -91,19 +91,19 @@ def _run(
     work: Any = Work(encoder, samples if is_indexed else None)
     kind = "process" if workers > 1 else "thread"
     drawn = None if is_indexed else iter(samples)
-    under_way: deque[tuple[Job, Any]] = deque()
+    under_way: deque[tuple[Block, Any]] = deque()
     first = 0
     with open_pool(workers, kind, work, advice=ADVICE) as submit:
         while under_way or first < count:
             while first < count and len(under_way) < 2 * workers:
                 numbers = list(range(first, min(first + _JOB_SAMPLES, count)))
                 values = None if drawn is None else list(islice(drawn, len(numbers)))
-                job = Job(first, values, numbers[: len(numbers) if values is None else len(values)])
-                under_way.append((job, submit(job)))
+                block = Block(first, values, numbers[: len(numbers) if values is None else len(values)])
+                under_way.append((block, submit(block)))
                 first += len(numbers)
-            job, pending = under_way.popleft()
+            block, pending = under_way.popleft()
             yield from pending.result()
-            progress(job.first_index + len(job.sources), count, 0)
+            progress(block.first_index + len(block.sources), count, 0)
 
 
 class _Encoder:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.compat.ffrecord.fileio import FileWriter
 from headrace.formats.encode_pool import Work, open_pool
 from headrace.formats.ffr.layout import SUFFIX, part_paths
-from headrace.formats.write import Job
+from headrace.formats.write import Block
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -56,23 +56,25 @@ def _write_parts(dataset: Any, folder: str, nfiles: int, bar: ProgressBar) -> No
     per_part = -(-count // nfiles)
     if per_part < 1:
         raise ValueError(f"{count} samples cannot be written into {nfiles} files")
-    jobs = [Job(first, None, list(range(first, min(first + per_part, count)))) for first in range(0, count, per_part)]
-    if len(jobs) != nfiles:
-        warnings.warn(f"{count} samples make {len(jobs)} files instead of {nfiles}", stacklevel=3)
+    blocks = [
+        Block(first, None, list(range(first, min(first + per_part, count)))) for first in range(0, count, per_part)
+    ]
+    if len(blocks) != nfiles:
+        warnings.warn(f"{count} samples make {len(blocks)} files instead of {nfiles}", stacklevel=3)
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".incomplete-", dir=folder) as beside:
         writer = _PartWriter(beside, per_part, count)
         size_bytes = 0
-        workers = min(_MOST_PROCESSES, len(jobs))
+        workers = min(_MOST_PROCESSES, len(blocks))
         with open_pool(workers, "process", Work(writer, dataset), advice=_ADVICE) as submit:
-            parts: list[Any] = [submit(job) for job in jobs]
-            for job, part in zip(jobs, parts, strict=True):
+            parts = [submit(block) for block in blocks]
+            for block, part in zip(blocks, parts, strict=True):
                 size_bytes += part.result()
-                bar(job.sources[-1] + 1, count, size_bytes)
-        for job in jobs:
-            path = writer.path_of(job.first_index)
+                bar(block.sources[-1] + 1, count, size_bytes)
+        for block in blocks:
+            path = writer.path_of(block.first_index)
             os.replace(path, os.path.join(folder, os.path.basename(path)))
-    others = len(part_paths(folder)) - len(jobs)
+    others = len(part_paths(folder)) - len(blocks)
     if others:
         problem = f"{folder} has {others} other {SUFFIX} files, and readers of the folder take them for parts, too"
         warnings.warn(problem, stacklevel=3)

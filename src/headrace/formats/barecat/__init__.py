@@ -1,12 +1,13 @@
 """The .barecat format: archives of many files with an SQLite index, both ways."""
 
-from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.dataset import BarecatDataset, verify_path
+from headrace.formats.barecat.archive import Archive, new_archive
+from headrace.formats.barecat.dataset import BarecatDataset, index_archive, verify_path
 from headrace.formats.barecat.decoded import Codec, DecodedView
 from headrace.formats.barecat.edit.handover import remove_archive
 from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
 from headrace.formats.barecat.names import archive_exists, looks_like_barecat
 from headrace.formats.barecat.pack import pack_archive
+from headrace.formats.barecat.summary import archive_size_bytes, summarize_archive
 from headrace.formats.barecat.writer import BarecatWriter
 from headrace.formats.contract import Format
 
@@ -29,7 +30,16 @@ FORMAT = Format(
     matches=looks_like_barecat,
     open=BarecatDataset,
     create=BarecatWriter,
+    writer_options=frozenset({"annex", "class_names", "shard_size"}),
+    decodes=("bytes",),
+    holds_files=True,
     pack=pack_archive,
-    verify=verify_path,
+    pack_options=frozenset({"shard_size"}),
+    open_archive=Archive,
+    new_archive=new_archive,
     exists=archive_exists,
+    size_bytes=archive_size_bytes,
+    summarize=summarize_archive,
+    verify=verify_path,
+    index=index_archive,
 )

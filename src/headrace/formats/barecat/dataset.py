@@ -20,7 +20,7 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
-from headrace.formats.jpeg_index import side_problems, with_problems, with_tiles, write_side_tiles
+from headrace.formats.jpeg_index import refuse_annex_options, side_problems, with_problems, with_tiles, write_side_tiles
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from headrace.annex import Tiles
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
-__all__ = ["BarecatDataset", "verify_path"]
+__all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
 _KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
 _JPG_COLORS = ("grayscale", "ycbcr", "rgb")
@@ -143,7 +143,7 @@ class BarecatDataset(BaseDataset):
         """Let go of the files."""
         self.archive.close()
 
-    def sources(self) -> Any:
+    def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored."""
         return _StoredSamples(self)
 
@@ -431,6 +431,13 @@ def _load_array(data: bytes) -> npt.NDArray[Any] | None:
 
 def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
     return BarecatDataset(path, **options)
+
+
+def index_archive(path: PathLike, *, progress: Progress | None = None, **options: object) -> str:
+    """Give an archive tile indices of its JPEGs, beside it; see ``headrace.index``."""
+    refuse_annex_options(path, "barecat", options)
+    with BarecatDataset(path) as dataset:
+        return dataset.index_jpegs(progress)
 
 
 def verify_path(path: PathLike, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:

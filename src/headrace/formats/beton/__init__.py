@@ -1,7 +1,9 @@
 """The .beton format: FFCV's files, both ways."""
 
+from headrace.formats.beton.index import index_beton
 from headrace.formats.beton.layout import looks_like_beton
 from headrace.formats.beton.reader import BetonDataset
+from headrace.formats.beton.summary import summarize_beton
 from headrace.formats.beton.writer import BetonWriter
 from headrace.formats.contract import Format
 
@@ -13,4 +15,7 @@ FORMAT = Format(
     matches=looks_like_beton,
     open=BetonDataset,
     create=BetonWriter,
+    writer_options=frozenset({"annex", "class_names", "jpeg_index", "metadata", "page_size"}),
+    summarize=summarize_beton,
+    index=index_beton,
 )

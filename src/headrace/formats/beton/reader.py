@@ -209,6 +209,17 @@ class BetonDataset(BaseDataset):
         (member,) = file.members(column, where)
         return file.schema[field].view(column.to_facts(member), file.mapped[pointer : pointer + size])
 
+    def rows(self, indices: IndexArray) -> list[dict[str, object]]:
+        """Numbers, sizes, and the sides of pictures, from the metadata alone."""
+        file = self.file
+        rows: list[dict[str, object]] = [{} for _ in indices]
+        for column in file.layout.columns:
+            members = file.members(column, indices)
+            texts = members if column.slot is None else _sizes_in_words(file, indices, column, members)
+            for row, text in zip(rows, texts, strict=True):
+                row[column.name] = text
+        return rows
+
     def sources(self) -> StoredSamples:
         """The samples as a writer takes them: JPEG pictures as their bytes, everything else decoded."""
         return StoredSamples(self)
@@ -319,6 +330,16 @@ class StoredSamples:
 
     def __getitem__(self, index: int) -> Sample:
         return self.dataset.stored_sample(index)
+
+
+def _sizes_in_words(file: BetonFile, indices: IndexArray, column: Column, members: list[Any]) -> list[str]:
+    spans = file.locate(indices, column)
+    texts = [f"{size}B" for size in spans.sizes.tolist()]
+    for position in spans.problems:
+        texts[position] = "DAMAGED"
+    if column.field.kind != "image":
+        return texts
+    return [f"{member[1]}x{member[2]}:{text}" for member, text in zip(members, texts, strict=True)]
 
 
 def _stored(file: BetonFile, indices: IndexArray, column: Column) -> list[bytes]:

@@ -7,15 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.fields import JPG, RAW, to_spec
+from headrace.formats.beton.reader import BetonDataset
+from headrace.formats.summary import field_words
+from headrace.progress import format_bytes
+from headrace.types import Summary
 
 if TYPE_CHECKING:
-    from headrace.formats.beton.reader import BetonDataset
+    from headrace.errors import PathLike
 
-__all__ = ["summarize"]
+__all__ = ["summarize_beton"]
 
 
-def summarize(dataset: BetonDataset) -> dict[str, Any]:
+def summarize_beton(path: PathLike) -> Summary:
     """Schema, counts, sizes, image modes, page use and annex of a file."""
+    with BetonDataset(path) as dataset:
+        values = _values(dataset)
+    return Summary(
+        values=values,
+        headline=f"{values['samples']:,} samples, {format_bytes(values['size_bytes'])}",
+        fields={name: field_words(about) for name, about in values["fields"].items()},
+        details=_details(values),
+    )
+
+
+def _values(dataset: BetonDataset) -> dict[str, Any]:
     layout = dataset.layout
     sizes = dataset.table[:, 2]
     stored = int(sizes.sum())
@@ -64,3 +79,26 @@ def _annex(dataset: BetonDataset) -> dict[str, Any] | None:
         return None
     where = "embedded" if annex.path == dataset.path else "beside"
     return {"where": where, "size_bytes": annex.size_bytes, "sections": annex.names()}
+
+
+def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
+    details = [
+        ("payloads", format_bytes(values["payload_bytes"])),
+        ("metadata", format_bytes(values["metadata_bytes"])),
+    ]
+    if values["pages"]:
+        page = format_bytes(values["page_size"])
+        details.append(("pages", f"{values['pages']:,} of {page}, {values['page_use']:.1%} used"))
+    annex = values["annex"]
+    if annex is None:
+        how = f"headrace index {values['path']}"
+        details.append(("annex", f"none: values cannot be checked. Make one with: {how}"))
+    else:
+        size = format_bytes(annex["size_bytes"])
+        details.append(("annex", f"{annex['where']}, {size}: {', '.join(annex['sections'])}"))
+    if jpegs := sum(about.get("images", {}).get("jpg", 0) for about in values["fields"].values()):
+        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {jpegs:,} JPEGs"))
+    details += [("classes", f"{count:,} in field {name!r}") for name, count in values["classes"].items()]
+    if values["metadata"] is not None:
+        details.append(("about", str(values["metadata"])))
+    return details

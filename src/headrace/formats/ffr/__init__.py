@@ -1,11 +1,13 @@
 """The .ffr format: FFRecord's files, both ways."""
 
 from headrace.formats.contract import Format
-from headrace.formats.ffr.dataset import FfrDataset
+from headrace.formats.ffr.dataset import FfrDataset, index_ffr
 from headrace.formats.ffr.dataset_writer import FfrDatasetWriter
+from headrace.formats.ffr.fields import DECODES
 from headrace.formats.ffr.layout import is_ffr_folder
 from headrace.formats.ffr.packed import PackedFolder, pack_folder
 from headrace.formats.ffr.reader import FfrReader
+from headrace.formats.ffr.summary import summarize_ffr
 from headrace.formats.ffr.writer import FfrWriter
 
 __all__ = ["FORMAT", "FfrDataset", "FfrReader", "FfrWriter", "PackedFolder", "pack_folder"]
@@ -16,5 +18,11 @@ FORMAT = Format(
     matches=is_ffr_folder,
     open=FfrDataset,
     create=FfrDatasetWriter,
+    writer_options=frozenset({"annex"}),
+    max_fields=1,
+    holds_raw_pictures=False,
+    decodes=DECODES,
     pack=pack_folder,
+    summarize=summarize_ffr,
+    index=index_ffr,
 )

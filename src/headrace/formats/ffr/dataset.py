@@ -14,12 +14,13 @@ from headrace._native import crc32c
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image
 from headrace.formats.contract import BaseDataset, normalize_indices
-from headrace.formats.ffr.decoding import field_for
+from headrace.formats.ffr.fields import field_for
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from headrace.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
 from headrace.formats.jpeg_index import (
     SideFacts,
+    refuse_annex_options,
     side_problems,
     side_tiles_or_warning,
     with_problems,
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
     from headrace.annex import Tiles
     from headrace.errors import PathLike
-    from headrace.formats.ffr.decoding import Decode
-    from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
+    from headrace.formats.ffr.fields import Decode
+    from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
-__all__ = ["FfrDataset"]
+__all__ = ["FfrDataset", "index_ffr"]
 
 _FINGERPRINT_BYTES = 1 << 16
 
@@ -79,7 +80,7 @@ class FfrDataset(BaseDataset):
             "packed": packed,
         }
         self.reader = FfrReader(_find_parts(self._source), checksums=checksums, cold=cold)
-        self.folders: list[str] = []  # of a packed folder, empty ones too
+        self._folders: list[str] = []
         self._keys, self._order = self._read_names(packed)
 
     def _read_names(self, packed: bool | None) -> tuple[list[str] | None, IndexArray | None]:
@@ -94,7 +95,7 @@ class FfrDataset(BaseDataset):
                 fix="Open it alone, or with packed=False to see its index as a sample.",
             )
         tree = read_index(self.reader)
-        self.folders = [path for path, value in walk(tree) if not isinstance(value, int)]
+        self._folders = [path for path, value in walk(tree) if not isinstance(value, int)]
         files = list_files(tree)
         numbers = np.fromiter(files.values(), np.int64, len(files))
         is_plain = len(numbers) == len(self.reader) - 1 and np.array_equal(numbers, np.arange(len(numbers)))
@@ -122,6 +123,11 @@ class FfrDataset(BaseDataset):
     def keys(self) -> list[str] | None:
         """Paths of the files of a packed folder; otherwise samples have no names."""
         return self._keys
+
+    @property
+    def folders(self) -> list[str]:
+        """Folders of a packed folder, empty ones too."""
+        return self._folders
 
     def __len__(self) -> int:
         return len(self.reader) if self._keys is None else len(self._keys)
@@ -248,7 +254,13 @@ class FfrDataset(BaseDataset):
             return raw.decode(encoded.facts, memoryview(encoded.payload or b""))
         return self._field.decode((), memoryview(data))
 
-    def sources(self) -> Any:
+    def rows(self, indices: IndexArray) -> list[dict[str, object]]:
+        """Sizes of the samples, nothing read."""
+        spans = self.reader.locate(self.numbers(indices))
+        facts = zip(spans.sizes.tolist(), spans.is_bad().tolist(), strict=True)
+        return [{self._names[0]: "DAMAGED" if is_bad else f"{size}B"} for size, is_bad in facts]
+
+    def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
         return _Stored(self) if isinstance(self._field, Image) else self
 
@@ -263,6 +275,13 @@ class FfrDataset(BaseDataset):
             return with_problems(report, side_problems(self.side_facts, self._stored))
         finally:
             self.check_file()
+
+
+def index_ffr(path: PathLike, *, progress: Progress | None = None, **options: object) -> str:
+    """Give an .ffr tile indices of its JPEGs, beside it; see ``headrace.index``."""
+    refuse_annex_options(path, "ffr", options)
+    with FfrDataset(path) as dataset:
+        return dataset.index_jpegs(progress)
 
 
 class _Stored:

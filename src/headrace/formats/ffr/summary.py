@@ -1,19 +1,34 @@
-"""What ``headrace info`` says about an .ffr, as plain values."""
+"""What ``headrace info`` says about an .ffr."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
+from headrace.formats.ffr.dataset import FfrDataset
+from headrace.formats.summary import field_words
+from headrace.progress import format_bytes
+from headrace.types import Summary
 
 if TYPE_CHECKING:
-    from headrace.formats.ffr.dataset import FfrDataset
+    from headrace.errors import PathLike
 
-__all__ = ["summarize"]
+__all__ = ["summarize_ffr"]
 
 
-def summarize(dataset: FfrDataset) -> dict[str, Any]:
+def summarize_ffr(path: PathLike) -> Summary:
     """Counts, sizes and header checksums of the files."""
+    with FfrDataset(path) as dataset:
+        values = _values(dataset)
+    return Summary(
+        values=values,
+        headline=f"{values['samples']:,} samples, {format_bytes(values['size_bytes'])}",
+        fields={name: field_words(about) for name, about in values["fields"].items()},
+        details=_details(values),
+    )
+
+
+def _values(dataset: FfrDataset) -> dict[str, Any]:
     layouts = dataset.reader.layouts
     return {
         "path": dataset.path,
@@ -29,3 +44,16 @@ def summarize(dataset: FfrDataset) -> dict[str, Any]:
         "has_names": dataset.keys is not None,
         "jpegs_indexed": 0 if dataset.tiles is None else dataset.tiles.count,
     }
+
+
+def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
+    old = values["headers_without_checksum"]
+    details = [
+        ("files", f"{values['files']:,}, headers {format_bytes(values['header_bytes'])}"),
+        ("checksums", "of every sample" + (f"; {old:,} headers have none" if old else " and header")),
+    ]
+    if values["is_packed_folder"]:
+        details.append(("packed folder", f"{values['samples']:,} files by path"))
+    if values["jpegs_indexed"]:
+        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {values['samples']:,} samples"))
+    return details

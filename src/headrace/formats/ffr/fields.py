@@ -17,10 +17,11 @@ from headrace.types import Encoded
 if TYPE_CHECKING:
     from headrace.types import Facts, Field
 
-__all__ = ["Coded", "Decode", "field_for"]
+__all__ = ["DECODES", "Coded", "Decode", "field_for"]
 
 Decode: TypeAlias = Literal["bytes", "json", "text", "npy", "msgpack", "image", "jpeg", "pickle"]
 """Codecs by name; ``"jpeg"`` is another word for ``"image"``."""
+DECODES: tuple[str, ...] = get_args(Decode)
 
 _PLAIN: dict[str, type[Any]] = {"bytes": Bytes, "json": Json, "text": Text, "image": Image, "jpeg": Image}
 _RISK = (

@@ -1,0 +1,86 @@
+"""What ``headrace info`` says about an archive."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from headrace.annex import side_path
+from headrace.formats.barecat.archive import Archive
+from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers
+from headrace.formats.barecat.pictures import Pictures
+from headrace.progress import format_bytes
+from headrace.types import Summary
+
+if TYPE_CHECKING:
+    from headrace.errors import PathLike
+
+__all__ = ["archive_size_bytes", "summarize_archive"]
+
+
+def archive_size_bytes(path: PathLike) -> int:
+    """How much its files hold."""
+    with Archive(path) as archive:
+        return archive.total_size
+
+
+def summarize_archive(path: PathLike) -> Summary:
+    """Counts, shards, gaps and what is missing."""
+    with Archive(path) as archive:
+        values = _values(archive)
+    headline = f"{values['files']:,} files, {format_bytes(values['size_bytes'])}"
+    return Summary(values=values, headline=headline, fields={}, details=_details(values))
+
+
+def _values(archive: Archive) -> dict[str, Any]:
+    numbers = shard_numbers(archive.path)
+    sizes = {number: os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers}
+    physical = sum(sizes.values())
+    missing = _missing_bytes(archive, sizes)
+    return {
+        "path": archive.path,
+        "format": "barecat",
+        "files": archive.num_files,
+        "dirs": archive.num_dirs,
+        "size_bytes": archive.total_size,
+        "shards": len(numbers),
+        "shard_size_limit": archive.shard_size,
+        "shard_bytes": physical,
+        "gap_bytes": max(0, physical + missing - archive.total_size),
+        "missing_bytes": missing,
+        "without_checksum": archive.index.number("SELECT count(*) FROM files WHERE crc32c IS NULL"),
+        "schema": ".".join(map(str, archive.version)),
+        "jpeg_index": _jpeg_index(archive),
+    }
+
+
+def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:
+    """How much of the files lies behind the ends of the shards, or in shards that are not there."""
+    last = archive.index.last_file()
+    count = 0 if last is None else min(last.shard + 1, MAX_SHARDS)
+    return sum(max(0, archive.index.shard_end(number) - sizes.get(number, 0)) for number in range(count))
+
+
+def _jpeg_index(archive: Archive) -> dict[str, int] | None:
+    if not os.path.exists(side_path(archive.path)):
+        return None
+    pictures = Pictures(archive, is_checked=False)
+    count = 0 if pictures.tiles is None else pictures.tiles.count
+    return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}
+
+
+def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
+    limit = values["shard_size_limit"]
+    details = [
+        ("directories", f"{values['dirs']:,}"),
+        ("shards", f"{values['shards']:,}, limit {format_bytes(limit) if limit else 'none'}"),
+        ("gaps", format_bytes(values["gap_bytes"])),
+    ]
+    if values["missing_bytes"]:
+        details.append(("MISSING", f"{format_bytes(values['missing_bytes'])}; headrace verify names the files"))
+    if values["without_checksum"]:
+        details.append(("no checksum", f"{values['without_checksum']:,} files"))
+    details.append(("schema", values["schema"]))
+    if index := values["jpeg_index"]:
+        details.append(("jpeg index", f"{index['jpegs_indexed']:,} of {index['pictures']:,} pictures"))
+    return details
