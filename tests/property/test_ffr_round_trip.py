@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.codecs.pickle_values import load_values
 from headrace.formats.ffr import FfrReader, FfrWriter, PackedFolder
 from headrace.formats.ffr import packed_index as index
 from headrace.formats.ffr import writer as writing
-from headrace.formats.ffr.index_pickle import parse_index
 
 samples = st.lists(st.binary(max_size=300) | st.integers(0, 70_000).map(bytes), max_size=40)
 names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
@@ -64,7 +64,7 @@ def test_indexes(shape: dict | None, protocol: int) -> None:
         return count - 1
 
     tree = number(shape or {})
-    parsed = index._checked_tree(parse_index(pickle.dumps(tree, protocol)), count)
+    parsed = index._checked_tree(load_values(pickle.dumps(tree, protocol)), count)
     assert parsed == tree
     assert len(index.list_files(parsed)) == count
     with tempfile.TemporaryDirectory() as folder:

@@ -9,10 +9,10 @@ import pytest
 from tests.helpers import write_folder
 
 import headrace as hr
+from headrace.codecs.pickle_values import load_values
 from headrace.errors import FormatError
 from headrace.formats.ffr import FfrReader, FfrWriter, PackedFolder, pack_folder
 from headrace.formats.ffr import packed_index as index
-from headrace.formats.ffr.index_pickle import parse_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,15 +134,15 @@ def test_every_protocol(protocol: int) -> None:
     for i in range(3000):
         tree[f"{i:04d} ü\u20ac\U0001f600\\\n"] = i * 100_003 % 2**31
     tree["sub"] = collections.OrderedDict(a=collections.OrderedDict(), b=2**40)
-    assert parse_index(pickle.dumps(tree, protocol)) == tree
-    assert list(parse_index(pickle.dumps(tree, protocol))) == list(tree)
-    assert parse_index(pickle.dumps({"plain": {"dict": 1}}, protocol)) == {"plain": {"dict": 1}}
+    assert load_values(pickle.dumps(tree, protocol)) == tree
+    assert list(load_values(pickle.dumps(tree, protocol))) == list(tree)
+    assert load_values(pickle.dumps({"plain": {"dict": 1}}, protocol)) == {"plain": {"dict": 1}}
 
 
 def test_names_that_are_not_utf8() -> None:
     name = os.fsdecode(b"\xff.txt")
     tree = collections.OrderedDict({name: 0})
-    assert parse_index(index.pack_index(tree)[9:]) == tree
+    assert load_values(index.pack_index(tree)[9:]) == tree
 
 
 class Call:

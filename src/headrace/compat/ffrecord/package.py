@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +76,7 @@ class PackedFolder:
 
     def is_dir(self, path: PathLike) -> bool:
         """There is a folder of that path."""
-        return isinstance(self._find(path), OrderedDict)
+        return isinstance(self._find(path), dict)
 
     def _number(self, path: PathLike) -> int:
         found = self._find(path)
@@ -108,7 +107,7 @@ class PackedFolder:
             recursive: go into folders.
         """
         tree = self.structure if path is None else self._find(path)
-        if not isinstance(tree, OrderedDict):
+        if not isinstance(tree, dict):
             problem = "does not exist" if tree is None else "is a file, not a folder"
             raise AssertionError(f"{os.fspath(path or '')!r} {problem}")
         entries = walk(tree) if recursive else iter(tree.items())

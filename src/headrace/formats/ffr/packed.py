@@ -125,7 +125,7 @@ class PackedFolder:
 
     def is_dir(self, path: str) -> bool:
         """There is a folder of that path."""
-        return isinstance(self._find(path), OrderedDict)
+        return isinstance(self._find(path), dict)
 
     def list(
         self, path: str = "", *, files: bool = True, folders: bool = True, recursive: bool = False
@@ -139,7 +139,7 @@ class PackedFolder:
             recursive: go into folders.
         """
         tree = self._find(path)
-        if not isinstance(tree, OrderedDict):
+        if not isinstance(tree, dict):
             known = "is a file" if tree is not None else "does not exist"
             raise NotADirectoryError(f"{self.reader.paths[0]}: the folder {path!r} {known}")
         entries = walk(tree) if recursive else iter(tree.items())

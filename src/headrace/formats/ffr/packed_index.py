@@ -1,18 +1,18 @@
 """The index of a packed folder: the last sample of the file.
 
 It is the nine bytes ``piouhjgbr`` and a pickle of nested OrderedDicts: a name gives the number of a sample, or the dict
-of a folder. It is not unpickled (see index_pickle). Folders that are reached twice (which also means every cycle),
-numbers of no sample, names of no file, and sizes beyond the limits are refused.
+of a folder. It is not unpickled (see codecs.pickle_values). Folders that are reached twice, numbers of no
+sample, names of no file, and sizes beyond the limits are refused.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
+from headrace.codecs.pickle_values import RefusedPickleError, load_values
 from headrace.errors import FormatError
-from headrace.formats.ffr.index_pickle import Refused, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,8 +45,8 @@ def read_index(reader: FfrReader) -> Tree:
             fix="Open it as a plain .ffr file.",
         )
     try:
-        return _checked_tree(parse_index(data[len(INDEX_MAGIC) :]), count - 1)
-    except Refused as error:
+        return _checked_tree(load_values(data[len(INDEX_MAGIC) :]), count - 1)
+    except RefusedPickleError as error:
         raise FormatError(
             path,
             problem=f"the index of the packed folder (sample {count - 1}) is not read: {error}",
@@ -54,33 +54,37 @@ def read_index(reader: FfrReader) -> Tree:
         ) from None
 
 
-def _checked_tree(tree: Any, count: int) -> Tree:
-    if not isinstance(tree, OrderedDict):
-        raise Refused("it is not a folder")
-    level: list[Tree] = [tree]
+def _checked_tree(tree: object, count: int) -> Tree:
+    if not isinstance(tree, dict):
+        raise RefusedPickleError("it is not a folder")
+    level: list[dict[object, object]] = [tree]
     seen = {id(tree)}
     for _ in range(MAX_DEPTH):
-        below: list[Tree] = []
+        below: list[dict[object, object]] = []
         for folder in level:
             for name, value in folder.items():
                 _check_name(name)
-                if isinstance(value, int):
+                if type(value) is int:
                     if not 0 <= value < count:
-                        raise Refused(f"{name!r} is sample {value}, and the files are samples 0 to {count - 1}")
+                        raise RefusedPickleError(
+                            f"{name!r} is sample {value}, and the files are samples 0 to {count - 1}"
+                        )
+                elif not isinstance(value, dict):
+                    raise RefusedPickleError(f"{name!r} is neither a folder nor the number of a sample")
                 elif id(value) in seen:
-                    raise Refused(f"the folder {name!r} contains itself")
+                    raise RefusedPickleError(f"the folder {name!r} has two places")
                 else:
                     seen.add(id(value))
                     below.append(value)
         if not below:
-            return tree
+            return cast("Tree", tree)
         level = below
-    raise Refused(f"folders are nested more than {MAX_DEPTH} deep")
+    raise RefusedPickleError(f"folders are nested more than {MAX_DEPTH} deep")
 
 
-def _check_name(name: str) -> None:
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise Refused(f"{name!r} cannot be the name of a file")
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise RefusedPickleError(f"{name!r} cannot be the name of a file")
 
 
 def find(tree: Tree, path: str) -> int | Tree | None:
@@ -138,7 +142,7 @@ def build_tree(names: Iterable[str]) -> Tree:
         try:
             for part in (*folders, last):
                 _check_name(part)
-        except Refused as error:
+        except RefusedPickleError as error:
             raise ValueError(f"name {name!r} of sample {number}: {error}") from None
         for part in folders:
             below = here.setdefault(part, OrderedDict())

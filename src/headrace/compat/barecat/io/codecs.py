@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headrace.codecs import jpeg, npy
+from headrace.codecs.pickle_values import RefusedPickleError, load_values
 from headrace.compat.barecat.io._msgpack import decode_msgpack, encode_msgpack
-from headrace.compat.barecat.io._pickles import load_plain
 from headrace.formats.barecat.decoded import require, unpack
 
 __all__ = ["CodecRegistry", "DecodedView"]
@@ -49,7 +49,13 @@ def decode_pickle(data: bytes) -> Any:
     """A plain value from a pickle; anything else only if HEADRACE_ALLOW_PICKLE is 1."""
     if os.environ.get("HEADRACE_ALLOW_PICKLE") == "1":
         return pickle.loads(data)
-    return load_plain(data)
+    try:
+        return load_values(data)
+    except RefusedPickleError as error:
+        raise RefusedPickleError(
+            f"{error}; if you trust the archive, use DecodedView(store, allow_pickle=True) or set "
+            "HEADRACE_ALLOW_PICKLE=1"
+        ) from None
 
 
 def encode_gzip(data: bytes) -> bytes:

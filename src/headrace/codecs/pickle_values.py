@@ -1,0 +1,473 @@
+"""Plain values and arrays of numbers from a pickle, which is read but never run.
+
+A pickle is a program and can run any code. ``pickletools`` takes it apart into instructions, and the machine here knows
+only those that build values: numbers, text, bytes, tuples, lists, dicts, sets, and arrays of numbers or text. The names
+that numpy and older protocols need lead to functions of this module, which check what they are given. Every other
+instruction and every other name is refused, and so is what would cost more than the pickle's own size: values that
+contain themselves, values nested too deeply, keys that are huge through references, arrays with more bytes than
+there are.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import pickletools
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+__all__ = ["MAX_DEPTH", "RefusedPickleError", "load_values"]
+
+MAX_DEPTH = 1000
+"""So many values may be nested in one another."""
+_MAX_KEY = 10_000  # values in one key, which are counted as often as they are looked at
+_MAX_PROTOCOL = 5
+_KINDS = frozenset("biufcSU")
+_CORES = ("numpy.core", "numpy._core")
+
+_Array: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"
+_Container = TypeVar("_Container", bound="list[object] | dict[Hashable, object] | set[Hashable]")
+
+
+class RefusedPickleError(pickle.UnpicklingError):
+    """Why a pickle is not read."""
+
+
+def load_values(data: bytes) -> object:
+    """The value that a pickle holds.
+
+    Raises:
+        RefusedPickleError: the pickle is damaged, or is more than plain values and arrays of numbers.
+
+    Example:
+        >>> load_values(pickle.dumps({"a": [1, 2.5, (None, b"x")]}))
+        {'a': [1, 2.5, (None, b'x')]}
+    """
+    machine = _Machine(len(data))
+    try:
+        for instruction, argument, position in pickletools.genops(data):
+            machine.position = position or 0
+            machine.run(instruction.name, argument)
+    except RefusedPickleError:
+        raise
+    except (ValueError, OverflowError, MemoryError) as error:  # what pickletools and numpy say of damage
+        raise RefusedPickleError(f"the pickle is damaged ({error})") from None
+    return machine.result()
+
+
+class _Name(NamedTuple):
+    """A name that the pickle may use, in the place of what it stands for."""
+
+    module: str
+    name: str
+
+
+class _Type:
+    """A type of numbers or text, while it is put together."""
+
+    def __init__(self, dtype: np.dtype[np.generic]) -> None:
+        self.dtype = dtype
+
+
+class _Facts(NamedTuple):
+    """What is known of a value that holds others; it also keeps the value alive, and with it its id."""
+
+    value: object
+    depth: int
+    weight: int  # values in it, counted as often as they are reached
+    is_plain: bool  # no names or types in it, which are only there for calls
+
+
+_SCALAR = _Facts(None, 0, 1, True)
+_NOT_A_VALUE = _Facts(None, 0, 1, False)
+
+
+class _Machine:
+    """Runs the instructions of one pickle.
+
+    A list, dict or set that has a place in another value cannot change any more. So no value contains itself, and depth
+    and weight are known when a value is put somewhere.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.position = 0
+        self._stack: list[object] = []
+        self._marks: list[int] = []
+        self._memo: dict[int, object] = {}
+        self._facts: dict[int, _Facts] = {}
+        self._placed: set[int] = set()
+        self._new_arrays: dict[int, _Array] = {}
+        self._bytes_left = 2 * size  # of what calls make: honest pickles hold all bytes of their arrays
+
+    def run(self, name: str, argument: object) -> None:
+        """Run one instruction."""
+        if name in _VALUES:
+            self._stack.append(argument)
+        elif name in _CONSTANTS:
+            self._stack.append(_CONSTANTS[name])
+        elif name == "MEMOIZE":
+            self._memo[len(self._memo)] = self._top()
+        elif name in _PUTS:
+            self._memo[cast("int", argument)] = self._top()
+        elif name in _GETS:
+            if argument not in self._memo:
+                self._refuse(f"it refers to value {argument}, which does not exist")
+            self._stack.append(self._memo[argument])
+        else:
+            method = _METHODS.get(name)
+            if method is None:
+                self._refuse(f"the instruction {name} builds no plain value")
+            method(self, argument)
+
+    def result(self) -> object:
+        """The value, when all instructions were run."""
+        if len(self._stack) != 1 or self._marks:
+            self._refuse(f"{len(self._stack)} values are left at the end")
+        if not self._facts_of(self._stack[0]).is_plain:
+            self._refuse("the value is a name or a type")
+        return self._stack[0]
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise RefusedPickleError(f"{problem} (at byte {self.position})")
+
+    # The stack
+
+    def _top(self) -> object:
+        if len(self._stack) <= (self._marks[-1] if self._marks else 0):
+            self._refuse("a value is missing")
+        return self._stack[-1]
+
+    def _pop(self) -> object:
+        self._top()
+        return self._stack.pop()
+
+    def _items(self) -> list[object]:
+        if not self._marks:
+            self._refuse("items have no beginning")
+        start = self._marks.pop()
+        items = self._stack[start:]
+        del self._stack[start:]
+        return items
+
+    def _facts_of(self, value: object) -> _Facts:
+        if isinstance(value, _Name | _Type) or id(value) in self._new_arrays:
+            return _NOT_A_VALUE
+        return self._facts.get(id(value), _SCALAR)
+
+    def _note(self, value: object, parts: Iterable[object]) -> None:
+        """Take down what is known of a value after parts were put into it."""
+        _, depth, weight, is_plain = self._facts.get(id(value), _Facts(value, 1, 1, True))
+        for part in parts:
+            if type(part) in _SCALARS:
+                weight += 1
+                continue
+            facts = self._facts_of(part)
+            depth = max(depth, facts.depth + 1)
+            weight += facts.weight
+            is_plain = is_plain and facts.is_plain
+            if id(part) in self._facts:
+                self._placed.add(id(part))
+        if id(value) in self._placed:
+            self._refuse(f"a {type(value).__name__} changes after it got a place, so it might contain itself")
+        if depth > MAX_DEPTH:
+            self._refuse(f"values are nested more than {MAX_DEPTH} deep")
+        if not is_plain and not isinstance(value, tuple):
+            self._refuse("a name or a type stands where a value should be")
+        self._facts[id(value)] = _Facts(value, depth, min(weight, _MAX_KEY + 1), is_plain)
+
+    def _push(self, value: object, parts: Iterable[object] = ()) -> None:
+        self._note(value, parts)
+        self._stack.append(value)
+
+    def _key(self, value: object) -> Hashable:
+        if type(value) in _SCALARS:
+            return value
+        if not isinstance(value, tuple | frozenset | np.generic) or self._facts_of(value).weight > _MAX_KEY:
+            self._refuse(f"a {type(value).__name__} is too large, or cannot be a key")
+        try:
+            hash(value)
+        except TypeError as error:
+            self._refuse(f"a key cannot be used ({error})")
+        return value
+
+    # Protocol, marks, tuples, lists, dicts, sets
+
+    def protocol(self, argument: object) -> None:
+        if cast("int", argument) > _MAX_PROTOCOL:
+            self._refuse(f"protocol {argument} is not known")
+
+    def frame(self, argument: object) -> None:
+        pass  # only says how much to read ahead
+
+    def old_text(self, argument: object) -> None:
+        if not cast("str", argument).isascii():
+            self._refuse("bytes of Python 2 that are not ASCII")
+        self._stack.append(argument)
+
+    def mark(self, argument: object) -> None:
+        self._marks.append(len(self._stack))
+
+    def marked_tuple(self, argument: object) -> None:
+        self._make_tuple(self._items())
+
+    def tuple_1(self, argument: object) -> None:
+        self._make_tuple([self._pop()])
+
+    def tuple_2(self, argument: object) -> None:
+        self._make_tuple([self._pop() for _ in range(2)][::-1])
+
+    def tuple_3(self, argument: object) -> None:
+        self._make_tuple([self._pop() for _ in range(3)][::-1])
+
+    def _make_tuple(self, items: list[object]) -> None:
+        if items:
+            self._push(tuple(items), items)
+        else:
+            self._stack.append(())
+
+    def empty_list(self, argument: object) -> None:
+        self._push([])
+
+    def marked_list(self, argument: object) -> None:
+        items = self._items()
+        self._push(items, items)
+
+    def append(self, argument: object) -> None:
+        self._extend([self._pop()])
+
+    def appends(self, argument: object) -> None:
+        self._extend(self._items())
+
+    def _extend(self, items: list[object]) -> None:
+        target = self._growing(list)
+        self._note(target, items)
+        target.extend(items)
+
+    def _growing(self, kind: type[_Container]) -> _Container:
+        """The container that the next items go into."""
+        target = self._top()
+        if not isinstance(target, kind):
+            self._refuse(f"items of a {kind.__name__} for a {type(target).__name__}")
+        return target
+
+    def empty_dict(self, argument: object) -> None:
+        self._push({})
+
+    def marked_dict(self, argument: object) -> None:
+        items = self._items()
+        self._push({})
+        self._fill(items)
+
+    def set_item(self, argument: object) -> None:
+        value, key = self._pop(), self._pop()
+        self._fill([key, value])
+
+    def set_items(self, argument: object) -> None:
+        self._fill(self._items())
+
+    def _fill(self, items: list[object]) -> None:
+        target = self._growing(dict)
+        if len(items) % 2:
+            self._refuse("a key has no value")
+        for item, value in zip(items[::2], items[1::2], strict=True):
+            key = self._key(item)
+            if key in target:
+                self._refuse(f"a dict has the key {key!r:.50} twice")
+            target[key] = value
+        self._note(target, items)
+
+    def empty_set(self, argument: object) -> None:
+        self._push(set())
+
+    def add_items(self, argument: object) -> None:
+        items = self._items()
+        target = self._growing(set)
+        target.update([self._key(item) for item in items])
+        self._note(target, items)
+
+    def marked_frozenset(self, argument: object) -> None:
+        items = self._items()
+        self._push(frozenset([self._key(item) for item in items]), items)
+
+    # Names and calls
+
+    def named(self, argument: object) -> None:
+        self._push_name(*cast("str", argument).split(" ", 1))
+
+    def stacked_name(self, argument: object) -> None:
+        name, module = self._pop(), self._pop()
+        self._push_name(module, name)
+
+    def _push_name(self, module: object, name: object) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            self._refuse("a name is not text")
+        wanted = _Name("builtins" if module == "__builtin__" else module, name)
+        if wanted not in _CALLS and wanted != _NDARRAY:
+            self._refuse(f"it names {module:.60}.{name:.60}, and reading it could run any code")
+        self._stack.append(wanted)
+
+    def call(self, argument: object) -> None:
+        arguments, name = self._pop(), self._pop()
+        if not isinstance(name, _Name) or name not in _CALLS or not isinstance(arguments, tuple):
+            self._refuse(f"a call of {name!r:.60}")
+        try:
+            _CALLS[name](self, *arguments)
+        except (TypeError, ValueError) as error:
+            self._refuse(f"a call of {name.module}.{name.name} with arguments that it does not take ({error})")
+
+    def _spend(self, size: int) -> None:
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            self._refuse("its arrays hold more bytes than the pickle")
+
+    def make_ordered_dict(self) -> None:
+        self._push(OrderedDict())
+
+    def make_set(self, items: object) -> None:
+        parts = self._list_of(items)
+        self._push({self._key(item) for item in parts}, parts)
+
+    def make_frozenset(self, items: object) -> None:
+        parts = self._list_of(items)
+        self._push(frozenset([self._key(item) for item in parts]), parts)
+
+    def _list_of(self, items: object) -> list[object]:
+        if not isinstance(items, list):
+            self._refuse("the items of a set are not a list")
+        return items
+
+    def make_complex(self, real: object, imaginary: object) -> None:
+        if not isinstance(real, float) or not isinstance(imaginary, float):
+            self._refuse("a complex number that is not made of two numbers")
+        self._stack.append(complex(real, imaginary))
+
+    def make_bytes(self, *arguments: object) -> None:
+        """The bytes of protocols that have no bytes: empty ones, or text in which each character is a byte."""
+        if arguments == ():
+            self._stack.append(b"")
+            return
+        text, encoding = arguments
+        if not isinstance(text, str) or encoding != "latin1":
+            self._refuse("bytes that are not stored as latin1")
+        self._spend(len(text))
+        self._stack.append(text.encode("latin1"))
+
+    # Arrays
+
+    def make_type(self, name: object, align: object = False, copy: object = True) -> None:
+        if not isinstance(name, str) or len(name) > 20:
+            self._refuse("the name of a type is not text")
+        try:
+            dtype = np.dtype(name)
+        except (TypeError, ValueError):
+            self._refuse(f"there is no type {name!r}")
+        if dtype.kind not in _KINDS:
+            self._refuse(f"an array of type {name!r} is not plain numbers or text")
+        self._stack.append(_Type(dtype))
+
+    def begin_array(self, kind: object, shape: object, code: object) -> None:
+        if kind != _NDARRAY or shape != (0,):
+            self._refuse("this is not how a plain array begins")
+        array = np.ndarray((0,), np.uint8)
+        self._new_arrays[id(array)] = array
+        self._stack.append(array)
+
+    def make_scalar(self, kind: object, data: object) -> None:
+        self._stack.append(self._checked_array(kind, (), data)[()])
+
+    def make_array(self, data: object, kind: object, shape: object, order: object) -> None:
+        if order not in ("C", "F"):
+            self._refuse(f"the order of an array is {order!r:.20}")
+        array = self._checked_array(kind, shape, data)
+        self._stack.append(array.reshape(array.shape[::-1]).T if order == "F" else array)
+
+    def build(self, argument: object) -> None:
+        """Give a type or an array its state."""
+        state, target = self._pop(), self._top()
+        if isinstance(target, _Type):
+            self._set_order(target, state)
+            return
+        array = self._new_arrays.pop(id(target), None)
+        if array is None or not isinstance(state, tuple) or len(state) != 5:
+            self._refuse("a state that is not that of a plain array")
+        _, shape, kind, is_fortran, data = state
+        found = self._checked_array(kind, shape, data)
+        # The array is known to the memo, so it takes on the state instead of making room for another.
+        taken = (1, found.shape, found.dtype, int(bool(is_fortran)), bytes(data))
+        array.__setstate__(taken)  # type: ignore[arg-type]  # the stub wants a bool, numpy an int
+
+    def _set_order(self, kind: _Type, state: object) -> None:
+        if not isinstance(state, tuple) or len(state) < 5 or state[2:5] != (None, None, None):
+            self._refuse("the type of an array is not plain numbers or text")
+        if state[1] not in ("<", ">", "|", "="):
+            self._refuse(f"the order of bytes is {state[1]!r:.20}")
+        kind.dtype = kind.dtype.newbyteorder(state[1])
+
+    def _checked_array(self, kind: object, shape: object, data: object) -> _Array:
+        if not isinstance(kind, _Type) or not isinstance(data, bytes | bytearray):
+            self._refuse("an array without a type or without bytes")
+        if not isinstance(shape, tuple) or any(type(side) is not int or side < 0 for side in shape):
+            self._refuse(f"an array of shape {shape!r:.60}")
+        if not kind.dtype.itemsize or math.prod(shape) * kind.dtype.itemsize != len(data):
+            self._refuse(f"an array of shape {shape!r:.60} and type {kind.dtype} with {len(data)} bytes")
+        self._spend(len(data))
+        if not data:
+            return np.zeros(shape, kind.dtype)
+        return np.frombuffer(data, kind.dtype).reshape(shape)
+
+
+_VALUES = {
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+    *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
+}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
+_GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
+_SCALARS = frozenset({int, str, float, bool, bytes, complex, type(None)})
+_METHODS: dict[str, Callable[[_Machine, object], None]] = {
+    "PROTO": _Machine.protocol,
+    "FRAME": _Machine.frame,
+    "STOP": _Machine.frame,
+    "STRING": _Machine.old_text,
+    "BINSTRING": _Machine.old_text,
+    "SHORT_BINSTRING": _Machine.old_text,
+    "MARK": _Machine.mark,
+    "TUPLE": _Machine.marked_tuple,
+    "TUPLE1": _Machine.tuple_1,
+    "TUPLE2": _Machine.tuple_2,
+    "TUPLE3": _Machine.tuple_3,
+    "EMPTY_LIST": _Machine.empty_list,
+    "LIST": _Machine.marked_list,
+    "APPEND": _Machine.append,
+    "APPENDS": _Machine.appends,
+    "EMPTY_DICT": _Machine.empty_dict,
+    "DICT": _Machine.marked_dict,
+    "SETITEM": _Machine.set_item,
+    "SETITEMS": _Machine.set_items,
+    "EMPTY_SET": _Machine.empty_set,
+    "ADDITEMS": _Machine.add_items,
+    "FROZENSET": _Machine.marked_frozenset,
+    "GLOBAL": _Machine.named,
+    "STACK_GLOBAL": _Machine.stacked_name,
+    "REDUCE": _Machine.call,
+    "BUILD": _Machine.build,
+}
+_NDARRAY = _Name("numpy", "ndarray")
+_CALLS: dict[_Name, Callable[..., None]] = {
+    _Name("collections", "OrderedDict"): _Machine.make_ordered_dict,
+    _Name("builtins", "set"): _Machine.make_set,
+    _Name("builtins", "frozenset"): _Machine.make_frozenset,
+    _Name("builtins", "complex"): _Machine.make_complex,
+    _Name("builtins", "bytes"): _Machine.make_bytes,
+    _Name("_codecs", "encode"): _Machine.make_bytes,
+    _Name("numpy", "dtype"): _Machine.make_type,
+    **{_Name(f"{core}.multiarray", "_reconstruct"): _Machine.begin_array for core in _CORES},
+    **{_Name(f"{core}.multiarray", "scalar"): _Machine.make_scalar for core in _CORES},
+    **{_Name(f"{core}.numeric", "_frombuffer"): _Machine.make_array for core in _CORES},
+}
