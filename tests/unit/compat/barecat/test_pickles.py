@@ -50,7 +50,7 @@ class _Calls:
         _Calls(np.frombuffer, (b"1234", "f4")),
         _Calls(np.dtype, ("O",)),
     ],
-    ids=repr,
+    ids=["objects", "columns", "function", "ndarray", "frombuffer", "dtype"],
 )
 def test_nothing_else(value: Any) -> None:
     with pytest.raises(pickle.UnpicklingError):
