@@ -2,19 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --disable-pip-version-check -q
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test lint native bench docs stubs format torch clean help
+.PHONY: demo test test-all lint native bench docs wheel stubs format torch clean help FORCE
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: $(VENV)/package ## make pictures, pack, verify and read them back: the main job, from nothing
-	$(BIN)/headrace demo
+	@echo "== running the demo"
+	@$(BIN)/headrace demo
 
-test: $(VENV)/package $(VENV)/test ## all tests of the Python package
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
+	bash scripts/tests.sh -n $(JOBS) -m "not slow" $(ARGS)
+
+test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
+	bash scripts/tests.sh -n $(JOBS) $(ARGS)
 
 lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type check, stubs up to date
 	$(BIN)/ruff check .
@@ -30,7 +34,10 @@ bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refres
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
-	$(BIN)/python -m pytest tests/docs $(ARGS)
+	bash scripts/tests.sh -n $(JOBS) tests/docs $(ARGS)
+
+wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment
+	bash scripts/wheel.sh -n $(JOBS) $(ARGS)
 
 stubs: $(VENV)/package ## write src/headrace/_native/_core.pyi anew from the extension
 	$(BIN)/python scripts/stubs.py
@@ -44,21 +51,30 @@ clean: ## remove everything that was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python: | scripts/system-packages.sh
-	bash scripts/system-packages.sh $(PYTHON)
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -U 'pip>=25.1'
+	@echo "== looking for the compiler and libjpeg"
+	@bash scripts/system-packages.sh $(PYTHON)
+	@echo "== making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -U 'pip>=25.1'
 
 $(VENV)/build-tools: $(VENV)/bin/python pyproject.toml
-	$(PIP) install --group build numpy
+	@echo "== installing numpy, pillow and what builds the package"
+	@$(PIP) install --group build numpy pillow
 	@touch $@
 
-# Editable: Python changes count at once, C++ changes when make runs again.
-$(VENV)/package: $(VENV)/build-tools $(NATIVE_SOURCES)
-	$(PIP) install --no-build-isolation -e .
+# Editable: Python changes count at once, C++ changes and Python files that come or go when make runs again.
+$(VENV)/package: $(VENV)/build-tools $(VENV)/modules $(NATIVE_SOURCES)
+	@echo "== building the C++ part on $(JOBS) cores"
+	@bash scripts/install.sh
 	@touch $@
+
+# Changes only when the list does: an editable install knows the files that were there.
+$(VENV)/modules: FORCE | $(VENV)/bin/python
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort >$@
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml
-	$(PIP) install --group test
+	@echo "== installing what the tests need"
+	@$(PIP) install --group test
 	@touch $@
 
 torch: $(VENV)/torch ## also install torch, for the tests that need it (skipped without)
@@ -69,4 +85,9 @@ $(VENV)/torch: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/lint: $(VENV)/bin/python pyproject.toml
 	$(PIP) install --group lint
+	@touch $@
+
+$(VENV)/wheel: $(VENV)/bin/python pyproject.toml
+	@echo "== installing what makes wheels"
+	@$(PIP) install --group wheel
 	@touch $@

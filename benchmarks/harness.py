@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -99,6 +101,7 @@ def photographs() -> list[Path]:
     if found:
         return found
     made = Path(tempfile.mkdtemp(prefix="headrace-photos-"))
+    atexit.register(shutil.rmtree, made)
     for number in range(240):
         (made / f"{number:04d}.jpg").write_bytes(jpeg.encode(photo(number), quality=92))
     return sorted(made.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,24 @@ __all__ = ["GOLDEN", "GOLDEN_NAMES", "golden_dir", "manifest", "picture"]
 settings.register_profile("headrace", deadline=None)
 settings.load_profile("headrace")
 
+# Minutes of killed processes, repeated runs and pages of documentation: for make test-all.
+SLOW = ("docs/", "integration/")
+
 GOLDEN = Path(__file__).parent / "golden" / "beton"
 GOLDEN_NAMES: list[str] = json.loads((GOLDEN / "INDEX.json").read_text())["files"]
+
+
+def pytest_configure() -> None:
+    # A background job of a shell begins with the interrupt ignored, and so would the processes that tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(tests).as_posix().startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

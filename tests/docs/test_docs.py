@@ -17,6 +17,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +111,14 @@ def check_dump(page: Path, block: Block, directory: Path) -> None:
         offset, _, text = line.partition("  ")
         expected = bytes.fromhex(text)
         assert data[int(offset, 16) :][: len(expected)] == expected, f"{page_id(page)}: {line}"
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples leave their files behind; pytest removes them from here."""
+    folder = str(tmp_path_factory.mktemp("examples"))
+    monkeypatch.setenv("TMPDIR", folder)
+    monkeypatch.setattr(tempfile, "tempdir", folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

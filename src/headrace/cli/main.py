@@ -69,7 +69,7 @@ examples:
   headrace extract train.beton -C out          back to files
   headrace convert photos.ffr photos.beton     one format into another; also tar, zip and folders
   headrace create photos.barecat photos        an archive of any files; also ls, find, du, add, rm, sync, shell, mount
-  headrace demo                                see it all happen in under a minute
+  headrace demo                                see it all happen, with numbers, in seconds
 
 'headrace VERB --help' explains a verb and shows examples.
 """
@@ -112,25 +112,47 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
     try:
-        return _run(build_parser().parse_args(argv))
+        return _run(argv)
     except KeyboardInterrupt:
         print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
         return 130
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(argv: Sequence[str] | None) -> int:
+    args = argparse.Namespace(traceback=False)
     try:
-        code: int = args.run(args)
+        code: int = _parse(argv, args).run(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: not our business
+        _discard_output()  # the reader went away: not our business
         return 0
     except (HeadraceError, OSError, ValueError, TypeError, KeyError) as error:
+        _flush_or_discard_output()
         if args.traceback:
             raise
         print(f"headrace: error: {printable(message_of(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def _parse(argv: Sequence[str] | None, args: argparse.Namespace) -> argparse.Namespace:
+    try:
+        return build_parser().parse_args(argv, args)
+    except SystemExit:
+        sys.stdout.flush()  # --help and --version have printed
+        raise
+
+
+def _flush_or_discard_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Lead standard output nowhere: at exit Python writes what is still held, and would fail with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

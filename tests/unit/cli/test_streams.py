@@ -110,18 +110,22 @@ def test_what_is_not_a_file_is_not_replaced(photos: Path, said: Said) -> None:
     assert (photos / "y.tar").is_file()
 
 
-def test_a_full_disk(photos: Path) -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_full_disk(photos: Path, buffered: bool) -> None:
     if not Path("/dev/full").is_char_device():
         pytest.skip("no /dev/full here")
-    for kind in ("tar", "tar.gz", "zip"):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    converting = [f"convert photos.barecat - --to {kind}" for kind in ("tar", "tar.gz", "zip")]
+    for line in (*converting, "ls photos.barecat", "--version"):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "headrace", "convert", "photos.barecat", "-", "--to", kind],
+                [sys.executable, "-m", "headrace", *line.split()],
                 stdout=full,
                 stderr=subprocess.PIPE,
+                env=environment,
                 check=False,
             )
-        assert done.returncode == 2
+        assert done.returncode == 2, line
         assert b"No space left on device" in done.stderr
         assert b"Traceback" not in done.stderr
 

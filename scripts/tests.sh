@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs pytest in a temporary folder of its own, and fails if the tests left anything there, in shared memory or in
+# the tree.
+# usage: scripts/tests.sh [PYTEST-OPTION...]     (from the repository's root; PYTEST_PYTHON names another Python)
+set -uo pipefail
+
+python=${PYTEST_PYTHON:-.venv/bin/python}
+own=$(mktemp -d "${TMPDIR:-/tmp}/headrace-tests.XXXXXX") || exit 1
+trap 'chmod -R u+rwX "$own" 2>/dev/null; rm -rf "$own"' EXIT
+mkdir "$own/tmp"
+
+in_tree() { git status --porcelain 2>/dev/null || true; }
+# Shared memory that no running process has mapped or open is left over; other programs' may come and go meanwhile.
+in_shared_memory() {
+  local path
+  for path in /dev/shm/*; do
+    [ ! -e "$path" ] || grep -qsF "$path" /proc/[0-9]*/maps || find /proc/[0-9]*/fd -lname "$path" 2>/dev/null |
+      grep -q . || echo "$path"
+  done
+}
+
+in_tree >"$own/tree"
+in_shared_memory >"$own/shared"
+TMPDIR=$own/tmp "$python" -m pytest "$@"
+code=$?
+
+# pytest keeps the folders of failed tests; they go too.
+rm -rf "$own"/tmp/pytest-of-*
+left=$(
+  ls -A "$own/tmp"
+  in_tree | diff "$own/tree" - | sed -n 's/^> //p'
+  in_shared_memory | diff "$own/shared" - | sed -n 's/^> //p'
+)
+if [ -n "$left" ]; then
+  printf 'The tests left behind:\n%s\n' "$left" >&2
+  [ "$code" != 0 ] || code=1
+fi
+exit "$code"

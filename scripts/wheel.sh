@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds an sdist and from it a wheel with libjpeg-turbo inside, both in dist/, then installs the wheel in an empty
+# environment where no compiler can be found and runs the quick tests against it.
+# usage: scripts/wheel.sh [PYTEST-OPTION...]     (from the repository's root, after .venv exists)
+set -euo pipefail
+
+bin=$PWD/.venv/bin
+own=$(mktemp -d "${TMPDIR:-/tmp}/headrace-wheel.XXXXXX")
+trap 'rm -rf "$own"' EXIT
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+echo "== building an sdist, and a wheel from it (some minutes)"
+"$bin/python" -m build --no-isolation --outdir "$own/built" . >"$own/build.log" 2>&1 || { tail -n 60 "$own/build.log"; exit 1; }
+rm -rf dist
+PATH="$bin:$PATH" "$bin/auditwheel" -v repair --wheel-dir dist "$own"/built/*.whl >"$own/repair.log" 2>&1 ||
+  { cat "$own/repair.log"; exit 1; }
+cp "$own"/built/*.tar.gz dist/
+ls -l dist
+
+echo "== installing the wheel where there is no compiler"
+mkdir "$own/tools"
+for tool in /usr/local/bin/* /usr/bin/* /bin/* /usr/sbin/* /sbin/*; do
+  case ${tool##*/} in
+    cc | c++ | cpp | c89* | c99* | *gcc* | *g++* | *clang* | ld | ld.* | *-ld | *-ld.* | as | *-as | cmake | ninja | make | python* | pip*) ;;
+    *) [ -e "$own/tools/${tool##*/}" ] || ln -s "$tool" "$own/tools/" ;;
+  esac
+done
+"$bin/python" -m venv "$own/env"
+export PATH="$own/env/bin:$own/tools"
+unset PYTHONPATH VIRTUAL_ENV
+pip install -q -U 'pip>=25.1'
+pip install -q --only-binary :all: dist/*.whl
+pip install -q --only-binary :all: --group test
+python - <<'CHECK'
+import pathlib, shutil, sys
+import headrace
+from headrace._native import _core
+
+assert not [tool for tool in ("cc", "c++", "gcc", "g++", "clang", "ld") if shutil.which(tool)]
+assert pathlib.Path(headrace.__file__).is_relative_to(sys.prefix), headrace.__file__
+assert pathlib.Path(_core.__file__).is_relative_to(sys.prefix), _core.__file__
+jpegs = {line.split()[-1] for line in open("/proc/self/maps") if "libjpeg" in line}
+assert jpegs and all(pathlib.Path(path).is_relative_to(sys.prefix) for path in jpegs), jpegs
+print(f"headrace {headrace.__version__} with {', '.join(sorted(pathlib.Path(path).name for path in jpegs))}")
+CHECK
+PYTEST_PYTHON="$own/env/bin/python" bash scripts/tests.sh -m "not slow" "$@"
