@@ -1,4 +1,4 @@
-#include "headrace/beton.hpp"
+#include "headrace/formats/beton.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>

@@ -151,7 +151,7 @@ void bind_checksum(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
 void bind_jpeg_slice(nb::module_& module);
-void bind_jpeg_tiles(nb::module_& module);
+void bind_tile_index(nb::module_& module);
 void bind_resize(nb::module_& module);
 void bind_beton(nb::module_& module);
 void bind_ffr(nb::module_& module);

@@ -8,7 +8,7 @@
 
 #include "bindings.hpp"
 #include "buffer.hpp"
-#include "headrace/file_checksum.hpp"
+#include "headrace/io/file_checksum.hpp"
 
 namespace headrace::bindings {
 namespace {

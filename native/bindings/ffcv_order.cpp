@@ -1,4 +1,4 @@
-#include "headrace/ffcv_order.hpp"
+#include "headrace/formats/ffcv_order.hpp"
 
 #include "bindings.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/ffr.hpp"
+#include "headrace/formats/ffr.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -9,7 +9,7 @@
 
 #include "bindings.hpp"
 #include "buffer.hpp"
-#include "headrace/gather.hpp"
+#include "headrace/io/gather.hpp"
 
 namespace headrace::bindings {
 namespace {

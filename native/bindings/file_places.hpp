@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "headrace/path_index.hpp"
+#include "headrace/formats/path_index.hpp"
 
 namespace headrace::bindings {
 

@@ -1,4 +1,4 @@
-#include "headrace/file_table.hpp"
+#include "headrace/sqlite/file_table.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -9,8 +9,8 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "file_places.hpp"
-#include "headrace/index_check.hpp"
-#include "headrace/page_check.hpp"
+#include "headrace/sqlite/index_check.hpp"
+#include "headrace/sqlite/page_check.hpp"
 
 namespace headrace::bindings {
 namespace {

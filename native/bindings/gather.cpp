@@ -1,4 +1,4 @@
-#include "headrace/gather.hpp"
+#include "headrace/io/gather.hpp"
 
 #include <nanobind/stl/optional.h>
 

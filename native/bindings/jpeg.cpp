@@ -1,11 +1,10 @@
-#include "headrace/jpeg.hpp"
-
 #include <nanobind/stl/string_view.h>
 
 #include <vector>
 
 #include "bindings.hpp"
 #include "buffer.hpp"
+#include "headrace/jpeg/codec.hpp"
 
 namespace headrace::bindings {
 namespace {

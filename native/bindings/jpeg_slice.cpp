@@ -1,11 +1,10 @@
-#include "headrace/jpeg_slice.hpp"
-
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
 
 #include "bindings.hpp"
 #include "buffer.hpp"
+#include "headrace/jpeg/slice.hpp"
 
 namespace headrace::bindings {
 namespace {

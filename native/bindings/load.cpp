@@ -1,4 +1,4 @@
-#include "headrace/load.hpp"
+#include "headrace/images/load.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>

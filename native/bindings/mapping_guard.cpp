@@ -1,9 +1,9 @@
 // A guard owns the mapping it guards, and lends it as a buffer: arrays on the guard keep the guard
 // alive, and so the guard goes after the last array and before the mapping. There is no cycle.
-#include "headrace/mapping_guard.hpp"
+#include "headrace/io/mapping_guard.hpp"
 
 #include "bindings.hpp"
-#include "headrace/file_mapping.hpp"
+#include "headrace/io/file_mapping.hpp"
 
 namespace headrace::bindings {
 namespace {

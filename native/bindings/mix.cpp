@@ -1,4 +1,4 @@
-#include "headrace/mix.hpp"
+#include "headrace/images/mix.hpp"
 
 #include "bindings.hpp"
 

@@ -40,7 +40,7 @@ NB_MODULE(_core, module) {
   bind_gather(module);
   bind_jpeg(module);
   bind_jpeg_slice(module);
-  bind_jpeg_tiles(module);
+  bind_tile_index(module);
   bind_resize(module);
   bind_beton(module);
   bind_ffr(module);

@@ -1,4 +1,4 @@
-#include "headrace/path_index.hpp"
+#include "headrace/formats/path_index.hpp"
 
 #include "bindings.hpp"
 #include "file_places.hpp"

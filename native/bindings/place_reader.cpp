@@ -1,4 +1,4 @@
-#include "headrace/place_reader.hpp"
+#include "headrace/io/place_reader.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -9,7 +9,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "file_places.hpp"
-#include "headrace/gather.hpp"
+#include "headrace/io/gather.hpp"
 
 namespace headrace::bindings {
 namespace {

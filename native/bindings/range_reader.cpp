@@ -1,4 +1,4 @@
-#include "headrace/range_reader.hpp"
+#include "headrace/io/range_reader.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string_view.h>

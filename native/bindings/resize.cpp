@@ -1,4 +1,4 @@
-#include "headrace/resize.hpp"
+#include "headrace/resample/resize.hpp"
 
 #include "bindings.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/store.hpp"
+#include "headrace/images/store.hpp"
 
 #include <string>
 #include <vector>

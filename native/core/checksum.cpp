@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/cpu.hpp"
-#include "headrace/gather.hpp"
+#include "headrace/io/gather.hpp"
 #include "kernels/kernels.hpp"
 
 namespace headrace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "fuzz.hpp"
-#include "headrace/beton.hpp"
+#include "headrace/formats/beton.hpp"
 
 namespace headrace::fuzz {
 namespace {

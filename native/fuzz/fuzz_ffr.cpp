@@ -5,7 +5,7 @@
 #include <span>
 
 #include "fuzz.hpp"
-#include "headrace/ffr.hpp"
+#include "headrace/formats/ffr.hpp"
 
 namespace headrace::fuzz {
 namespace {

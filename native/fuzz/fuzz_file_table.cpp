@@ -5,9 +5,9 @@
 #include <string>
 
 #include "fuzz.hpp"
-#include "headrace/file_table.hpp"
-#include "headrace/index_check.hpp"
-#include "headrace/page_check.hpp"
+#include "headrace/sqlite/file_table.hpp"
+#include "headrace/sqlite/index_check.hpp"
+#include "headrace/sqlite/page_check.hpp"
 
 namespace headrace::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // Header, decoding, and encoding of what was decoded.
-#include "headrace/jpeg.hpp"
+#include "headrace/jpeg/codec.hpp"
 #include "jpeg_input.hpp"
 
 namespace headrace::fuzz {

@@ -1,6 +1,6 @@
 // A slice of a JPEG against the whole of it.
-#include "headrace/jpeg.hpp"
-#include "headrace/jpeg_slice.hpp"
+#include "headrace/jpeg/codec.hpp"
+#include "headrace/jpeg/slice.hpp"
 #include "jpeg_input.hpp"
 
 namespace headrace::fuzz {

@@ -1,7 +1,7 @@
 // Windows by our own decoder against libjpeg, at a level that is chosen; and their samples in 16
 // bits.
 #include "headrace/cpu.hpp"
-#include "headrace/jpeg_window_decoder.hpp"
+#include "headrace/jpeg/window_decoder.hpp"
 #include "jpeg_input.hpp"
 
 namespace headrace::fuzz {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "headrace/jpeg.hpp"
-#include "headrace/jpeg_tiles.hpp"
+#include "headrace/jpeg/codec.hpp"
+#include "headrace/jpeg/tile_index.hpp"
 
 namespace headrace::fuzz {
 namespace {

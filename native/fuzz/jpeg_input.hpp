@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "headrace/jpeg_window.hpp"
+#include "headrace/jpeg/window.hpp"
 
 namespace headrace::fuzz {
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

@@ -1,7 +1,7 @@
 #include "headrace/bytes.hpp"
 
 #include "headrace/image.hpp"
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

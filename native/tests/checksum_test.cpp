@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

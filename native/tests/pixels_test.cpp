@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/kernels.hpp"
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

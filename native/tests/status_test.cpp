@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

@@ -1,0 +1,320 @@
+#include "headrace/images/load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "core/images/load_check.hpp"
+#include "core/images/load_jpeg.hpp"
+#include "core/images/row_writer.hpp"
+#include "core/images/stored_view.hpp"
+#include "core/resample/late_colour.hpp"
+#include "headrace/checksum.hpp"
+
+namespace headrace {
+
+namespace {
+
+struct LoadScratch : WorkerMemory {
+  JpegScratch jpeg;
+  Resampler resampler;
+  LateColour late_colour;
+  bool is_late = false;               // the rows are those of late_colour, not of resampler
+  PixelView view;                     // of the pixels that resampler takes
+  std::vector<std::uint8_t> row;      // interleaved
+  std::vector<std::uint8_t> picture;  // interleaved, for steps
+};
+
+// What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
+// enough.
+template <typename Entry>
+class SharedList {
+ public:
+  explicit SharedList(std::vector<Entry>& entries) noexcept : entries_(entries) {}
+
+  void add(const Entry& entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      entries_.push_back(entry);
+    } catch (const std::bad_alloc&) {
+      is_complete_ = false;
+    }
+  }
+
+  // By position; only when no worker adds any more.
+  Status finish() noexcept {
+    if (!is_complete_) return Status(Code::out_of_memory, "no memory for the list of failures");
+    std::sort(entries_.begin(), entries_.end(),
+              [](const Entry& a, const Entry& b) { return a.position < b.position; });
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Entry>& entries_;
+  bool is_complete_ = true;
+};
+
+struct Job {
+  ByteSpan base;
+  const LoadBatch& batch;
+  const LoadOptions& options;
+  const RowWriter& writer;
+  std::byte* out;
+  std::size_t slot_size;
+  SharedList<LoadFailure>& failures;
+  SharedList<LoadNote>& notes;
+  JpegCounter& counter;
+};
+
+Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
+  if (batch.checksums.empty()) return {};
+  const std::uint32_t found = crc32c(bytes);
+  if (found == batch.checksums[i]) return {};
+  return Status(Code::corrupt, Detail("checksum ") << Hex32{batch.checksums[i]}
+                                                   << " expected, found " << Hex32{found});
+}
+
+// Pixels that the filter uses around the crop.
+std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
+                      unsigned denominator) noexcept {
+  if (support_of(filter) == 0) return 0;
+  const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
+  return (support_of(filter) * shrinking + 1) * denominator;
+}
+
+void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_t limit) noexcept {
+  const std::size_t first = begin - std::min(begin, margin);
+  size = std::min(limit, begin + size + margin) - first;
+  begin = first;
+}
+
+unsigned denominator_of(const LoadOptions& options, const StoredImageView& image) noexcept {
+  const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
+                          options.filter != ResampleFilter::opencv_area;
+  return is_reduced ? scale_denominator_for(image.crop, image.out_shape()) : 1;
+}
+
+// The crop, and what the filter uses around it.
+Window window_of(const LoadOptions& options, const StoredImageView& image,
+                 unsigned denominator) noexcept {
+  const Window& crop = image.crop;
+  Window window = crop;
+  widen(window.left, window.width,
+        margin_of(options.filter, crop.width, image.place.width, denominator), image.shape.width);
+  widen(window.top, window.height,
+        margin_of(options.filter, crop.height, image.place.height, denominator),
+        image.shape.height);
+  return window;
+}
+
+// False when the exact way has to be gone.
+bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  const LoadOptions& options = job.options;
+  if (!options.is_fast || options.fast_dct ||
+      !LateColour::is_possible(options.filter, image.crop, image.out_shape()) ||
+      denominator_of(options, image) != 1) {
+    return false;
+  }
+  const Window window = window_of(options, image, 1);
+  return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, job.counter)
+             .is_ok() &&
+         scratch.late_colour
+             .plan(scratch.jpeg.samples, image.crop, options.filter, image.out_shape(),
+                   image.is_flipped)
+             .is_ok();
+}
+
+Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
+              LoadScratch& scratch, Region& region) noexcept {
+  const LoadOptions& options = job.options;
+  const Window& crop = image.crop;
+  const unsigned denominator = denominator_of(options, image);
+  const Window window = window_of(options, image, denominator);
+  const Status status = decode_jpeg_part(
+      jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
+      image.shape, window, scratch.jpeg, job.counter);
+  if (!status.is_ok()) return status;
+  if (const JpegNote& note = scratch.jpeg.note; !note.status.is_ok()) {
+    job.notes.add({i, note.is_of_tiles, note.status});
+  }
+  const DecodedWindow& decoded = scratch.jpeg.decoded;
+  scratch.view = {
+      decoded.pixels, decoded.row_stride, {decoded.window.width, decoded.window.height}};
+  const double part = 1.0 / denominator;
+  const auto left = static_cast<double>(decoded.window.left);
+  const auto top = static_cast<double>(decoded.window.top);
+  region = {static_cast<double>(crop.left) * part - left,
+            static_cast<double>(crop.top) * part - top,
+            static_cast<double>(crop.width) * part,
+            static_cast<double>(crop.height) * part,
+            left,
+            top};
+  return {};
+}
+
+Status view_raw(const StoredImageView& image, PixelView& view, Region& region) noexcept {
+  const auto size = rgb_size_bytes(image.shape);
+  if (!size.is_ok()) return size.status();
+  if (image.bytes.size() != size.value()) {
+    return Status(Code::corrupt, Detail("raw image of ")
+                                     << image.shape.width << "x" << image.shape.height
+                                     << " pixels has " << image.bytes.size() << " bytes, not "
+                                     << size.value());
+  }
+  view = {image.bytes.data(), image.shape.width * kRgbChannels, image.shape};
+  region = {static_cast<double>(image.crop.left), static_cast<double>(image.crop.top),
+            static_cast<double>(image.crop.width), static_cast<double>(image.crop.height)};
+  return {};
+}
+
+template <typename T>
+void grow(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(size);
+}
+
+bool is_whole(const Job& job, const StoredImageView& image) noexcept {
+  const ImageShape shape = job.options.shape;
+  return image.place.width == shape.width && image.place.height == shape.height;
+}
+
+// Steps, and what stands beside a crop, need the whole picture at once.
+bool needs_picture(const Job& job, const StoredImageView& image) noexcept {
+  return !job.batch.steps.empty() || !is_whole(job, image);
+}
+
+// Throws std::bad_alloc.
+void prepare(const Job& job, const StoredImageView& image, LoadScratch& scratch) {
+  const ImageShape shape = job.options.shape;
+  grow(scratch.row, shape.width * kRgbChannels);
+  if (!needs_picture(job, image) || job.writer.is_direct()) return;
+  grow(scratch.picture, shape.width * shape.height * kRgbChannels);
+}
+
+void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
+               std::byte* slot) noexcept {
+  if (scratch.is_late) {
+    const std::uint8_t* row = scratch.late_colour.row(y);
+    if (!writer.is_direct()) return writer.write(row, y, slot);
+    std::memcpy(writer.row_at(slot, y), row, writer.row_size());
+    return;
+  }
+  Resampler& resampler = scratch.resampler;
+  if (resampler.has_values() && !writer.has_table()) {
+    return resampler.write_values(scratch.view, y, writer.values_at(slot, y));
+  }
+  if (writer.is_direct()) return resampler.write_row(scratch.view, y, writer.row_at(slot, y));
+  resampler.write_row(scratch.view, y, scratch.row.data());
+  writer.write(scratch.row.data(), y, slot);
+}
+
+void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
+                   LoadScratch& scratch, std::byte* slot) noexcept {
+  const RowWriter& writer = job.writer;
+  const ImageShape shape = job.options.shape;
+  const std::size_t row_size = shape.width * kRgbChannels;
+  const Window& place = image.place;
+  std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
+  if (!is_whole(job, image)) fill_pixels(pixels, shape.width * shape.height, *job.options.fill);
+  for (std::size_t y = 0; y < (image.is_empty() ? 0 : place.height); ++y) {
+    std::uint8_t* row = pixels + (place.top + y) * row_size + place.left * kRgbChannels;
+    if (scratch.is_late) {
+      std::memcpy(row, scratch.late_colour.row(y), place.width * kRgbChannels);
+    } else {
+      scratch.resampler.write_row(scratch.view, y, row);
+    }
+  }
+  apply_steps(job.batch.steps, i, shape, pixels);
+  if (writer.is_direct()) return;
+  for (std::size_t y = 0; y < shape.height; ++y) {
+    writer.write(pixels + y * row_size, y, slot);
+  }
+}
+
+// What is needed to make rows of the output, in `scratch`.
+Status make_rows(const Job& job, std::size_t i, const StoredImageView& image,
+                 LoadScratch& scratch) noexcept {
+  Region region{};
+  TiledJpeg jpeg{image.bytes, image.tiles, {}};
+  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  const bool is_jpeg = image.mode == StoredMode::jpeg;
+  scratch.is_late = is_jpeg && decode_fast(job, jpeg, image, scratch);
+  if (scratch.is_late) return {};
+  const Status status = is_jpeg ? decode(job, i, jpeg, image, scratch, region)
+                                : view_raw(image, scratch.view, region);
+  if (!status.is_ok()) return status;
+  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, image.out_shape(),
+                                image.is_flipped);
+}
+
+Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
+  const auto located = locate_image(job.base, job.batch, job.options, i);
+  if (!located.is_ok()) return located.status();
+  const StoredImageView& image = located.value();
+  Status status = check_bytes(job.batch, i, image.bytes);
+  if (!status.is_ok()) return status;
+  if (!image.is_empty()) status = make_rows(job, i, image, scratch);
+  if (!status.is_ok()) return status;
+  try {
+    prepare(job, image, scratch);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a picture");
+  }
+  if (needs_picture(job, image)) {
+    write_picture(job, i, image, scratch, slot);
+    return {};
+  }
+  for (std::size_t y = 0; y < job.options.shape.height; ++y) {
+    write_row(job.writer, y, scratch, slot);
+  }
+  return {};
+}
+
+void load_into_slot(const Job& job, std::size_t i, LoadScratch& scratch) noexcept {
+  std::byte* slot = job.out + i * job.slot_size;
+  const Status status = load_image(job, i, scratch, slot);
+  if (status.is_ok()) return;
+  std::memset(slot, 0, job.slot_size);
+  job.failures.add({i, status});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) noexcept {
+  auto pool = ThreadPool::create(
+      threads, []() -> std::unique_ptr<WorkerMemory> { return std::make_unique<LoadScratch>(); });
+  if (!pool.is_ok()) return pool.status();
+  std::unique_ptr<ImageLoader> loader(new (std::nothrow) ImageLoader(std::move(pool.value())));
+  if (loader == nullptr) return Status(Code::out_of_memory, "no memory for the loader");
+  return loader;
+}
+
+Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
+                         MutableByteSpan out, std::vector<LoadFailure>& failures,
+                         LoadCounts* counts) noexcept {
+  failures.clear();
+  std::size_t slot_size = 0;
+  if (Status status = check_load(base, batch, options, out, slot_size); !status.is_ok()) {
+    return status;
+  }
+  const RowWriter writer(options);
+  SharedList<LoadFailure> list(failures);
+  LoadCounts unused;
+  LoadCounts& told = counts == nullptr ? unused : *counts;
+  SharedList<LoadNote> notes(told.notes);
+  JpegCounter counter;
+  const Job job{base, batch, options, writer, out.data(), slot_size, list, notes, counter};
+  const Status status =
+      pool_->run(batch.offsets.size(), [&job](std::size_t i, WorkerMemory& memory) noexcept {
+        load_into_slot(job, i, static_cast<LoadScratch&>(memory));
+      });
+  counter.add_to(told);
+  if (!status.is_ok()) return status;
+  const Status noted = notes.finish();
+  return noted.is_ok() ? list.finish() : noted;
+}
+
+}  // namespace headrace

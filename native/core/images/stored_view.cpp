@@ -1,0 +1,96 @@
+#include "core/images/stored_view.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace headrace {
+namespace {
+
+// What lies inside the image along one axis, and where in the output.
+struct Part {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+  std::size_t place = 0;
+};
+
+Part clip(std::int64_t begin, std::int64_t size, std::size_t limit) noexcept {
+  const std::int64_t first = std::max<std::int64_t>(begin, 0);
+  const std::int64_t end = std::min(begin + size, static_cast<std::int64_t>(limit));
+  if (first >= end) return {};
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(end - first),
+          static_cast<std::size_t>(first - begin)};
+}
+
+Status wrong_crop(const std::int32_t* crop, ImageShape shape) noexcept {
+  Detail detail("the crop (top ");
+  for (std::size_t i = 0; i < 4; ++i) {
+    constexpr std::string_view kNames[] = {"", ", left ", ", height ", ", width "};
+    const std::int64_t value = crop[i];
+    detail << kNames[i] << (value < 0 ? "-" : "")
+           << static_cast<std::uint64_t>(value < 0 ? -value : value);
+  }
+  detail << ") is not inside the image of " << shape.width << "x" << shape.height << " pixels";
+  return Status(Code::out_of_bounds, detail);
+}
+
+struct Cut {
+  Window crop;
+  Window place;
+};
+
+Result<Cut> cut_of(const std::int32_t* crop, ImageShape shape,
+                   const LoadOptions& options) noexcept {
+  if (crop[2] <= 0 || crop[3] <= 0) return wrong_crop(crop, shape);
+  const auto height = static_cast<std::size_t>(crop[2]);
+  const auto width = static_cast<std::size_t>(crop[3]);
+  const Part rows = clip(crop[0], crop[2], shape.height);
+  const Part columns = clip(crop[1], crop[3], shape.width);
+  const Window window{columns.begin, rows.begin, columns.size, rows.size};
+  const ImageShape out = options.shape;
+  if (rows.size == height && columns.size == width) {
+    return Cut{window, {0, 0, out.width, out.height}};
+  }
+  if (!options.fill || height != out.height || width != out.width) return wrong_crop(crop, shape);
+  return Cut{window, {columns.place, rows.place, columns.size, rows.size}};
+}
+
+Result<ByteSpan> tiles_of(const LoadBatch& batch, std::size_t i) noexcept {
+  if (batch.tile_sizes.empty()) return ByteSpan();
+  if (!is_inside(batch.tile_offsets[i], batch.tile_sizes[i], batch.tiles.size())) {
+    return Status(Code::out_of_bounds,
+                  Detail("the tile index of ")
+                      << batch.tile_sizes[i] << " bytes at byte " << batch.tile_offsets[i]
+                      << " is not inside the region of " << batch.tiles.size() << " bytes");
+  }
+  return batch.tiles.subspan(batch.tile_offsets[i], batch.tile_sizes[i]);
+}
+
+}  // namespace
+
+Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
+                                     const LoadOptions& options, std::size_t i) noexcept {
+  if (!is_inside(batch.offsets[i], batch.sizes[i], base.size())) {
+    return Status(Code::out_of_bounds, Detail("the image of ")
+                                           << batch.sizes[i] << " bytes at byte "
+                                           << batch.offsets[i] << " is not inside the region of "
+                                           << base.size() << " bytes");
+  }
+  const ImageShape shape{batch.widths[i], batch.heights[i]};
+  const auto cut = cut_of(batch.crops.data() + 4 * i, shape, options);
+  if (!cut.is_ok()) return cut.status();
+  const ByteSpan bytes = base.subspan(batch.offsets[i], batch.sizes[i]);
+  const auto mode = static_cast<StoredMode>(batch.modes[i]);
+  if (mode != StoredMode::jpeg && mode != StoredMode::raw) {
+    return Status(Code::invalid_argument, Detail("unknown image mode ")
+                                              << std::uint64_t{batch.modes[i]}
+                                              << "; known are 0 (JPEG) and 1 (raw)");
+  }
+  const auto tiles = tiles_of(batch, i);
+  if (!tiles.is_ok()) return tiles.status();
+  const bool is_flipped = batch.flips[i] != 0;
+  auto [crop, place] = cut.value();
+  if (is_flipped) place.left = options.shape.width - place.left - place.width;
+  return StoredImageView{bytes, mode, shape, crop, place, is_flipped, tiles.value()};
+}
+
+}  // namespace headrace
