@@ -84,10 +84,10 @@ class _Demo:
         self._jpg = os.path.join(folder, "pictures.beton")
         self._raw = os.path.join(folder, "pictures-raw.beton")
         self._args = args
-        self._rows: list[_Row] = []
         self._trained = ""
 
     def run(self) -> None:
+        print(f"{'':<46} {'samples':>7} {'size':>9} {'time':>9} {'samples':>13} {'bytes':>11}", flush=True)
         self._timed("make pictures (JPEG files in folders)", self._make_pictures)
         self._timed("pack as they are, with checksums", self._pack_jpg)
         self._timed("pack as raw pixels, longer side 160", self._pack_raw)
@@ -98,14 +98,15 @@ class _Demo:
         self._timed("read and decode, one by one, in order", lambda: _decode_all(dataset))
         self._timed("look at raw pixels without copying", lambda: _view_all(raw))
         self._timed("train on random crops, three epochs", self._train)
-        self._print()
+        cores = len(os.sched_getaffinity(0))
+        print(f"\nOn {cores} cores. The packed file holds every JPEG byte for byte, its name, class and checksums.")
         print(self._trained)
         self._find_damage()
 
     def _timed(self, what: str, work: Callable[[], tuple[int, int]]) -> None:
         start_s = time.perf_counter()
         samples, size_bytes = work()
-        self._rows.append(_Row(what, samples, size_bytes, max(time.perf_counter() - start_s, 1e-9)))
+        print(_Row(what, samples, size_bytes, max(time.perf_counter() - start_s, 1e-9)), flush=True)
 
     def _make_pictures(self) -> tuple[int, int]:
         for name in _CLASSES:
@@ -164,13 +165,6 @@ class _Demo:
             f"\nTraining: right before each step, on average over an epoch: {told} ({1 / len(_CLASSES):.0%} is chance)."
         )
         return samples, size_bytes
-
-    def _print(self) -> None:
-        cores = len(os.sched_getaffinity(0))
-        print(f"\n{'':<46} {'samples':>7} {'size':>9} {'time':>9} {'samples':>13} {'bytes':>11}")
-        for row in self._rows:
-            print(row)
-        print(f"\nOn {cores} cores. The packed file holds every JPEG byte for byte, its name, class and checksums.")
 
     def _find_damage(self) -> None:
         dataset = BetonDataset(self._jpg)
