@@ -19,6 +19,7 @@ from headrace import _native
 from headrace.annex import JPEG_TILES, Annex, read_tiles, side_path, tiles_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
+from headrace.formats.report import MAX_PROBLEMS
 from headrace.storage import AtomicFile, map_file
 from headrace.types import Problem
 
@@ -42,7 +43,6 @@ __all__ = [
     "write_side_tiles",
 ]
 
-_MAX_PROBLEMS = 10_000
 _CHUNK = 1024
 
 
@@ -154,8 +154,8 @@ def side_problems(facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]
 def with_problems(report: Report, problems: list[Problem]) -> Report:
     """A report with further problems."""
     every = (*report.problems, *problems)
-    left_out = report.problems_left_out + max(0, len(every) - _MAX_PROBLEMS)
-    return replace(report, problems=every[:_MAX_PROBLEMS], problems_left_out=left_out)
+    left_out = report.problems_left_out + max(0, len(every) - MAX_PROBLEMS)
+    return replace(report, problems=every[:MAX_PROBLEMS], problems_left_out=left_out)
 
 
 def index_problems(
