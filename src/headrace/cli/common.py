@@ -91,7 +91,7 @@ def add_max_size(parser: argparse.ArgumentParser) -> None:
         "--max-size",
         type=parse_size,
         metavar="SIZE",
-        help="from tar and zip: refuse more content than this (default: 1 GiB, or 1100 times the file)",
+        help="from tar and zip: refuse more content than this (default: 1 GiB, or 200 times the file)",
     )
 
 

@@ -6,8 +6,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from headrace.codecs import npy
 from headrace.codecs.jpeg import is_jpeg
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def value_as_file(dataset: Dataset, index: int, field: str, *, stored: bool = Fa
         case "text":
             return ValueFile(value.encode(), ".txt")
         case "ndarray" | "tensor":
-            return ValueFile(_npy(value), ".npy")
+            return ValueFile(npy.encode(value), ".npy")
         case _:
             return ValueFile(bytes(value), ".bin")
 
@@ -53,10 +52,4 @@ def _png(pixels: Any) -> bytes:
 
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "PNG", compress_level=1)
-    return out.getvalue()
-
-
-def _npy(array: Any) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
     return out.getvalue()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace.codecs import jpeg
 from headrace.errors import ImageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from headrace.types import Buffer
 
-__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "pillow_to_rgb"]
+__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "decode_any", "pillow_to_rgb"]
 
 Color = tuple[int, int, int]
 
@@ -55,6 +56,13 @@ def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.u
         if isinstance(error, ImageError):
             raise
         raise ImageError(f"the picture cannot be decoded: {error}") from error
+
+
+def decode_any(data: Buffer) -> npt.NDArray[np.uint8]:
+    """The same, with the JPEG decoder of the loader where it can."""
+    if jpeg.is_jpeg(data) and jpeg.has_rgb(jpeg.read_info(data)):
+        return jpeg.decode(data)
+    return decode(data)
 
 
 def pillow_to_rgb(picture: PillowImage, *, background: Color | None = None) -> npt.NDArray[np.uint8]:

@@ -13,7 +13,19 @@ from headrace.errors import ImageError
 if TYPE_CHECKING:
     from headrace.types import Buffer
 
-__all__ = ["MAX_PIXELS", "Slice", "decode", "encode", "index", "index_problem", "is_jpeg", "read_info", "slice"]
+__all__ = [
+    "MAX_PIXELS",
+    "Slice",
+    "decode",
+    "encode",
+    "has_rgb",
+    "index",
+    "index_problem",
+    "is_jpeg",
+    "is_plain",
+    "read_info",
+    "slice",
+]
 
 MAX_PIXELS = 1 << 28
 """Pictures with more pixels are refused before memory is asked for; real photographs have far fewer."""
@@ -30,6 +42,16 @@ def read_info(data: Buffer) -> _native.JpegInfo:
         return _native.jpeg_info(data)
     except _native.NativeError as error:
         raise ImageError(error.detail) from None
+
+
+def has_rgb(info: _native.JpegInfo) -> bool:
+    """It has colours that are decoded to RGB here; others (CMYK) are left to Pillow."""
+    return info.color_space in ("grayscale", "ycbcr", "rgb")
+
+
+def is_plain(info: _native.JpegInfo) -> bool:
+    """It has 8 bits a channel, is not lossless and has colours that are decoded here: the loader can take it as is."""
+    return info.precision == 8 and not info.lossless and has_rgb(info)
 
 
 def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> npt.NDArray[np.uint8]:

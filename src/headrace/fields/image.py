@@ -27,7 +27,6 @@ JPG = 0
 RAW = 1
 _MAX_SIDE = 65_535
 _NEVER = 2**64 - 1
-_STORABLE_COLOR_SPACES = ("grayscale", "ycbcr", "rgb")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +111,7 @@ class Image:
             raise ImageError(f"a JPEG of {info.precision} bits a channel, and an image field holds 8; convert it first")
         if info.lossless:
             raise ImageError("a lossless or hierarchical JPEG, which libjpeg cannot decode; convert it first")
-        if info.color_space not in _STORABLE_COLOR_SPACES:
+        if not jpeg.has_rgb(info):
             return self._encode_pixels(image_codec.decode(data, background=self.background), index)
         width, height = self.stored_size(info.width, info.height)
         if (width, height) != (info.width, info.height) or not self._wants_jpg(width * height * 3, index):

@@ -372,7 +372,7 @@ def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) 
 def _as_image(data: bytes) -> tuple[int, int, int, bytes]:
     if jpeg.is_jpeg(data):
         info = jpeg.read_info(data)
-        if info.precision == 8 and not info.lossless and info.color_space in ("grayscale", "ycbcr", "rgb"):
+        if jpeg.is_plain(info):
             return 0, info.width, info.height, data
     pixels = image_codec.decode(data)
     return 1, pixels.shape[1], pixels.shape[0], pixels.tobytes()

@@ -11,26 +11,28 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import io
 import os
 import stat
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from headrace.errors import PathLike
     from headrace.types import Buffer
 
-__all__ = ["AtomicFile"]
+__all__ = ["AtomicFile", "write_all"]
 
 _IOV_MAX = 1024
 _COPY_CHUNK_BYTES = 8 << 20
 _FALLOC_FL_INSERT_RANGE = 0x20
 _SYNC_FILE_RANGE_WRITE = 2
 _WRITE_OUT_BYTES = 16 << 20
+_STREAM_BYTES = 1 << 20
 
 
 class AtomicFile:
@@ -48,8 +50,10 @@ class AtomicFile:
     """
 
     def __init__(self, path: PathLike) -> None:
-        # What a link stands for is replaced, not the link.
-        self.path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)
+        # What a link stands for is replaced, not the link; unless it leads to a directory that does not exist.
+        behind = os.path.realpath(path)
+        is_followed = os.path.islink(path) and os.path.isdir(os.path.dirname(behind))
+        self.path = behind if is_followed else os.path.abspath(path)
         self._directory = os.path.dirname(self.path)
         if os.path.isdir(self.path):
             raise IsADirectoryError(f"{self.path} is a directory; name a file to write to")
@@ -87,23 +91,13 @@ class AtomicFile:
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Append buffers at ``position``."""
-        views = [view for view in (memoryview(b).cast("B") for b in buffers) if view.nbytes]
-        fd = self.fileno()
-        while views:
-            try:
-                count = os.pwritev(fd, views[:_IOV_MAX], self.position)
-            except OSError as error:
-                reason = f"{error.strerror} after {self.position} bytes; nothing is left under the final name"
-                raise type(error)(error.errno, reason, self.path) from None
-            self.position += count
-            self._dirty_bytes += count
-            done = 0
-            while done < len(views) and count >= views[done].nbytes:
-                count -= views[done].nbytes
-                done += 1
-            del views[:done]
-            if count:
-                views[0] = views[0][count:]
+        try:
+            for count in _write_pieces(self.fileno(), buffers, self.position):
+                self.position += count
+                self._dirty_bytes += count
+        except OSError as error:
+            reason = f"{error.strerror} after {self.position} bytes; nothing is left under the final name"
+            raise type(error)(error.errno, reason, self.path) from None
         if self._dirty_bytes >= _WRITE_OUT_BYTES:
             self._write_out()
 
@@ -120,6 +114,10 @@ class AtomicFile:
         position, self.position = self.position, offset
         self.write([buffer])
         self.position = position
+
+    def stream(self) -> io.BufferedWriter:
+        """A file object that writes here, for libraries that want one; close it before ``commit``."""
+        return io.BufferedWriter(_Stream(self), _STREAM_BYTES)
 
     def truncate(self) -> None:
         """End the file at ``position``."""
@@ -214,3 +212,50 @@ class AtomicFile:
                 raise
         else:
             self.abort()
+
+
+class _Stream(io.RawIOBase):
+    """Writes to an AtomicFile at its position."""
+
+    def __init__(self, file: AtomicFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write([data])
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._file.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        size = os.fstat(self._file.fileno()).st_size if whence == io.SEEK_END else 0
+        self._file.position = offset + (0, self._file.position, size)[whence]
+        return self._file.position
+
+
+def write_all(fd: int, buffers: Sequence[Buffer], position: int) -> None:
+    """Write buffers one after the other at a position of a file."""
+    for _ in _write_pieces(fd, buffers, position):
+        pass
+
+
+def _write_pieces(fd: int, buffers: Sequence[Buffer], position: int) -> Iterator[int]:
+    """The same; gives the number of bytes after each call of the system."""
+    views = [view for view in (memoryview(buffer).cast("B") for buffer in buffers) if view.nbytes]
+    while views:
+        count = os.pwritev(fd, views[:_IOV_MAX], position)
+        position += count
+        yield count
+        done = 0
+        while done < len(views) and count >= views[done].nbytes:
+            count -= views[done].nbytes
+            done += 1
+        del views[:done]
+        if count:
+            views[0] = views[0][count:]

@@ -93,7 +93,7 @@ def read_entries(
         source: an archive, tar, zip or folder, or a stream that is a tar.
         skipped: takes a line for each thing that is left out.
         kind: what the source is; by default what its ending says.
-        max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 1100 times the file if that
+        max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 200 times the file if that
             is more. Links and sparse files blow up what is not compressed, too.
     """
     if not isinstance(source, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from headrace.formats.barecat.names import lies_in
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import count_entries, read_entries, translate_errors
 from headrace.transfer.sinks import open_sink
@@ -42,7 +43,7 @@ def convert(
         source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
         target_kind: what the target will be where no ending says so.
         shard_size: limit of the shards of a .barecat.
-        max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 1100 times its size.
+        max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 200 times its size.
         force: replace the target.
         progress: called as the work advances.
 
@@ -57,7 +58,7 @@ def convert(
     """
     origin = os.fspath(source) if isinstance(source, str | os.PathLike) else source
     goal = os.fspath(target) if isinstance(target, str | os.PathLike) else target
-    if isinstance(origin, str) and isinstance(goal, str) and os.path.isdir(origin) and _lies_in(goal, origin):
+    if isinstance(origin, str) and isinstance(goal, str) and os.path.isdir(origin) and lies_in(goal, origin):
         raise ValueError(f"{goal} lies in {origin}, which is read; write it elsewhere")
     result = Transfer()
     entries = read_entries(origin, result.skipped, kind=source_kind, max_bytes=max_bytes)
@@ -76,7 +77,3 @@ def convert(
         sink.abort(error)
         raise
     return result
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))

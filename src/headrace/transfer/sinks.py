@@ -11,8 +11,8 @@ from headrace.formats.barecat.archive import new_archive
 from headrace.transfer.containers import kind_of
 from headrace.transfer.entry import Entry, Exactly, content_of
 from headrace.transfer.extract import LARGE_BYTES, FolderTarget
-from headrace.transfer.outputs import open_output
 from headrace.transfer.tar import TarSink
+from headrace.transfer.targets import open_target
 from headrace.transfer.zip import ZipSink
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def open_sink(
             return _FolderSink(target, force)
     elif kind in ("barecat", "folder"):
         raise ValueError(f"a {kind} is more than one file and cannot go into a stream; write a tar or zip (--to)")
-    output = open_output(target)
-    return ZipSink(output) if kind == "zip" else TarSink(output, kind)
+    opened = open_target(target)
+    return ZipSink(opened) if kind == "zip" else TarSink(opened, kind)
 
 
 class ArchiveSink:

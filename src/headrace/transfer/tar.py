@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from headrace.transfer.outputs import Output
+    from headrace.transfer.targets import Target
 
 __all__ = ["FREE_BYTES", "MAX_RATIO", "TarSink", "read_tar", "read_tar_stream", "too_large"]
 
@@ -108,7 +108,7 @@ def read_tar_stream(
         kind: ``"tar"``, ``"tar.gz"`` and so on.
         skipped: takes a line for each thing that is left out.
         name: of the stream, for errors.
-        max_bytes: stop when the contents are larger; by default when they are larger than 1 GiB and more than 1100
+        max_bytes: stop when the contents are larger; by default when they are larger than 1 GiB and more than 200
             times what came in.
     """
     counted = _Counted(stream)
@@ -209,11 +209,11 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) ->
 class TarSink:
     """Writes a tar."""
 
-    def __init__(self, output: Output, kind: str) -> None:
-        self._output = output
+    def __init__(self, target: Target, kind: str) -> None:
+        self._target = target
         self._stack = contextlib.ExitStack()
         try:
-            stream = self._stack.enter_context(_compress(output.file, kind))
+            stream = self._stack.enter_context(_compress(target.file, kind))
             tar = tarfile.open(fileobj=stream, mode="w:", format=tarfile.PAX_FORMAT)  # noqa: SIM115
             self._tar = self._stack.enter_context(tar)
         except BaseException:
@@ -238,11 +238,11 @@ class TarSink:
     def finish(self) -> None:
         """All were stored."""
         self._stack.close()
-        self._output.keep()
+        self._target.keep()
 
     def abort(self, error: BaseException | None = None) -> None:
         """Throw away what is there."""
-        self._output.drop()
+        self._target.drop()
         with contextlib.suppress(Exception):
             self._stack.close()
 

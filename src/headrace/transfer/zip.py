@@ -17,7 +17,7 @@ from headrace.transfer.entry import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.transfer.outputs import Output
+    from headrace.transfer.targets import Target
 
 __all__ = ["ZipSink", "count_in_zip", "read_zip"]
 
@@ -57,9 +57,9 @@ def _time_ns(member: zipfile.ZipInfo) -> int | None:
 class ZipSink:
     """Writes a zip that is not compressed."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._zip = zipfile.ZipFile(output.file, "w", zipfile.ZIP_STORED, strict_timestamps=False)
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._zip = zipfile.ZipFile(target.file, "w", zipfile.ZIP_STORED, strict_timestamps=False)
 
     def put(self, entry: Entry) -> None:
         """Store one."""
@@ -79,10 +79,10 @@ class ZipSink:
     def finish(self) -> None:
         """All were stored."""
         self._zip.close()
-        self._output.keep()
+        self._target.keep()
 
     def abort(self, error: BaseException | None = None) -> None:
         """Throw away what is there."""
-        self._output.drop()
+        self._target.drop()
         with contextlib.suppress(Exception):
             self._zip.close()

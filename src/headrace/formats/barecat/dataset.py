@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
 _KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
-_JPG_COLORS = ("grayscale", "ycbcr", "rgb")
 
 
 class BarecatDataset(BaseDataset):
@@ -210,7 +209,7 @@ class BarecatDataset(BaseDataset):
     def _decode(self, field: str, data: bytes) -> Any:
         kind = self._schema[field]
         if isinstance(kind, Image):
-            return _decode_picture(data)
+            return image_codec.decode_any(data)
         if isinstance(kind, Json):
             return json.loads(data)
         if isinstance(kind, NDArray):
@@ -298,7 +297,7 @@ class BarecatDataset(BaseDataset):
                 i = int(indices[position])
                 problem = f"{self._names[field][i]}: {error}"
                 raise CorruptSampleError(self.path, sample=i, field=field, problem=problem) from error
-            if info.precision != 8 or info.lossless or info.color_space not in _JPG_COLORS:
+            if not jpeg.is_plain(info):
                 return None
             known[indices[position]] = info.width, info.height
         found = known[indices]
@@ -414,12 +413,6 @@ def _labels(keys: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
     classes = sorted(set(folders))
     numbers = {name: i for i, name in enumerate(classes)}
     return classes, np.fromiter((numbers[name] for name in folders), np.int64, len(folders))
-
-
-def _decode_picture(data: bytes) -> npt.NDArray[np.uint8]:
-    if jpeg.is_jpeg(data) and jpeg.read_info(data).color_space in _JPG_COLORS:
-        return jpeg.decode(data)
-    return image_codec.decode(data)
 
 
 def _load_array(data: bytes) -> npt.NDArray[Any] | None:

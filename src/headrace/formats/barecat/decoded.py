@@ -116,9 +116,9 @@ def _codecs() -> Iterator[tuple[str, Codec]]:
     yield ".npz", Codec(npy.encode_npz, npy.decode_npz)
     yield ".msgpack", Codec(_encode_msgpack, _decode_msgpack)
     for ending in (".jpg", ".jpeg"):
-        yield ending, Codec(lambda value: jpeg.encode(value), _decode_picture)
+        yield ending, Codec(lambda value: jpeg.encode(value), image_codec.decode_any)
     for ending, kind in ((".png", "PNG"), (".webp", "WEBP"), (".bmp", "BMP"), (".tif", "TIFF"), (".tiff", "TIFF")):
-        yield ending, Codec(_picture_encoder(kind), _decode_picture)
+        yield ending, Codec(_picture_encoder(kind), image_codec.decode_any)
     for ending in (".gz", ".gzip"):
         yield ending, Codec(lambda data: gzip.compress(data, mtime=0), partial(unpack, kind="gzip"), is_wrapper=True)
     for ending in (".xz", ".lzma"):
@@ -155,12 +155,6 @@ def _picture_encoder(kind: str) -> Callable[[Any], bytes]:
         return out.getvalue()
 
     return encode
-
-
-def _decode_picture(data: bytes) -> Any:
-    if jpeg.is_jpeg(data) and jpeg.read_info(data).color_space in ("grayscale", "ycbcr", "rgb"):
-        return jpeg.decode(data)
-    return image_codec.decode(data)
 
 
 def _encode_msgpack(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of
+from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of, lies_in
 from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
 
@@ -183,7 +183,7 @@ def pack_archive(
 ) -> None:
     """Pack all files below a folder into an archive, which replaces one that is there."""
     source, target = os.path.join(os.fspath(folder), ""), os.fspath(path)
-    if os.path.realpath(target).startswith(os.path.join(os.path.realpath(source), "")):
+    if lies_in(target, source):
         raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
     with (
         new_archive(path, shard_size=shard_size) as archive,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace.codecs import npy
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
@@ -92,7 +93,7 @@ class BarecatEncoder:
         field, ending = self.fields[name], self.endings[name]
         try:
             if isinstance(field, NDArray):
-                return ending, _npy(np.asarray(value, field.dtype).reshape(field.shape))
+                return ending, npy.encode(np.asarray(value, field.dtype).reshape(field.shape))
             encoded = field.encode(value, index)
         except Exception as error:
             problem = f"sample {index}, field {name!r}: {type(error).__name__}: {error}"
@@ -101,12 +102,6 @@ class BarecatEncoder:
         if isinstance(field, Image) and encoded.facts[0] != JPG:
             return ending.removesuffix("jpg") + "png", _png(encoded.facts, payload)
         return ending, payload.removesuffix(b"\0") if isinstance(field, Json) else payload
-
-
-def _npy(array: npt.NDArray[Any]) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
-    return out.getvalue()
 
 
 def _png(facts: Sequence[Any], payload: bytes) -> bytes:

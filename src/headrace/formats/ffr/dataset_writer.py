@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace.codecs import npy
 from headrace.errors import WriteError
 from headrace.fields import JPG, Bytes, Image, Json, NDArray
 from headrace.formats.contract import BaseWriter
@@ -73,9 +73,7 @@ class FfrEncoder:
         if isinstance(self.field, Bytes):
             return bytes(as_sample(value))
         if isinstance(self.field, NDArray):
-            out = io.BytesIO()
-            np.save(out, np.asarray(value, self.field.dtype).reshape(self.field.shape), allow_pickle=False)
-            return out.getvalue()
+            return npy.encode(np.asarray(value, self.field.dtype).reshape(self.field.shape))
         encoded = self.field.encode(value, index)
         if isinstance(self.field, Image) and encoded.facts[0] != JPG:
             raise ValueError("raw pixels would lose their size; store pictures with Image(mode='jpg')")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
-import numpy as np
-import numpy.typing as npt
-
+from headrace.codecs import npy
 from headrace.errors import MissingExtraError
 from headrace.fields import Bytes, Image, Json, Text
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from headrace.types import Facts, Field
 
 __all__ = ["DECODES", "Coded", "Decode", "field_for"]
@@ -35,6 +35,7 @@ class Coded:
     """A value of any shape behind a codec: ``"npy"``, ``"msgpack"`` or ``"pickle"``.
 
     Example:
+        >>> import numpy as np
         >>> field = Coded("npy")
         >>> field.decode((), memoryview(field.encode(np.arange(3), 0).payload))
         array([0, 1, 2])
@@ -47,9 +48,7 @@ class Coded:
     def encode(self, value: Any, index: int) -> Encoded:
         """Serialize a value."""
         if self.codec == "npy":
-            out = io.BytesIO()
-            np.save(out, np.asarray(value), allow_pickle=False)
-            return Encoded((), out.getvalue())
+            return Encoded((), npy.encode(value))
         if self.codec == "msgpack":
             return Encoded((), _msgpack().packb(value))
         import pickle
@@ -60,7 +59,7 @@ class Coded:
         """Give the value; ValueError when the bytes are no such thing."""
         try:
             if self.codec == "npy":
-                return np.load(io.BytesIO(payload), allow_pickle=False)
+                return npy.decode(payload)
             if self.codec == "msgpack":
                 return _msgpack().unpackb(payload, strict_map_key=False)
             import pickle

@@ -29,7 +29,7 @@ Method: TypeAlias = Literal["full", "smart", "quick"]
 _BATCH_BYTES = 64 << 20
 _COPY_BYTES = 16 << 20
 _MOVE = "UPDATE files SET shard = ?, offset = ? WHERE path = ?"
-_Target = tuple["FileInfo", int, int]
+_Move = tuple["FileInfo", int, int]
 
 
 def physical_size(path: str) -> int:
@@ -88,7 +88,7 @@ def cut_tails(archive: Archive) -> None:
         editor.shards.remove_after(used)
 
 
-def _plan(archive: Archive, limit: int) -> Iterator[_Target]:
+def _plan(archive: Archive, limit: int) -> Iterator[_Move]:
     """Every file in the order of addresses, with the place it has when there are no gaps."""
     shard = offset = 0
     for info in list(archive.files("address")):
@@ -101,7 +101,7 @@ def _plan(archive: Archive, limit: int) -> Iterator[_Target]:
 def _slide_down(archive: Archive, deadline: float | None, progress: Progress | None) -> None:
     editor = archive.editor
     total = len(archive)
-    batch: list[_Target] = []
+    batch: list[_Move] = []
     size_bytes = done_bytes = 0
     for done, target in enumerate(_plan(archive, editor.limit), 1):
         info, shard, offset = target
@@ -122,7 +122,7 @@ def _slide_down(archive: Archive, deadline: float | None, progress: Progress | N
         progress(total, total, done_bytes)
 
 
-def _move(archive: Archive, batch: list[_Target]) -> None:
+def _move(archive: Archive, batch: list[_Move]) -> None:
     """Move files to lower addresses, in order, and commit."""
     editor = archive.editor
     with editor.lock:
@@ -134,7 +134,7 @@ def _move(archive: Archive, batch: list[_Target]) -> None:
         editor.commit()
 
 
-def _runs(batch: list[_Target]) -> Iterator[tuple[tuple[int, int], tuple[int, int], int]]:
+def _runs(batch: list[_Move]) -> Iterator[tuple[tuple[int, int], tuple[int, int], int]]:
     """Files that lie together before and after as one stretch: (from, to, size)."""
     source = target = (-1, 0)
     size = 0
@@ -164,7 +164,7 @@ def _fill_gaps(archive: Archive, deadline: float | None, progress: Progress | No
     gaps = find_gaps(archive)
     files = [info for info in archive.files("address") if info.size]
     total, moved_bytes = len(files), 0
-    batch: list[_Target] = []
+    batch: list[_Move] = []
     for done, info in enumerate(reversed(files), 1):
         if deadline is not None and time.monotonic() > deadline:
             break
@@ -186,13 +186,13 @@ def _fill_gaps(archive: Archive, deadline: float | None, progress: Progress | No
     _move(archive, _empty_files_behind(archive))
 
 
-def _empty_files_behind(archive: Archive) -> list[_Target]:
+def _empty_files_behind(archive: Archive) -> list[_Move]:
     """Empty files behind the last byte of their shard, which would keep it from being cut, and where they can go."""
     ends: dict[int, int] = dict(
         archive.index.rows("SELECT shard, max(offset + size) FROM files WHERE size > 0 GROUP BY shard")
     )
     last = max(ends, default=0)
-    targets: list[_Target] = []
+    targets: list[_Move] = []
     for info in archive.files("address"):
         shard = min(info.shard, last)
         if not info.size and (info.shard, info.offset) > (shard, ends.get(shard, 0)):
@@ -225,7 +225,7 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         editor.commit()
 
 
-def _copy_to(archive: Archive, plan: list[_Target], base: int, progress: Progress | None) -> None:
+def _copy_to(archive: Archive, plan: list[_Move], base: int, progress: Progress | None) -> None:
     """Copy all files to shards from ``base`` on, and name them there."""
     editor, done_bytes = archive.editor, 0
     editor.shards.end(base)  # even an archive without files has a shard

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
 from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.storage.atomic import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headrace.types import Buffer
 
-__all__ = ["SMALL_BYTES", "ShardWriter", "write_all"]
+__all__ = ["SMALL_BYTES", "ShardWriter"]
 
 _BUFFER_BYTES = 1 << 20
 SMALL_BYTES = 8192
@@ -250,18 +251,3 @@ def _refuse_links(path: str, numbers: list[int]) -> None:
                 problem="this shard is a symbolic link, so writing could change another archive",
                 fix="Make a copy with headrace merge, or open with allow_links=True.",
             )
-
-
-def write_all(fd: int, buffers: list[Buffer], position: int) -> None:
-    """Write buffers one after the other at a position."""
-    views = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
-    while views:
-        count = os.pwritev(fd, views[:1024], position)
-        position += count
-        done = 0
-        while done < len(views) and count >= views[done].nbytes:
-            count -= views[done].nbytes
-            done += 1
-        del views[:done]
-        if count:
-            views[0] = views[0][count:]

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from headrace._native import crc32c
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.edit.shard_writer import write_all
 from headrace.formats.barecat.index.connections import connect_writer
 from headrace.formats.barecat.names import index_path, shard_path, undo_path
+from headrace.storage.atomic import write_all
 
 if TYPE_CHECKING:
     import sqlite3

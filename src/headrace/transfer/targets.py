@@ -1,56 +1,38 @@
-"""Where the bytes of a tar or zip go: a file that gets its name at the end, or a stream of somebody else's."""
+"""Where the bytes of a tar or zip go: a file that gets its name at the end, or somebody else's stream."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, TypeAlias
 
-from headrace.formats.barecat.names import beside_path
+from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
-    from typing import IO, BinaryIO
+    from typing import BinaryIO
 
-__all__ = ["FileOutput", "Output", "StreamOutput", "open_output"]
-
-
-class Output(Protocol):
-    """Takes bytes, and in the end is kept or thrown away."""
-
-    @property
-    def file(self) -> IO[bytes]:
-        """What is written to."""
-        ...
-
-    def keep(self) -> None:
-        """All is there."""
-        ...
-
-    def drop(self) -> None:
-        """Throw away what is there, as far as that is possible."""
-        ...
+__all__ = ["Target", "TargetFile", "TargetStream", "open_target"]
 
 
-class FileOutput:
-    """A file that is written beside its final name."""
+class TargetFile:
+    """A file that gets its name when it is complete."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._beside = path, beside_path(path)
-        self.file: IO[bytes] = open(self._beside, "xb")  # noqa: SIM115  # closed by keep and drop
+        self._atomic = AtomicFile(path)
+        self.file: IO[bytes] = self._atomic.stream()
 
     def keep(self) -> None:
-        """Give it its name."""
+        """Put it on the disk and give it its name."""
         self.file.close()
-        os.replace(self._beside, self._path)
+        self._atomic.commit()
 
     def drop(self) -> None:
         """Remove it."""
         with contextlib.suppress(OSError):
             self.file.close()
-        os.unlink(self._beside)
+        self._atomic.abort()
 
 
-class StreamOutput:
+class TargetStream:
     """A stream such as standard output.
 
     What went through cannot be taken back, but nothing follows after ``drop``: whoever reads then misses the end, and
@@ -92,6 +74,10 @@ class StreamOutput:
         self._is_dropped = True
 
 
-def open_output(target: str | BinaryIO) -> Output:
+Target: TypeAlias = TargetFile | TargetStream
+"""Takes bytes in ``file``; in the end ``keep`` or ``drop`` is called."""
+
+
+def open_target(target: str | BinaryIO) -> Target:
     """What writes to a path or a stream."""
-    return FileOutput(target) if isinstance(target, str) else StreamOutput(target)
+    return TargetFile(target) if isinstance(target, str) else TargetStream(target)
