@@ -1,22 +1,35 @@
-"""Between .barecat, tar, zip and folders, streaming: nothing is unpacked on the way."""
+"""``headrace.convert``: files and samples between formats, tar, zip, folders and streams."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from headrace.formats.barecat.names import lies_in
+from headrace.formats.open import find_format, format_of_name
+from headrace.formats.pack import pack
 from headrace.formats.report import Transfer
-from headrace.transfer.containers import count_entries, read_entries, translate_errors
+from headrace.progress import ProgressBar
+from headrace.transfer.containers import KINDS, STREAM_KINDS, count_entries, kind_of, read_entries, translate_errors
+from headrace.transfer.file_samples import FileContents, FileSamples
+from headrace.transfer.samples import FilesWriter, SampleOptions, open_origin, write_samples
 from headrace.transfer.sinks import open_sink
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.errors import PathLike
-    from headrace.types import Progress
+    from headrace.formats.contract import Format
+    from headrace.transfer.samples import SampleOrigin
+    from headrace.transfer.sinks import Sink
+    from headrace.types import Field, Progress, Writer
 
 __all__ = ["convert"]
+
+_STREAM_ENDINGS = tuple(ending for ending, kind in KINDS.items() if kind in STREAM_KINDS)
 
 
 def convert(
@@ -25,55 +38,226 @@ def convert(
     *,
     source_kind: str | None = None,
     target_kind: str | None = None,
+    field: str | None = None,
+    decode: str | None = None,
+    names: bool = True,
+    workers: int | None = None,
+    shuffle_seed: int | None = None,
     shard_size: int | None = None,
     max_bytes: int | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool = False,
+    **options: Any,
 ) -> Transfer:
-    """Carry all files and directories from one container to another.
+    """Write a dataset, archive, tar, zip or folder as another; the target appears when it is complete, or not at all.
 
-    Both are .barecat, .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst, .zip, or a folder (no ending). Hard links and links
-    inside a tar become files; what cannot be carried is in the result. Names that lead out of the target are refused.
+    The source comes first, as in ``cp``. Where both sides hold files (.barecat, .tar, .tar.gz, .tar.bz2, .tar.xz,
+    .tar.zst, .zip, a folder), all files and directories are carried with modes and times; links inside a tar become
+    files, and names that lead out of the target are refused. Where one side holds samples (.beton, .ffr and other
+    formats), samples are carried: JPEG pictures and bytes as they are stored, in a tar, zip or folder as one file for
+    each field that has bytes. A packed folder whose files are all pictures becomes a dataset with an ``image`` field.
 
     Args:
         source: what is read. A tar may also come from a stream that is open for reading bytes; its links are left out,
             because a stream is read once.
-        target: what is made; when something goes wrong, nothing of it is left (a folder keeps what it has). A tar or
-            zip may also go to a stream, which stays open.
+        target: what is made; its ending decides the format. A folder keeps what it has when something goes wrong. A
+            tar or zip may also go to a stream, which stays open.
         source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
         target_kind: what the target will be where no ending says so.
+        field: only this field of the samples. Needed when there are several and the target can hold one.
+        decode: what the samples of an .ffr are, see ``FfrDataset``; by default pictures where all names say so and
+            the target says itself what its samples are, and bytes otherwise. Of files, ``"bytes"`` takes all as they
+            are.
+        names: keep the names of the samples.
+        workers: threads that encode samples; by default one for each core.
+        shuffle_seed: store the samples in an order shuffled with this seed.
         shard_size: limit of the shards of a .barecat.
-        max_bytes: refuse more content than this; by default a tar or zip may hold 1 GiB, or 200 times its size.
+        max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
         force: replace the target.
-        progress: called as the work advances.
+        progress: True for a progress bar, or a function to call with (done, total, size_bytes).
+        **options: what the target format's writer takes, such as ``page_size``.
+
+    Returns:
+        What was carried: ``samples`` is their number where samples were written, and None where files were;
+        ``skipped`` says what was left out.
 
     Example:
-        >>> import os, pathlib, tempfile
+        >>> import os, pathlib, tempfile, headrace
         >>> folder = tempfile.mkdtemp()
         >>> _ = pathlib.Path(folder, "in").mkdir(), pathlib.Path(folder, "in", "a.txt").write_text("hello")
-        >>> convert(f"{folder}/in", f"{folder}/x.barecat").files
+        >>> headrace.convert(f"{folder}/in", f"{folder}/x.tar").files
         1
-        >>> convert(f"{folder}/x.barecat", f"{folder}/x.tar").files
+        >>> headrace.convert(f"{folder}/x.tar", f"{folder}/x.beton").samples
         1
+        >>> headrace.open(f"{folder}/x.beton")[0]
+        Sample(text='hello')
     """
-    origin = os.fspath(source) if isinstance(source, str | os.PathLike) else source
-    goal = os.fspath(target) if isinstance(target, str | os.PathLike) else target
-    if isinstance(origin, str) and isinstance(goal, str) and os.path.isdir(origin) and lies_in(goal, origin):
-        raise ValueError(f"{goal} lies in {origin}, which is read; write it elsewhere")
-    result = Transfer()
-    entries = read_entries(origin, result.skipped, kind=source_kind, max_bytes=max_bytes)
-    sink = open_sink(goal, kind=target_kind, shard_size=shard_size, force=force)
-    try:
-        with translate_errors(origin), count_entries(origin, progress, kind=source_kind) as report:
-            for entry in entries:
-                sink.put(entry)
-                result.dirs += entry.is_dir
-                result.files += not entry.is_dir
-                result.size_bytes += entry.size
-                if report is not None:
-                    report(result.files, None, result.size_bytes)
-        sink.finish()
-    except BaseException as error:
-        sink.abort(error)
-        raise
-    return result
+    if shard_size is not None:
+        options["shard_size"] = shard_size
+    job = _Conversion(
+        source=os.fspath(source) if isinstance(source, str | os.PathLike) else source,
+        target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
+        source_kind=source_kind,
+        target_kind=target_kind,
+        decode=decode,
+        samples=SampleOptions(field=field, names=names, workers=workers, shuffle_seed=shuffle_seed),
+        max_bytes=max_bytes,
+        force=force,
+        progress=progress,
+        options=options,
+    )
+    return job.run()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Conversion:
+    """One call of ``convert``."""
+
+    source: str | BinaryIO
+    target: str | BinaryIO
+    source_kind: str | None
+    target_kind: str | None
+    decode: str | None
+    samples: SampleOptions
+    max_bytes: int | None
+    force: bool
+    progress: Progress | bool
+    options: dict[str, Any]
+
+    def run(self) -> Transfer:
+        """Choose by what the two sides can hold."""
+        origin, goal = self._source_format(), self._target_format()
+        self._refuse_options(origin, goal)
+        gives_files = origin is None or origin.holds_files or os.path.isdir(str(self.source))
+        takes_files = goal is None or goal.holds_files
+        if gives_files and takes_files:
+            return self._carry_files()
+        if goal is None:
+            assert origin is not None
+            return self._samples_to_files(origin)
+        assert isinstance(self.target, str)
+        self._check_target(goal, self.target)
+        if origin is None:
+            return self._files_to_samples(goal, self.target)
+        return self._samples_to_samples(origin, goal, self.target)
+
+    def _source_format(self) -> Format | None:
+        """The format of the source; None for a tar, a zip or a stream."""
+        if not isinstance(self.source, str):
+            return None
+        named = format_of_name(self.source)
+        if not (os.path.exists(self.source) or (named is not None and named.exists(self.source))):
+            raise FileNotFoundError(f"{self.source} does not exist")
+        is_container = self.source_kind is not None or self.source.lower().endswith(_STREAM_ENDINGS)
+        return None if is_container and not os.path.isdir(self.source) else find_format(self.source)
+
+    def _target_format(self) -> Format | None:
+        """The format of the target; None for a tar, a zip, a folder or a stream."""
+        if not isinstance(self.target, str) or self.target_kind is not None or os.path.isdir(self.target):
+            return None
+        named = format_of_name(self.target)
+        if named is None or named.create is None:
+            kind_of(self.target)  # says which endings are known
+            return None
+        return named
+
+    def _refuse_options(self, origin: Format | None, goal: Format | None) -> None:
+        if "shard_size" in self.options and (goal is None or "shard_size" not in goal.writer_options):
+            raise ValueError("shard_size= or --shard-size is for what is written to a .barecat")
+        if self.max_bytes is not None and origin is not None:
+            raise ValueError("max_bytes= or --max-size is for what is read from tar and zip")
+
+    def _check_target(self, goal: Format, path: str) -> None:
+        if isinstance(self.source, str) and os.path.exists(path) and os.path.samefile(self.source, path):
+            raise ValueError(f"{path} is the source itself; name another file")
+        if goal.exists(path) and not self.force:
+            raise FileExistsError(f"{path} exists; give --force to replace it")
+
+    def _bar(self, unit: str) -> contextlib.AbstractContextManager[Progress | None]:
+        if self.progress is True:
+            return ProgressBar("converting", unit=unit)
+        return contextlib.nullcontext(self.progress or None)
+
+    def _carry_files(self) -> Transfer:
+        """From files to files, one entry after the other."""
+        given = {"field": self.samples.field, "decode": self.decode, "shuffle": self.samples.shuffle_seed}
+        given |= {"no-names": None if self.samples.names else True, "workers": self.samples.workers}
+        given |= {name: value for name, value in self.options.items() if name != "shard_size"}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name.replace('-', '_')}= or --{name} is for samples, and these are files")
+        source, target = self.source, self.target
+        if isinstance(source, str) and isinstance(target, str) and os.path.isdir(source) and lies_in(target, source):
+            raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
+        result = Transfer()
+        entries = read_entries(source, result.skipped, kind=self.source_kind, max_bytes=self.max_bytes)
+        sink = self._open_sink()
+        try:
+            with (
+                self._bar("files") as bar,
+                translate_errors(source),
+                count_entries(source, bar, kind=self.source_kind) as report,
+            ):
+                for entry in entries:
+                    sink.put(entry)
+                    result.dirs += entry.is_dir
+                    result.files += not entry.is_dir
+                    result.size_bytes += entry.size
+                    if report is not None:
+                        report(result.files, None, result.size_bytes)
+            sink.finish()
+        except BaseException as error:
+            sink.abort(error)
+            raise
+        return result
+
+    def _open_sink(self) -> Sink:
+        limit = self.options.get("shard_size")
+        return open_sink(self.target, kind=self.target_kind, shard_size=limit, force=self.force)
+
+    def _samples_to_files(self, origin: Format) -> Transfer:
+        """From a dataset to a tar, zip, folder or stream."""
+        result = Transfer()
+
+        def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+            return FilesWriter(self._open_sink, fields, result, length=length, **about, **self.options)
+
+        with open_origin(str(self.source), origin, None, self.decode) as dataset, self._bar("samples") as bar:
+            name = self.target if isinstance(self.target, str) else "the stream"
+            write_samples(dataset, None, name, create, self.samples, bar)
+        return result
+
+    def _files_to_samples(self, goal: Format, path: str) -> Transfer:
+        """From a tar, zip or stream to a dataset."""
+        if self.decode not in (None, "bytes"):
+            raise ValueError(f"decode must be 'bytes' or left out for files, got {self.decode!r}")
+        result = Transfer()
+        folder = os.path.dirname(os.path.abspath(path)) or tempfile.gettempdir()
+        with contextlib.ExitStack() as stack, self._bar("samples") as bar:
+            contents = FileContents(self.source, kind=self.source_kind, folder=folder, stack=stack)
+            contents.load(result, max_bytes=self.max_bytes, progress=bar)
+            as_bytes = self.decode == "bytes" or goal.max_fields == 1
+            self._write(FileSamples(contents, as_bytes=as_bytes), goal, path, bar, result)
+        return result
+
+    def _samples_to_samples(self, origin: Format, goal: Format, path: str) -> Transfer:
+        """From a dataset, archive or folder to a dataset or archive."""
+        result, chosen = Transfer(), self.samples
+        is_plain = chosen.field is None and self.decode is None and chosen.names and not self.options
+        with self._bar("samples") as bar:
+            if goal.pack is not None and origin.holds_files and os.path.isdir(str(self.source)) and is_plain:
+                # All files, as they are.
+                pack(path, str(self.source), shuffle_seed=chosen.shuffle_seed, progress=bar or False)
+                with goal.open_checked(path) as dataset:
+                    result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
+                return result
+            with open_origin(str(self.source), origin, goal, self.decode) as dataset:
+                self._write(dataset, goal, path, bar, result)
+        return result
+
+    def _write(self, origin: SampleOrigin, goal: Format, path: str, bar: Progress | None, result: Transfer) -> None:
+        def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+            return goal.create_checked(path, fields, length=length, **(about | self.options))
+
+        result.samples = write_samples(origin, goal, path, create, self.samples, bar)
+        result.size_bytes = goal.size_bytes(path)

@@ -17,13 +17,17 @@ __all__ = ["Entry", "Exactly", "content_of"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or directory on its way; ``open`` gives a file's content and is called at most once."""
+    """A file or directory on its way; ``open`` gives a file's content and is called at most once.
+
+    ``offset`` is where the content lies in the file that is read, if it lies there as it is.
+    """
 
     name: str
     is_dir: bool
     size: int
     about: Metadata
     open: Callable[[], BinaryIO] = io.BytesIO
+    offset: int | None = None
 
 
 def content_of(entry: Entry) -> bytes:

@@ -1,123 +1,149 @@
-"""``convert``: a dataset of one format into a file of another."""
+"""Samples of a dataset into a file of another format, or as files into a tar, zip or folder."""
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.codecs.image import SUFFIXES
 from headrace.fields import Image
-from headrace.formats.contract import BaseDataset
-from headrace.formats.open import find_format, open_dataset
-from headrace.formats.write import write
+from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.barecat.writer import SampleFiles
+from headrace.formats.contract import BaseWriter
+from headrace.formats.write import fill
+from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
-    from headrace.errors import PathLike
-    from headrace.types import Dataset, Field, Progress
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["convert"]
+    from headrace.formats.barecat.writer import BarecatChunk
+    from headrace.formats.contract import Format
+    from headrace.formats.report import Transfer
+    from headrace.transfer.sinks import Sink
+    from headrace.types import Dataset, Field, Progress, SampleSequence, Writer
+
+__all__ = ["FilesWriter", "SampleOptions", "SampleOrigin", "open_origin", "write_samples"]
 
 
-def convert(
-    source: PathLike,
-    path: PathLike,
-    *,
-    field: str | None = None,
-    decode: str | None = None,
-    names: bool = True,
-    workers: int | None = None,
-    shuffle_seed: int | None = None,
-    progress: Progress | bool = False,
-    **options: Any,
-) -> None:
-    """Write the samples of a dataset into a file of another format; it appears when it is complete, or not at all.
+class SampleOrigin(Protocol):
+    """What samples come from: a dataset, or the files of a tar or zip."""
 
-    JPEG pictures and bytes are copied as they are stored. A packed folder whose files are all pictures becomes a
-    dataset with an ``image`` field; samples with names become a packed folder in an .ffr. Between an .ffr and a
-    .barecat go all files, byte for byte.
+    @property
+    def path(self) -> str:
+        """Where it was opened."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None."""
+        ...
+
+    @property
+    def class_names(self) -> Mapping[str, Sequence[str]]:
+        """Names of the classes by field."""
+        ...
+
+    def sources(self) -> SampleSequence:
+        """The samples as a writer takes them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleOptions:
+    """Which samples are written, and how; see ``headrace.convert``."""
+
+    field: str | None = None
+    names: bool = True
+    workers: int | None = None
+    shuffle_seed: int | None = None
+
+
+def open_origin(path: str, source: Format, target: Format | None, decode: str | None) -> Dataset:
+    """Open a dataset so that its samples are what the target can hold best.
 
     Args:
-        source: what to convert.
-        path: the file to write; its ending decides the format.
-        field: only this field. Needed when the source has several and the new file can hold one.
-        decode: what the samples of an .ffr are, see ``FfrDataset``; by default pictures where all names say so and
-            the new file is a .beton, and bytes otherwise. Of a .barecat, ``"bytes"`` takes all files as they are.
-        names: keep the names of the samples.
-        workers: threads; by default one for each core.
-        shuffle_seed: store the samples in an order shuffled with this seed.
-        progress: True for a progress bar, or a function to call with (done, total, size_bytes).
-        **options: what the new format's writer takes.
-
-    Example:
-        >>> import os, tempfile, headrace
-        >>> folder = tempfile.mkdtemp()
-        >>> old, new = os.path.join(folder, "x.ffr"), os.path.join(folder, "x.beton")
-        >>> headrace.write(old, [b"abc", b"d"], fields={"data": headrace.Bytes()})
-        >>> convert(old, new)
-        >>> headrace.open(new)[0]
-        Sample(data=b'abc')
+        path: of the dataset.
+        source: its format.
+        target: the format that is written; None for files.
+        decode: what the samples are, for formats that do not say so themselves.
     """
-    dataset = _open(source, decode, find_format(path, must_exist=False).name)
-    if os.path.exists(path) and os.path.samefile(dataset.path, path):
-        raise ValueError(f"{os.fspath(path)} is the source itself; name another file")
-    fields = _choose_fields(dataset, field, path)
-    position = None if len(fields) == len(dataset.schema) else list(dataset.schema).index(next(iter(fields)))
-    stored = dataset.sources() if isinstance(dataset, BaseDataset) else dataset
-    write(
-        path,
-        _Samples(stored, position),
-        fields=fields,
-        workers=workers,
-        worker_kind="thread",
-        shuffle_seed=shuffle_seed,
-        names=list(dataset.keys) if names and dataset.keys is not None else None,
-        progress=progress,
-        **_class_names(dataset, fields, path),
-        **options,
-    )
-
-
-def _class_names(dataset: Dataset, fields: dict[str, Field], path: PathLike) -> dict[str, Any]:
-    """Names of classes, for formats that take them."""
-    known = {name: names for name, names in getattr(dataset, "class_names", {}).items() if name in fields}
-    return {"class_names": known} if known and find_format(path, must_exist=False).name != "ffr" else {}
-
-
-def _open(source: PathLike, decode: str | None, target: str) -> Dataset:
-    kind = find_format(source).name
     if decode is not None:
-        if kind not in ("ffr", "barecat"):
-            raise ValueError(f"decode is for .ffr and .barecat; {os.fspath(source)} says itself what its samples are")
-        return open_dataset(source, decode=decode)
-    if kind == "barecat" and target == "ffr":
-        return open_dataset(source, decode="bytes")
-    dataset = open_dataset(source)
-    is_pictures = dataset.keys and all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
-    if kind == "ffr" and target == "beton" and is_pictures:
-        return open_dataset(source, decode="image")
+        if not source.decodes:
+            raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
+        return source.open_checked(path, decode=decode)
+    if target is None:
+        return source.open_checked(path)
+    if source.holds_files and target.max_fields == 1 and "bytes" in source.decodes:
+        return source.open_checked(path, decode="bytes")  # every file, as it is
+    dataset = source.open_checked(path)
+    if "image" in source.decodes and not target.decodes and dataset.keys:
+        is_pictures = all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
+        return source.open_checked(path, decode="image") if is_pictures else dataset
     return dataset
 
 
-def _choose_fields(dataset: Dataset, field: str | None, path: PathLike) -> dict[str, Field]:
-    schema = dict(dataset.schema)
+def write_samples(
+    origin: SampleOrigin,
+    target: Format | None,
+    name: str,
+    create: Callable[[dict[str, Field], int | None, dict[str, Any]], Writer[Any]],
+    options: SampleOptions,
+    progress: Progress | None,
+) -> int:
+    """Write samples of one origin; gives how many.
+
+    Args:
+        origin: where they come from.
+        target: the format that is written; None for files.
+        name: of what is written, for errors.
+        create: makes the writer from fields, the number of samples and names of classes.
+        options: which samples, and how.
+        progress: called as the work advances.
+    """
+    fields = _choose_fields(origin, options.field, target, name)
+    position = None if len(fields) == len(origin.schema) else list(origin.schema).index(next(iter(fields)))
+    classes = {field: names for field, names in origin.class_names.items() if field in fields}
+    takes_classes = target is None or "class_names" in target.writer_options
+    about: dict[str, Any] = {"class_names": classes} if classes and takes_classes else {}
+    return fill(
+        lambda length: create(fields, length, about),
+        _Chosen(origin.sources(), position),
+        workers=options.workers,
+        worker_kind="thread",
+        shuffle_seed=options.shuffle_seed,
+        names=list(origin.keys) if options.names and origin.keys is not None else None,
+        progress=progress or False,
+    )
+
+
+def _choose_fields(origin: SampleOrigin, field: str | None, target: Format | None, name: str) -> dict[str, Field]:
+    schema = dict(origin.schema)
     if field is not None and field not in schema:
-        raise KeyError(f"no field {field!r} in {dataset.path}; the fields are {', '.join(schema)}")
+        raise KeyError(f"no field {field!r} in {origin.path}; the fields are {', '.join(schema)}")
     chosen = schema if field is None else {field: schema[field]}
-    if find_format(path, must_exist=False).name != "ffr":
+    if target is None:
         return chosen
-    if len(chosen) > 1:
-        names = ", ".join(chosen)
-        raise ValueError(f"{os.fspath(path)} can hold one field; say which by field (--field): one of {names}")
-    # Without its size a raw picture means nothing.
+    if target.max_fields is not None and len(chosen) > target.max_fields:
+        most = "one field" if target.max_fields == 1 else f"{target.max_fields} fields"
+        raise ValueError(f"{name} can hold {most}; say which by field (--field): one of {', '.join(chosen)}")
+    if target.holds_raw_pictures:
+        return chosen
     return {name: replace(kind, mode="jpg") if isinstance(kind, Image) else kind for name, kind in chosen.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Samples:
+class _Chosen:
     """Samples without names; with a position only one value of each."""
 
-    samples: Any
+    samples: SampleSequence
     position: int | None
 
     def __len__(self) -> int:
@@ -126,3 +152,80 @@ class _Samples:
     def __getitem__(self, index: int) -> Any:
         sample = self.samples[index]
         return sample if self.position is None else (sample[self.position],)
+
+
+class FilesWriter(BaseWriter):
+    """Writes samples as files into a tar, zip or folder, with the names and endings that an archive would give them.
+
+    Args:
+        open_sink: makes what takes the files.
+        fields: fields that have bytes, and at most one number: an Int field called ``label``.
+        result: counts what was written.
+        length: number of samples, if known.
+        class_names: ``{"label": [...]}``, names of the directories.
+    """
+
+    def __init__(
+        self,
+        open_sink: Callable[[], Sink],
+        fields: Mapping[str, Field],
+        result: Transfer,
+        *,
+        length: int | None = None,
+        class_names: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._files = SampleFiles(fields, length=length, class_names=class_names)
+        self.encoder = self._files.encoder
+        self._result = result
+        self._names: dict[str, bool] = {}  # of what was written; True for directories
+        self._sink = open_sink()
+
+    def __len__(self) -> int:
+        """Samples taken so far."""
+        return self._files.count
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files written so far."""
+        return self._result.size_bytes
+
+    def append(self, sample: Any, *, name: str | None = None) -> None:
+        """Add one sample."""
+        chunk = self.encoder([sample], first_index=len(self))
+        self.append_chunk(chunk, names=None if name is None else [name])
+
+    def append_chunk(self, chunk: BarecatChunk, *, names: Sequence[str] | None = None) -> None:
+        """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
+        for path, data in self._files.files_of(chunk, names):
+            self._make_dirs(path)
+            if path in self._names:
+                raise ValueError(f"two samples would both become {path}; leave the names out (names=False, --no-names)")
+            self._names[path] = False
+            self._sink.put(Entry(path, False, len(data), Metadata(), partial(io.BytesIO, data)))
+            self._result.files += 1
+            self._result.size_bytes += len(data)
+
+    def _make_dirs(self, path: str) -> None:
+        cut = path.find("/")
+        while cut >= 0:
+            directory = path[:cut]
+            if directory not in self._names:
+                self._names[directory] = True
+                self._sink.put(Entry(directory, True, 0, Metadata()))
+                self._result.dirs += 1
+            elif not self._names[directory]:
+                raise ValueError(f"{directory} would be a file, and a directory for {path}")
+            cut = path.find("/", cut + 1)
+
+    def close(self) -> None:
+        """All samples are written."""
+        try:
+            self._files.check_labels()
+            self._sink.finish()
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Throw away what was written; a folder keeps what it has."""
+        self._sink.abort()

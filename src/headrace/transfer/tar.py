@@ -203,7 +203,8 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) ->
         assert file is not None
         return file  # type: ignore[return-value]
 
-    return Entry(name, False, member.size, about, content)
+    is_stored = type(tar.fileobj) is io.BufferedReader and not member.issparse()  # neither compressed nor a stream
+    return Entry(name, False, member.size, about, content, member.offset_data if is_stored else None)
 
 
 class TarSink:

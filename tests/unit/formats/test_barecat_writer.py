@@ -15,7 +15,7 @@ from headrace.errors import WriteError
 from headrace.formats.barecat import Archive, BarecatWriter
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.ffr import pack_folder
-from headrace.transfer.samples import convert
+from headrace.transfer.convert import convert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from tests.helpers import picture
 import headrace as hr
 from headrace.codecs import jpeg
 from headrace.formats.ffr import PackedFolder, pack_folder
-from headrace.transfer.samples import convert
+from headrace.transfer.convert import convert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -50,9 +50,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.file is not None:
         raise ValueError(f"a script for {args.shell} needs no FILE")
-    from headrace.cli.main import build_parser  # which knows this module, too
-
-    sys.stdout.write((_bash if args.shell == "bash" else _zsh)(build_parser()))
+    sys.stdout.write((_bash if args.shell == "bash" else _zsh)(args.whole_command))
     return 0
 
 

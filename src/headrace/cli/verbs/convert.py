@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.archives import is_archive, print_left_out, print_transfer
-from headrace.cli.common import (
-    add_json,
-    add_max_size,
-    add_progress,
-    add_workers,
-    parse_size,
-    print_json,
-    progress_bar,
-)
-from headrace.formats.barecat import Archive
-from headrace.formats.open import find_format
+from headrace.cli.archives import print_left_out, print_transfer
+from headrace.cli.common import add_json, add_max_size, add_progress, add_workers, parse_size, print_json
 from headrace.progress import format_bytes
-from headrace.transfer.carrying import files_to_samples, samples_to_files
-from headrace.transfer.containers import STREAM_KINDS, kind_of
-from headrace.transfer.convert import convert as convert_files
-from headrace.transfer.samples import convert
+from headrace.transfer.containers import STREAM_KINDS
 
 if TYPE_CHECKING:
     import argparse
     from typing import BinaryIO
-
-    from headrace.types import Progress
 
 NAME = "convert"
 HELP = "one format into another: .beton, .ffr, .barecat, tar, zip, folder"
@@ -40,9 +24,9 @@ folders go files with their paths, modes and times, one after the other: nothing
 lead out of DST are refused, links inside a tar become files, devices and pipes are left out and named. Between
 .beton, .ffr and .barecat go samples: JPEG pictures and bytes are copied as they are stored. A packed folder (.ffr) of
 pictures becomes a .beton with an image field; samples with names become a packed folder in an .ffr, and files in a
-.barecat. Between .beton or .ffr and tar, zip or a folder, an archive stands beside DST for a while and takes as much
-space as the samples. SRC may be -, a tar on standard input (say --from), and DST may be -, a tar or zip on standard
-output (say --to). DST appears when it is complete, or not at all."""
+.barecat, tar, zip or folder. A compressed tar that becomes samples is unpacked into a temporary file beside DST. SRC
+may be -, a tar on standard input (say --from), and DST may be -, a tar or zip on standard output (say --to). DST
+appears when it is complete, or not at all."""
 EXAMPLES = """\
 examples:
   headrace convert photos.tar.gz photos.barecat -s 50G
@@ -56,7 +40,6 @@ examples:
   headrace convert photos.ffr photos.beton --decode bytes     every file byte for byte, pictures or not
   curl URL | headrace convert - photos.barecat --from tar.gz
   headrace convert photos.barecat - --to tar.zst | ssh HOST 'tar -x --zstd'"""
-_DATASETS = (".beton", ".ffr")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,47 +69,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Convert, and say what came out."""
     source, out = _check_source(args), _check_out(args)
-    is_to_dataset = args.out_kind is None and args.out.lower().endswith(_DATASETS)
-    is_from_dataset = args.source_kind is None and args.source.lower().endswith(_DATASETS)
-    is_from_dataset = is_from_dataset and not os.path.isdir(args.source)
-    if not (is_to_dataset or is_from_dataset):
-        return _carry_files(args, source, out)
-    from_files = not is_from_dataset and not _holds_samples(args.source, args.source_kind)
-    to_files = not is_to_dataset and (args.out_kind or kind_of(args.out)) != "barecat"
-    if args.max_size is not None and not from_files:
-        raise ValueError("--max-size is for what is read from tar and zip")
-    if args.shard_size is not None and (is_to_dataset or to_files):
-        raise ValueError("--shard-size is for what is written to a .barecat")
     start_s = time.perf_counter()
-    with progress_bar("converting", args) as bar:
-        if to_files:
-            result = samples_to_files(
-                args.source, out, target_kind=args.out_kind, force=args.force, progress=bar, **_sample_options(args)
-            )
-        elif from_files:
-            result = files_to_samples(
-                source,
-                args.out,
-                source_kind=args.source_kind,
-                max_bytes=args.max_size,
-                progress=bar,
-                **_sample_options(args),
-            )
-        else:
-            _write_samples(args, bar)
+    result = headrace.convert(
+        source,
+        out,
+        source_kind=args.source_kind,
+        target_kind=args.out_kind,
+        field=args.field,
+        decode=args.decode,
+        names=not args.no_names,
+        workers=args.workers,
+        shuffle_seed=args.shuffle,
+        shard_size=args.shard_size,
+        max_bytes=args.max_size,
+        force=args.force,
+        progress=not (args.quiet or args.json),
+    )
     elapsed_s = time.perf_counter() - start_s
-    if to_files:
+    if result.samples is None:
         print_transfer(args, args.out, result, elapsed_s)
-    else:
-        print_left_out(result.skipped if from_files else ())
-        _print_samples(args, elapsed_s)
+        return 0
+    print_left_out(result.skipped)
+    facts = {"samples": result.samples, "size_bytes": result.size_bytes, "seconds": elapsed_s}
+    if args.json:
+        print_json({"path": args.out, **facts})
+    elif not args.quiet:
+        rate = f"{result.samples / elapsed_s:,.0f} samples/s"
+        print(f"{args.out}: {result.samples:,} samples, {format_bytes(result.size_bytes)}, {rate}")
     return 0
 
 
 def _check_source(args: argparse.Namespace) -> str | BinaryIO:
     if args.source != "-":
-        if not (os.path.exists(args.source) or is_archive(args.source)):
-            raise FileNotFoundError(f"{args.source} does not exist")
         return str(args.source)
     if args.source_kind is None:
         raise ValueError("what comes from standard input? Say it with --from, for example --from tar.gz")
@@ -139,8 +113,6 @@ def _check_source(args: argparse.Namespace) -> str | BinaryIO:
 
 def _check_out(args: argparse.Namespace) -> str | BinaryIO:
     if args.out != "-":
-        if os.path.exists(args.out) and not os.path.isdir(args.out) and not args.force:
-            raise FileExistsError(f"{args.out} exists; give --force to replace it")
         return str(args.out)
     if args.out_kind is None:
         raise ValueError("what should go to standard output? Say it with --to, for example --to tar.gz")
@@ -149,65 +121,3 @@ def _check_out(args: argparse.Namespace) -> str | BinaryIO:
     if sys.stdout.isatty():
         raise ValueError("standard output is a terminal; send it on, for example: ... --to tar | ssh HOST tar x")
     return sys.stdout.buffer
-
-
-def _holds_samples(path: str, kind: str | None) -> bool:
-    """Samples can be read from it in any order."""
-    return kind is None and path != "-" and kind_of(path) in ("barecat", "folder")
-
-
-def _carry_files(args: argparse.Namespace, source: str | BinaryIO, out: str | BinaryIO) -> int:
-    for option in ("field", "decode", "shuffle", "no_names", "workers"):
-        if getattr(args, option):
-            raise ValueError(f"--{option.replace('_', '-')} is for samples (.beton, .ffr), and these are files")
-    if args.shard_size is not None and (args.out_kind or kind_of(args.out)) != "barecat":
-        raise ValueError("--shard-size is for what is written to a .barecat")
-    start_s = time.perf_counter()
-    with progress_bar("converting", args, unit="files") as bar:
-        result = convert_files(
-            source,
-            out,
-            source_kind=args.source_kind,
-            target_kind=args.out_kind,
-            shard_size=args.shard_size,
-            max_bytes=args.max_size,
-            force=args.force,
-            progress=bar,
-        )
-    print_transfer(args, args.out, result, time.perf_counter() - start_s)
-    return 0
-
-
-def _sample_options(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "field": args.field,
-        "decode": args.decode,
-        "names": not args.no_names,
-        "workers": args.workers,
-        "shuffle_seed": args.shuffle,
-    }
-
-
-def _write_samples(args: argparse.Namespace, bar: Progress | None) -> None:
-    """From a dataset, archive or folder into a dataset or archive."""
-    chosen = args.field or args.decode or args.no_names
-    if args.out.lower().endswith(".ffr") and find_format(args.source).name == "folder" and not chosen:
-        headrace.pack(args.out, args.source, shuffle_seed=args.shuffle, progress=bar or False)  # all files, as they are
-        return
-    options = {} if args.shard_size is None else {"shard_size": args.shard_size}
-    convert(args.source, args.out, progress=bar or False, **_sample_options(args), **options)
-
-
-def _print_samples(args: argparse.Namespace, elapsed_s: float) -> None:
-    samples, size_bytes = len(headrace.open(args.out)), _size_bytes(args.out)
-    if args.json:
-        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
-    elif not args.quiet:
-        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {samples / elapsed_s:,.0f} samples/s")
-
-
-def _size_bytes(path: str) -> int:
-    if is_archive(path):
-        with Archive(path) as archive:
-            return archive.total_size
-    return os.path.getsize(path)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,12 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._native import crc32c
-from headrace.codecs import image as image_codec
-from headrace.codecs import jpeg, npy
+from headrace.codecs import jpeg
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
-from headrace.fields import Bytes, Image, Int, Json, NDArray, Text
+from headrace.fields import Image, Int, NDArray
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
+from headrace.formats.barecat.members import (
+    decode_file,
+    field_for,
+    grouped_members,
+    labels_of,
+    ungrouped_members,
+)
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
 from headrace.formats.jpeg_index import refuse_annex_options, side_problems, with_problems, with_tiles, write_side_tiles
@@ -31,8 +37,6 @@ if TYPE_CHECKING:
     from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
-
-_KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
 
 
 class BarecatDataset(BaseDataset):
@@ -67,26 +71,26 @@ class BarecatDataset(BaseDataset):
         rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
-        members = _grouped(self.archive.path, rows) if group else _ungrouped(rows, as_bytes=decode == "bytes")
+        members = (
+            grouped_members(self.archive.path, rows) if group else ungrouped_members(rows, as_bytes=decode == "bytes")
+        )
         self._keys: list[str] = members.keys
         self._names: dict[str, list[str]] = members.names
         self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
         self._sides: dict[str, npt.NDArray[np.uint32]] = {}
         self.pictures = Pictures(self.archive, is_checked=checksums)
         self._picture_numbers: dict[str, IndexArray] = {}
-        schema: dict[str, Field] = {field: self._field(field, kind) for field, kind in members.kinds.items()}
+        schema: dict[str, Field] = {
+            field: field_for(kind, partial(self._read_first, field)) for field, kind in members.kinds.items()
+        }
         has_label = decode is None and "label" not in schema  # a file that ends in .label counts more than a directory
-        self._classes, self._labels = _labels(self._keys) if has_label else ([], None)
+        self._classes, self._labels = labels_of(self._keys) if has_label else ([], None)
         if self._labels is not None:
             schema["label"] = Int()
         self._schema = MappingProxyType(schema)
 
-    def _field(self, name: str, kind: str) -> Field:
-        plain: dict[str, Field] = {"image": Image(), "text": Text(), "json": Json()}
-        if kind != "npy":
-            return plain.get(kind, Bytes())
-        array = _load_array(self.archive[self._names[name][0]])
-        return NDArray(array.dtype, array.shape) if array is not None and array.size and array.ndim else Bytes()
+    def _read_first(self, field: str) -> bytes:
+        return self.archive[self._names[field][0]]
 
     @property
     def path(self) -> str:
@@ -207,22 +211,7 @@ class BarecatDataset(BaseDataset):
         return decoded
 
     def _decode(self, field: str, data: bytes) -> Any:
-        kind = self._schema[field]
-        if isinstance(kind, Image):
-            return image_codec.decode_any(data)
-        if isinstance(kind, Json):
-            return json.loads(data)
-        if isinstance(kind, NDArray):
-            array = _load_array(data)
-            if array is None:
-                raise ValueError("it is not an array that numpy has saved")
-            if (array.dtype, array.shape) != (kind.dtype, kind.shape):
-                first = f"the first is {kind.dtype} {kind.shape}"
-                raise ValueError(
-                    f"an array of {array.dtype} {array.shape}, and {first}; open with decode='bytes' if they differ"
-                )
-            return array
-        return kind.decode((), memoryview(data))
+        return decode_file(self._schema[field], data)
 
     def _samples(self, indices: IndexArray) -> list[Sample]:
         names = tuple(self._schema)
@@ -353,73 +342,6 @@ class _StoredSamples:
         for name, field in dataset.schema.items():
             values.append((dataset._read if isinstance(field, Image) else dataset._values)(where, name)[0])
         return Sample(tuple(dataset.schema), tuple(values))
-
-
-class _Members:
-    """Which files make up the samples."""
-
-    def __init__(self, keys: list[str], kinds: dict[str, str], rows: dict[str, list[Any]]) -> None:
-        self.keys = keys
-        self.kinds = kinds
-        self.rows = rows
-        self.names = {field: [row[0] for row in found] for field, found in rows.items()}
-
-
-def _kind_of(name: str) -> str:
-    return _KINDS.get(os.path.splitext(name)[1].lower(), "bytes")
-
-
-def _ungrouped(rows: list[Any], *, as_bytes: bool) -> _Members:
-    each = ["bytes"] * len(rows) if as_bytes else [_kind_of(row[0]) for row in rows]
-    kinds = set(each)
-    if "image" in kinds:
-        rows = [row for row, kind in zip(rows, each, strict=True) if kind == "image"]
-        kinds = {"image"}
-    kind = kinds.pop() if len(kinds) == 1 else "bytes"
-    field = {"npy": "array"}.get(kind, kind)
-    return _Members([row[0] for row in rows], {field: kind}, {field: rows})
-
-
-def _grouped(path: str, rows: list[Any]) -> _Members:
-    samples: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        directory, slash, name = row[0].rpartition("/")
-        stem, _, ending = name.partition(".")
-        sample, field = samples.setdefault(directory + slash + stem, {}), ending.lower() or "data"
-        if field in sample:
-            raise FormatError(
-                path,
-                problem=f"{sample[field][0]} and {row[0]} would be the same field of a sample",
-                fix="Rename one of them, or open without group=True.",
-            )
-        sample[field] = row
-    fields = list(dict.fromkeys(field for sample in samples.values() for field in sample))
-    for key, sample in samples.items():
-        if len(sample) != len(fields):
-            missing = sorted(set(fields) - set(sample))
-            raise FormatError(
-                path,
-                problem=f"sample {key} has no {', '.join(missing)}, which other samples have",
-                fix="Groups need the same endings everywhere; open without group=True, or add what is missing.",
-            )
-    kinds = {field: _kind_of(f"x.{field}") for field in fields}
-    return _Members(list(samples), kinds, {f: [sample[f] for sample in samples.values()] for f in fields})
-
-
-def _labels(keys: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
-    folders = [key.partition("/")[0] for key in keys if "/" in key]
-    if len(folders) != len(keys):
-        return [], None
-    classes = sorted(set(folders))
-    numbers = {name: i for i, name in enumerate(classes)}
-    return classes, np.fromiter((numbers[name] for name in folders), np.int64, len(folders))
-
-
-def _load_array(data: bytes) -> npt.NDArray[Any] | None:
-    try:
-        return npy.decode(data)
-    except ValueError:
-        return None
 
 
 def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:

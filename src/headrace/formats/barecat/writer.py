@@ -25,11 +25,11 @@ from headrace.formats.contract import BaseWriter, values_in_order
 from headrace.types import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from headrace.errors import PathLike
 
-__all__ = ["BarecatChunk", "BarecatEncoder", "BarecatWriter"]
+__all__ = ["BarecatChunk", "BarecatEncoder", "BarecatWriter", "SampleFiles"]
 
 _LABEL = "label"
 _ENDINGS: tuple[tuple[type[Any], str], ...] = (
@@ -137,6 +137,60 @@ def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
     }
 
 
+class SampleFiles:
+    """Turns encoded samples into files with names: of their own, or made up, below the directories of their classes.
+
+    Args:
+        fields: fields that have bytes, and at most one number: an Int field called ``label``.
+        length: number of samples, if known: names that are made up then sort as numbers, however many there are.
+        class_names: ``{"label": [...]}``, names of the directories; by default numbers.
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Field], *, length: int | None, class_names: Mapping[str, Sequence[str]] | None
+    ) -> None:
+        self.encoder = BarecatEncoder(dict(fields), _choose_endings(fields))
+        self.count = 0
+        self._classes = (class_names or {}).get(_LABEL)
+        self._digits = max(8, len(str(length or 0)))
+        self._labels: dict[str, int] = {}
+
+    def files_of(self, chunk: BarecatChunk, names: Sequence[str] | None) -> Iterator[tuple[str, bytes]]:
+        """Paths and contents of the next samples."""
+        for position, files in enumerate(chunk.files):
+            name = safe_name(names[position]) if names is not None else f"sample-{self.count:0{self._digits}d}"
+            if chunk.labels is not None:
+                name = self._below_class(name, chunk.labels[position])
+            for ending, data in files:
+                yield _file_name(name, ending, is_alone=len(files) == 1, is_named=names is not None), data
+            self.count += 1
+
+    def _below_class(self, name: str, label: int) -> str:
+        """The name in the directory of its class, where it is already if it has directories."""
+        directory, slash, _ = name.partition("/")
+        if not slash:
+            directory = self._class_name(label)
+            name = f"{directory}/{name}"
+        if self._labels.setdefault(directory, label) != label:
+            other = self._labels[directory]
+            raise ValueError(f"{name} has the label {label}, and others in {directory} have {other}. {_LABEL_FIX}")
+        return name
+
+    def _class_name(self, label: int) -> str:
+        if self._classes is None:
+            return f"{label:05d}"  # sorted as numbers are
+        if not 0 <= label < len(self._classes):
+            raise ValueError(f"label {label} has no name; class_names has {len(self._classes)} entries")
+        return safe_name(self._classes[label]).replace("/", "_")
+
+    def check_labels(self) -> None:
+        """Raise ValueError if a label would be read back as another number."""
+        for number, directory in enumerate(sorted(self._labels)):
+            label = self._labels[directory]
+            if label != number:
+                raise ValueError(f"label {label} ({directory}) would be read back as {number}. {_LABEL_FIX}")
+
+
 class BarecatWriter(BaseWriter):
     """Writes samples into a .barecat archive, which gets its name when ``close`` succeeded.
 
@@ -167,17 +221,15 @@ class BarecatWriter(BaseWriter):
         shard_size: int | None = None,
         annex: bool = True,
     ) -> None:
-        self.encoder = BarecatEncoder(dict(fields), _choose_endings(fields))
-        self._classes = (class_names or {}).get(_LABEL)
-        self._digits = max(8, len(str(length or 0)))
+        self._files = SampleFiles(fields, length=length, class_names=class_names)
+        self.encoder = self._files.encoder
         self._stack = contextlib.ExitStack()
         self._archive = self._stack.enter_context(new_archive(path, shard_size=shard_size))
-        self._labels: dict[str, int] = {}
-        self._count = self._size_bytes = 0
+        self._size_bytes = 0
 
     def __len__(self) -> int:
         """Samples taken so far."""
-        return self._count
+        return self._files.count
 
     @property
     def size_bytes(self) -> int:
@@ -186,49 +238,19 @@ class BarecatWriter(BaseWriter):
 
     def append(self, sample: Any, *, name: str | None = None) -> None:
         """Add one sample."""
-        chunk = self.encoder([sample], first_index=self._count)
+        chunk = self.encoder([sample], first_index=len(self))
         self.append_chunk(chunk, names=None if name is None else [name])
 
     def append_chunk(self, chunk: BarecatChunk, *, names: Sequence[str] | None = None) -> None:
         """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
-        for position, files in enumerate(chunk.files):
-            name = safe_name(names[position]) if names is not None else f"sample-{self._count:0{self._digits}d}"
-            if chunk.labels is not None:
-                name = self._below_class(name, chunk.labels[position])
-            for ending, data in files:
-                is_named = names is not None
-                self._archive[_file_name(name, ending, is_alone=len(files) == 1, is_named=is_named)] = data
-                self._size_bytes += len(data)
-            self._count += 1
-
-    def _below_class(self, name: str, label: int) -> str:
-        """The name in the directory of its class, where it is already if it has directories."""
-        directory, slash, _ = name.partition("/")
-        if not slash:
-            directory = self._class_name(label)
-            name = f"{directory}/{name}"
-        if self._labels.setdefault(directory, label) != label:
-            other = self._labels[directory]
-            raise ValueError(f"{name} has the label {label}, and others in {directory} have {other}. {_LABEL_FIX}")
-        return name
-
-    def _class_name(self, label: int) -> str:
-        if self._classes is None:
-            return f"{label:05d}"  # sorted as numbers are
-        if not 0 <= label < len(self._classes):
-            raise ValueError(f"label {label} has no name; class_names has {len(self._classes)} entries")
-        return safe_name(self._classes[label]).replace("/", "_")
-
-    def _check_labels(self) -> None:
-        for number, directory in enumerate(sorted(self._labels)):
-            label = self._labels[directory]
-            if label != number:
-                raise ValueError(f"label {label} ({directory}) would be read back as {number}. {_LABEL_FIX}")
+        for path, data in self._files.files_of(chunk, names):
+            self._archive[path] = data
+            self._size_bytes += len(data)
 
     def close(self) -> None:
         """Finish the archive and give it its name."""
         try:
-            self._check_labels()
+            self._files.check_labels()
         except BaseException:
             self.abort()
             raise

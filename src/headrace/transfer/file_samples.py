@@ -1,0 +1,148 @@
+"""The files of a tar, zip or stream as samples, in any order.
+
+What lies in a file as it is, in a tar that is not compressed, is read in place, and so is a zip. Everything else comes
+once, from the front: it is unpacked into a temporary file without a name, beside the target.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from headrace.errors import FormatError
+from headrace.fields import Image, Int
+from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
+from headrace.formats.barecat.names import safe_name
+from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
+from headrace.transfer.entry import Exactly
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Iterator, Mapping
+
+    from headrace.formats.report import Transfer
+    from headrace.transfer.entry import Entry
+    from headrace.types import Field, Progress
+
+__all__ = ["FileContents", "FileSamples"]
+
+_LARGEST_READ = 1 << 30
+
+
+class FileContents:
+    """The contents of all files of a tar, zip or stream, by name.
+
+    Args:
+        source: a path or a stream.
+        kind: what it is, where no ending says so.
+        folder: where a temporary file may stand.
+        stack: closes what was opened.
+    """
+
+    def __init__(self, source: str | BinaryIO, *, kind: str | None, folder: str, stack: contextlib.ExitStack) -> None:
+        self.path = source if isinstance(source, str) else name_of(source)
+        self._source, self._kind, self._folder, self._stack = source, kind, folder, stack
+        self._places: dict[str, tuple[int, int, int]] = {}  # file descriptor, offset, bytes
+        self._zip: tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]] | None = None
+        self._file: BinaryIO | None = None
+        self._spool: BinaryIO | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def load(self, result: Transfer, *, max_bytes: int | None, progress: Progress | None) -> None:
+        """Find all files; what cannot be carried is noted in the result, and what can is counted."""
+        with translate_errors(self._source), count_entries(self._source, progress, kind=self._kind) as report:
+            if isinstance(self._source, str):
+                self._open(self._source)
+            for entry in read_entries(self._source, result.skipped, kind=self._kind, max_bytes=max_bytes):
+                if entry.is_dir:
+                    continue
+                if entry.name in self._places:
+                    raise FormatError(self.path, problem=f"there are two files of the name {entry.name}")
+                self._places[entry.name] = self._place(entry)
+                result.files += 1
+                result.size_bytes += entry.size
+                if report is not None:
+                    report(result.files, None, result.size_bytes)
+            if self._spool is not None:
+                self._spool.flush()
+
+    def _open(self, path: str) -> None:
+        if (self._kind or kind_of(path)) == "zip":
+            opened = self._stack.enter_context(zipfile.ZipFile(path))
+            self._zip = opened, {safe_name(member.filename): member for member in opened.infolist()}
+        else:
+            self._file = self._stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+
+    def _place(self, entry: Entry) -> tuple[int, int, int]:
+        if self._zip is not None:
+            return -1, 0, entry.size
+        if entry.offset is not None and self._file is not None:
+            return self._file.fileno(), entry.offset, entry.size
+        if self._spool is None:
+            self._spool = self._stack.enter_context(tempfile.TemporaryFile(dir=self._folder))  # noqa: SIM115
+        start = self._spool.tell()
+        with entry.open() as file:
+            shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)
+        return self._spool.fileno(), start, entry.size
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; any number of threads may read."""
+        descriptor, offset, size = self._places[name]
+        if self._zip is not None:
+            opened, members = self._zip
+            data = opened.read(members[name])  # compares its checksum, too
+        else:
+            data = _pread(descriptor, offset, size)
+        if len(data) != size:
+            raise FormatError(self.path, problem=f"{name} should have {size} bytes and has {len(data)}")
+        return data
+
+
+def _pread(descriptor: int, offset: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (part := os.pread(descriptor, min(size, _LARGEST_READ), offset)):
+        parts.append(part)
+        offset, size = offset + len(part), size - len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class FileSamples:
+    """Files as samples, sorted by path: the same fields, names and labels that an archive of them would have.
+
+    Args:
+        contents: of the files.
+        as_bytes: every file is a sample of its bytes, whatever its name, without a label.
+    """
+
+    def __init__(self, contents: FileContents, *, as_bytes: bool) -> None:
+        self._contents = contents
+        rows = [(name,) for name in sorted(contents)]
+        if not rows:
+            raise FormatError(contents.path, problem="there are no files in it, so there are no samples")
+        members = ungrouped_members(rows, as_bytes=as_bytes)
+        ((self._field, kind),) = members.kinds.items()
+        self.path = contents.path
+        self.keys = members.keys
+        self.schema: dict[str, Field] = {self._field: field_for(kind, lambda: contents.read(members.keys[0]))}
+        classes, self._labels = ([], None) if as_bytes else labels_of(self.keys)
+        self.class_names: Mapping[str, list[str]] = {} if self._labels is None else {"label": classes}
+        if self._labels is not None:
+            self.schema["label"] = Int()
+
+    def sources(self) -> FileSamples:
+        """Itself."""
+        return self
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """A sample as a writer takes it: pictures as the bytes of their files."""
+        data, field = self._contents.read(self.keys[index]), self.schema[self._field]
+        value = data if isinstance(field, Image) else decode_file(field, data)
+        return (value,) if self._labels is None else (value, int(self._labels[index]))
