@@ -6,10 +6,10 @@ import contextlib
 import io
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headrace.formats.barecat.edit.shard_writer import ShardWriter
-from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.formats.barecat.names import shard_path
 from headrace.formats.barecat.shards import MappedShards
 
 if TYPE_CHECKING:
@@ -21,36 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["MappedStore", "ShardFile", "ShardStore", "WriterStore"]
 
 
-class ShardStore(Protocol):
-    """Reads and writes spans of shards."""
-
-    path: str
-
-    def end(self, shard: int) -> int:
-        """The byte after the last of a shard."""
-        ...
-
-    def read(self, shard: int, offset: int, size: int) -> bytes:
-        """Bytes of a shard, fewer where it ends."""
-        ...
-
-    def flush(self) -> None:
-        """Hand everything written so far to the system."""
-        ...
-
-    def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
-        """Write at a place."""
-        ...
-
-    def cut(self, shard: int, end: int) -> None:
-        """End a shard earlier."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what belongs to this object alone."""
-        ...
-
-
 class MappedStore:
     """Shards that are only read."""
 
@@ -60,7 +30,6 @@ class MappedStore:
         self._shards = MappedShards(path) if shards is None else shards
 
     def end(self, shard: int) -> int:
-        """The byte after the last of a shard."""
         return os.path.getsize(shard_path(self.path, shard))
 
     def read(self, shard: int, offset: int, size: int) -> bytes:
@@ -70,18 +39,15 @@ class MappedStore:
         return bytes(self._shards.shard(shard, offset + size).view[offset : offset + size])
 
     def flush(self) -> None:
-        """Nothing to do."""
+        pass
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
-        """Refuses."""
         raise io.UnsupportedOperation("not writable")
 
     def cut(self, shard: int, end: int) -> None:
-        """Refuses."""
         raise io.UnsupportedOperation("not writable")
 
     def close(self) -> None:
-        """Let go of the mappings."""
         if self._is_own:
             self._shards.close()
 
@@ -100,14 +66,11 @@ class WriterStore:
     @property
     def shards(self) -> ShardWriter:
         """What writes."""
-        return self._own if self._own is not None else self.archive.editor.shards
-
-    @property
-    def archive(self) -> Archive:
-        """The archive whose shards they are."""
-        if self._archive is None:
-            raise ValueError(f"{self.path}: these shards do not belong to an open archive")
-        return self._archive
+        if self._archive is not None:
+            return self._archive.editor.shards
+        if self._own is None:
+            raise ValueError(f"{self.path}: the shards are closed")
+        return self._own
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -115,7 +78,6 @@ class WriterStore:
         return self._lock if self._archive is None else self._archive.editor.lock
 
     def end(self, shard: int) -> int:
-        """The byte after the last of a shard."""
         with self.lock:
             return self.shards.end(shard)
 
@@ -125,7 +87,6 @@ class WriterStore:
             return self.shards.read(shard, offset, min(size, self.shards.end(shard) - offset))
 
     def flush(self) -> None:
-        """Hand everything written so far to the system."""
         with self.lock:
             self.shards.flush()
 
@@ -143,13 +104,16 @@ class WriterStore:
             self.shards.cut(shard, end)
 
     def close(self) -> None:
-        """Put everything on the disk and let go of the files."""
+        """Put everything on the disk and let go of the files; those of an archive are closed with it."""
         if self._own is not None:
             with self._lock:
                 self._own.sync()
                 self._own.committed()
                 self._own.close()
                 self._own = None
+
+
+ShardStore: TypeAlias = MappedStore | WriterStore
 
 
 class ShardFile(io.RawIOBase):
@@ -169,19 +133,15 @@ class ShardFile(io.RawIOBase):
         return self._store.read(self.number, offset, size)
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def writable(self) -> bool:
-        """Whether the archive is open for writing."""
         return self.mode != "rb"
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer from the position on."""
         target = memoryview(buffer).cast("B")
         data = self.pread(len(target), self._position)
         target[: len(data)] = data
@@ -189,36 +149,30 @@ class ShardFile(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        """The rest."""
         data = self.pread(max(0, self._store.end(self.number) - self._position), self._position)
         self._position += len(data)
         return data
 
     def write(self, data: Any, /) -> int:
-        """Write at the position."""
         view = memoryview(data).cast("B")
         self._store.overwrite(self.number, self._position, bytes(view))
         self._position += len(view)
         return len(view)
 
     def truncate(self, size: int | None = None, /) -> int:
-        """End the shard here, or at a size."""
         wanted = self._position if size is None else size
         self._store.cut(self.number, wanted)
         return wanted
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a position."""
         ends = self._store.end(self.number) if whence == io.SEEK_END else 0
         self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: ends}[whence] + offset
         return self._position
 
     def tell(self) -> int:
-        """The position."""
         return self._position
 
     def flush(self) -> None:
-        """Hand everything written so far to the system."""
         if not self.closed:
             self._store.flush()
 
@@ -239,8 +193,3 @@ class ShardFile(io.RawIOBase):
 
     def __repr__(self) -> str:
         return f"<ShardFile name={self.name!r}>"
-
-
-def numbers_of(path: str) -> range:
-    """Numbers of the shards of an archive, up to the highest that exists; there is at least the first."""
-    return range(max(shard_numbers(path), default=0) + 1)

@@ -6,16 +6,18 @@ import logging
 import os
 import stat
 import warnings
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace import errors
-from headrace.compat.barecat.core._queries import Queries
+from headrace._native import crc32c as crc32c_of
+from headrace.compat.barecat.core._rows import path_of
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
 from headrace.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import (
+    BarecatError,
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
     translated,
@@ -29,11 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Barecat"]
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("headrace.compat.barecat")
 _SMALL_BYTES = 1 << 20
+_MAX_LOGGED = 10
 
 
-class Barecat(Queries, MutableMapping[str, Any]):
+class Barecat(MutableMapping[str, Any]):
     """An archive of many files: a mapping of paths to bytes, with directories, metadata and file objects besides.
 
     Any number of threads may use one, and forked processes may read from one; no flag is needed for it.
@@ -90,15 +93,9 @@ class Barecat(Queries, MutableMapping[str, Any]):
         try:
             if not readonly and shard_size_limit is not None:
                 self.index.shard_size_limit = shard_size_limit
-            self.sharder = Sharder.of_archive(
-                self._archive,
-                self.path,
-                shard_size_limit=self.shard_size_limit,
-                append_only=append_only,
-                readonly=readonly,
-                threadsafe=threadsafe,
-                allow_writing_symlinked_shard=allow_writing_symlinked_shard,
-            )
+            limit, allow_links = self.shard_size_limit, allow_writing_symlinked_shard
+            self.sharder = Sharder(self.path, limit, readonly, append_only, threadsafe, allow_links)
+            self.sharder.use_archive(self._archive)
         except BaseException:
             self._archive.close()
             raise
@@ -206,7 +203,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
             return self._read_whole(item)
         if offset < 0 or size < -1:
             raise ValueError(f"offset must not be negative, size at least -1; got {offset} and {size}")
-        info = self.index._as_fileinfo(item)
+        info = self.index._rows.file_of(item)
         length = info.size or 0
         first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
@@ -309,7 +306,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
             size: how much to read from it; needed to write in place.
             bufsize: kept for programs that pass it.
         """
-        old = self.index._as_fileinfo(old_item)
+        old = self.index._rows.file_of(old_item)
         check_content(data, fileobj, size if data is not None else None)
         length = memoryview(data).nbytes if data is not None else size
         if length is not None and length <= (old.size or 0):
@@ -317,14 +314,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
         else:
             place = self.sharder.add(size=length, data=data, fileobj=fileobj)
         about = new_item if isinstance(new_item, BarecatFileInfo) else BarecatFileInfo(path=old.path)
-        self.index.update_file(
-            old.path,
-            *place,
-            new_mtime_ns=about.mtime_ns,
-            new_mode=about.mode,
-            new_uid=about.uid,
-            new_gid=about.gid,
-        )
+        self.index.update_file(old.path, *place, about.mtime_ns, about.mode, about.uid, about.gid)
         new_path = normalize_path(new_item) if isinstance(new_item, str) else about.path
         if new_path != old.path:
             self.rename(old.path, new_path)
@@ -338,7 +328,7 @@ class Barecat(Queries, MutableMapping[str, Any]):
     def remove(self, item: BarecatFileInfo | str) -> None:
         """Remove a file; its bytes stay as a gap unless they are the last of their shard."""
         with translated():
-            self._archive.editor.remove(self.index._as_path(item))
+            self._archive.editor.remove(path_of(item))
 
     @misc.raise_if_readonly_or_append_only
     def rmdir(self, item: BarecatDirInfo | str) -> None:
@@ -355,14 +345,178 @@ class Barecat(Queries, MutableMapping[str, Any]):
         """Give a file or directory another name."""
         self.index.rename(old_path, new_path)
 
+    # What there is
+
+    def exists(self, path: str) -> bool:
+        """There is a file or directory of this name."""
+        return self.index.exists(path)
+
+    def isfile(self, path: str) -> bool:
+        """There is a file of this name."""
+        return self.index.isfile(path)
+
+    def isdir(self, path: str) -> bool:
+        """There is a directory of this name."""
+        return self.index.isdir(path)
+
+    def listdir(self, path: str) -> list[str]:
+        """Names of what is directly in a directory."""
+        return self.index.listdir_names(path)
+
+    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As ``os.walk``: (directory, names of directories, names of files); the root is ``.``."""
+        return self.index.walk_names(path)
+
+    def scandir(self, path: str) -> Iterator[BarecatEntryInfo]:
+        """What is directly in a directory, with what is known about it."""
+        return self.index.iterdir_infos(path)
+
+    def glob(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> list[str]:
+        """Paths of files and directories that match, with the rules of Python's ``glob``."""
+        return self.index.glob_paths(pattern, recursive, include_hidden)
+
+    def globfiles(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> list[str]:
+        """Paths of files that match."""
+        return self.index.glob_paths(pattern, recursive, include_hidden, only_files=True)
+
+    def iglob(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
+        """Paths of files and directories that match, one after the other."""
+        return self.index.iterglob_paths(pattern, recursive, include_hidden)
+
+    def iglobfiles(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
+        """Paths of files that match, one after the other."""
+        return self.index.iterglob_paths(pattern, recursive, include_hidden, only_files=True)
+
+    def files(self) -> Iterator[str]:
+        """Paths of all files."""
+        return self.index.iter_all_filepaths()
+
+    def dirs(self) -> Iterator[str]:
+        """Paths of all directories, the root included."""
+        return self.index.iter_all_dirpaths()
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return self.index.num_files
+
+    @property
+    def num_dirs(self) -> int:
+        """How many directories there are, the root included."""
+        return self.index.num_dirs
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        return self.index.total_size
+
+    total_logical_size = total_size
+
+    @property
+    def total_physical_size_seek(self) -> int:
+        """Bytes of all shards, gaps included."""
+        return self.sharder.total_physical_size_seek
+
+    @property
+    def total_physical_size_stat(self) -> int:
+        """Bytes of all shards, as the file system says."""
+        return self.sharder.total_physical_size_stat
+
+    @property
+    def shard_size_limit(self) -> int:
+        """How large a shard may be; set it with bytes, or text such as ``1G``."""
+        return self.index.shard_size_limit
+
+    @shard_size_limit.setter
+    def shard_size_limit(self, value: int | str) -> None:
+        self.index.shard_size_limit = value
+        self.sharder.shard_size_limit = self.index.shard_size_limit
+
+    def logical_shard_end(self, shard_number: int) -> int:
+        """The byte after the last file of a shard."""
+        return self.index.logical_shard_end(shard_number)
+
+    def physical_shard_end(self, shard_number: int) -> int:
+        """The byte after the last of a shard."""
+        return self.sharder.physical_shard_end(shard_number)
+
+    def raise_if_readonly(self, message: str) -> None:
+        """Raise ValueError if the archive is only read."""
+        self.sharder.raise_if_readonly(message)
+
+    def raise_if_append_only(self, message: str) -> None:
+        """Raise ValueError if what is there may not be changed."""
+        self.sharder.raise_if_append_only(message)
+
+    # As a whole
+
+    def check_crc32c(self, item: BarecatFileInfo | str) -> bool:
+        """Whether the bytes of a file are those that were stored."""
+        info = self.index._rows.file_of(item)
+        try:
+            data = self.sharder.read_from_address(info.shard or 0, info.offset or 0, info.size or 0)
+        except BarecatError as error:
+            _logger.warning("%s cannot be read (%s)", info.path, error)
+            return False
+        found = crc32c_of(data)
+        if len(data) == info.size and info.crc32c in (None, found):
+            return True
+        _logger.warning("CRC32C mismatch for %s. Expected %s, got %s", info.path, info.crc32c, found)
+        return False
+
+    def verify_integrity(self, quick: bool = False) -> bool:
+        """Check the index, the shards and every checksum; what is wrong goes to the log.
+
+        Args:
+            quick: of the bytes, check only those of the last file.
+        """
+        report = self._archive.verify(quick=quick)
+        for problem in report.problems[:_MAX_LOGGED]:
+            _logger.error("%s", problem.message)
+        if len(report.problems) > _MAX_LOGGED:
+            _logger.error("... and %d more", len(report.problems) - _MAX_LOGGED)
+        if quick and self.num_files and not self.check_crc32c(self.index.get_last_file()):
+            return False
+        return report.ok
+
+    @misc.raise_if_readonly
+    def merge_from_other_barecat(
+        self,
+        source_path: str,
+        ignore_duplicates: bool = False,
+        prefix: str | None = "",
+        pattern: str | None = None,
+        filter_rules: Sequence[tuple[str, str]] | None = None,
+    ) -> None:
+        """Copy files and directories of another archive into this one; every file is checked on the way.
+
+        Args:
+            source_path: the other archive.
+            ignore_duplicates: leave out files that are there already; otherwise that is an error, and nothing is done.
+            prefix: a directory that everything goes into.
+            pattern: copy only files that match.
+            filter_rules: copy only files that these let through; see ``Index.iterglob_infos_incl_excl``.
+        """
+        from headrace.compat.barecat.maintenance.merge import merge_archive
+
+        with translated():
+            merge_archive(self, source_path, ignore_duplicates, prefix or "", pattern, filter_rules)
+
+    def truncate_all_to_logical_size(self) -> None:
+        """End every shard after its last file, and delete the empty ones at the end."""
+        self.sharder.truncate_all_to_logical_size([])
+
+    def defrag(self, quick: bool = False) -> Any:
+        """Take the gaps out of the shards; gives the number of bytes freed."""
+        from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
+
+        defragger = BarecatDefragger(self)
+        return defragger.defrag_quick() if quick else defragger.defrag()
+
     # Values instead of bytes
 
     def register_codec(
-        self,
-        exts: list[str],
-        encoder: Callable[[Any], bytes],
-        decoder: Callable[[bytes], Any],
-        nonfinal: bool = False,
+        self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
     ) -> None:
         """Say how values become bytes for endings of names; ``DecodedView`` does that better."""
         warnings.warn(

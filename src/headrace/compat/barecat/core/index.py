@@ -9,19 +9,25 @@ import os
 import sqlite3
 import warnings
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
-from headrace.compat.barecat.core._connecting import ArchiveSource, FileReader, FileWriter, Source
-from headrace.compat.barecat.core._writing import Writing
+from headrace.compat.barecat.core._changes import Changes
+from headrace.compat.barecat.core._globs import Globs
+from headrace.compat.barecat.core._rows import Rows
+from headrace.compat.barecat.core._sources import ArchiveSource, FileReader, FileWriter
 from headrace.compat.barecat.core.paths import normalize_path
-from headrace.compat.barecat.core.types import SCHEMA_VERSION_MAJOR, SCHEMA_VERSION_MINOR
 from headrace.compat.barecat.util import misc
+from headrace.formats.barecat.index.checks import file_problems, table_problems
+from headrace.formats.barecat.index.row_queue import triggers_off
+from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from headrace.compat.barecat.core._sources import Source
     from headrace.compat.barecat.core.types import BarecatFileInfo
     from headrace.errors import PathLike
     from headrace.formats.barecat import Archive
@@ -29,9 +35,23 @@ if TYPE_CHECKING:
 __all__ = ["Index", "normalize_path"]
 
 _logger = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+_SET_TRIGGERS = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
 
 
-class Index(Writing):
+def _delegate(part: str, method: Callable[Concatenate[_T, _P], _R]) -> Callable[Concatenate[Index, _P], _R]:
+    """A method of ``Index`` that one of its parts answers."""
+
+    @wraps(method)
+    def call(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return method(getattr(self, part), *args, **kwargs)
+
+    return call
+
+
+class Index:
     """The SQLite index of an archive.
 
     Args:
@@ -60,11 +80,8 @@ class Index(Writing):
         wal: bool = False,
         readonly_is_immutable: bool = False,
     ) -> None:
-        self.path = os.fspath(path)
-        self.readonly = readonly
-        self.is_closed = False
-        self._source: Source = FileReader(self.path) if readonly else FileWriter(self.path, wal=wal)
-        self._begin()
+        name = os.fspath(path)
+        self._begin(name, readonly, FileReader(name) if readonly else FileWriter(name, wal=wal))
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
@@ -72,17 +89,107 @@ class Index(Writing):
     def of_archive(cls, archive: Archive, path: str) -> Self:
         """The index of an archive that is open."""
         index = cls.__new__(cls)
-        index.path = path
-        index.readonly = not archive.is_writable
-        index.is_closed = False
-        index._source = ArchiveSource(archive)
-        index._begin()
+        index._begin(path, not archive.is_writable, ArchiveSource(archive))
         return index
 
-    def _begin(self) -> None:
-        _warn_of_version(self.path, self._source.version)
-        if not self.readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
-            self._change("UPDATE config SET value_int = 1 WHERE key = 'use_triggers'")
+    def _begin(self, path: str, readonly: bool, source: Source) -> None:
+        self.path = path
+        self.readonly = readonly
+        self.is_closed = False
+        self._source = source
+        self._rows = Rows(source)
+        self._globs = Globs(self._rows)
+        self._changes = Changes(source, self._rows)
+        _warn_of_version(path, source.version)
+        if not readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
+            self._changes.run(_SET_TRIGGERS, 1)
+
+    fetch_iter = _delegate("_rows", Rows.fetch_iter)
+    fetch_one = _delegate("_rows", Rows.fetch_one)
+    fetch_one_or_raise = _delegate("_rows", Rows.fetch_one_or_raise)
+    fetch_all = _delegate("_rows", Rows.fetch_all)
+    fetch_many = _delegate("_rows", Rows.fetch_many)
+    lookup = _delegate("_rows", Rows.lookup)
+    lookup_file = _delegate("_rows", Rows.lookup_file)
+    lookup_files = _delegate("_rows", Rows.lookup_files)
+    lookup_dir = _delegate("_rows", Rows.lookup_dir)
+    isfile = _delegate("_rows", Rows.isfile)
+    isdir = _delegate("_rows", Rows.isdir)
+    exists = _delegate("_rows", Rows.exists)
+    iter_all_fileinfos = _delegate("_rows", Rows.iter_all_fileinfos)
+    iter_all_dirinfos = _delegate("_rows", Rows.iter_all_dirinfos)
+    iter_all_infos = _delegate("_rows", Rows.iter_all_infos)
+    iter_all_filepaths = _delegate("_rows", Rows.iter_all_filepaths)
+    iter_all_dirpaths = _delegate("_rows", Rows.iter_all_dirpaths)
+    iter_all_paths = _delegate("_rows", Rows.iter_all_paths)
+    list_direct_fileinfos = _delegate("_rows", Rows.list_direct_fileinfos)
+    list_subdir_dirinfos = _delegate("_rows", Rows.list_subdir_dirinfos)
+    iter_direct_fileinfos = _delegate("_rows", Rows.iter_direct_fileinfos)
+    iter_subdir_dirinfos = _delegate("_rows", Rows.iter_subdir_dirinfos)
+    listdir_names = _delegate("_rows", Rows.listdir_names)
+    listdir_infos = _delegate("_rows", Rows.listdir_infos)
+    iterdir_names = _delegate("_rows", Rows.iterdir_names)
+    iterdir_infos = _delegate("_rows", Rows.iterdir_infos)
+    walk_infos = _delegate("_rows", Rows.walk_infos)
+    walk_names = _delegate("_rows", Rows.walk_names)
+    get_last_file = _delegate("_rows", Rows.get_last_file)
+    logical_shard_end = _delegate("_rows", Rows.logical_shard_end)
+
+    raw_glob_paths = _delegate("_globs", Globs.raw_glob_paths)
+    raw_iterglob_paths = _delegate("_globs", Globs.raw_iterglob_paths)
+    raw_iterglob_paths_multi = _delegate("_globs", Globs.raw_iterglob_paths_multi)
+    raw_iterglob_infos = _delegate("_globs", Globs.raw_iterglob_infos)
+    raw_iterglob_infos_multi = _delegate("_globs", Globs.raw_iterglob_infos_multi)
+    raw_iterglob_infos_incl_excl = _delegate("_globs", Globs.raw_iterglob_infos_incl_excl)
+    glob_paths = _delegate("_globs", Globs.glob_paths)
+    iterglob_paths = _delegate("_globs", Globs.iterglob_paths)
+    iterglob_infos = _delegate("_globs", Globs.iterglob_infos)
+    iterglob_infos_incl_excl = _delegate("_globs", Globs.iterglob_infos_incl_excl)
+
+    add = _delegate("_changes", Changes.add)
+    add_file = _delegate("_changes", Changes.add_file)
+    add_files = _delegate("_changes", Changes.add_files)
+    add_dir = _delegate("_changes", Changes.add_dir)
+    update_file = _delegate("_changes", Changes.update_file)
+    rename = _delegate("_changes", Changes.rename)
+    rename_file = _delegate("_changes", Changes.rename_file)
+    rename_dir = _delegate("_changes", Changes.rename_dir)
+    remove_file = _delegate("_changes", Changes.remove_file)
+    remove_files = _delegate("_changes", Changes.remove_files)
+    remove_empty_dir = _delegate("_changes", Changes.remove_empty_dir)
+    remove_recursively = _delegate("_changes", Changes.remove_recursively)
+    chmod = _delegate("_changes", Changes.chmod)
+    chown = _delegate("_changes", Changes.chown)
+    update_mtime = _delegate("_changes", Changes.update_mtime)
+
+    def __len__(self) -> int:
+        return self.num_files
+
+    def __iter__(self) -> Iterator[BarecatFileInfo]:
+        return self.iter_all_fileinfos()
+
+    def __contains__(self, path: str) -> bool:
+        return self.isfile(path)
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return self._rows.number("SELECT num_files_tree FROM dirs WHERE path = ''")
+
+    @property
+    def num_dirs(self) -> int:
+        """How many directories there are, the root included."""
+        return self._rows.number("SELECT count(*) FROM dirs")
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        return self._rows.number("SELECT size_tree FROM dirs WHERE path = ''")
+
+    @property
+    def num_used_shards(self) -> int:
+        """One more than the highest number of a shard that has files."""
+        return self._rows.number("SELECT coalesce(max(shard), -1) + 1 FROM files")
 
     # SQLite itself
 
@@ -121,7 +228,7 @@ class Index(Writing):
     @property
     def shard_size_limit(self) -> int:
         """How large a shard may be."""
-        return int(self.fetch_one("SELECT value_int FROM config WHERE key = 'shard_size_limit'")[0])
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'shard_size_limit'")
 
     @shard_size_limit.setter
     def shard_size_limit(self, value: int | str) -> None:
@@ -140,7 +247,7 @@ class Index(Writing):
 
     def find_space(self, path: BarecatFileInfo | str, size: int) -> BarecatFileInfo:
         """Where a file could be if it had another size: where it is, in the first gap, or in a new shard."""
-        info = self._as_fileinfo(path)
+        info = self._rows.file_of(path)
         if size <= (info.size or 0):
             return info
         limit, shard, end = self.shard_size_limit, -1, 0
@@ -169,14 +276,14 @@ class Index(Writing):
             while path not in needed:
                 needed.add(path)
                 path = parent_of(path)
-        with self._source.changing() as connection, self._quietly(connection):
+        with self._source.changing() as connection, triggers_off(connection):
             connection.executemany("INSERT OR IGNORE INTO dirs (path) VALUES (?)", [(path,) for path in sorted(needed)])
 
     def update_treestats(self) -> None:
         """Count files, directories and bytes of all directories anew."""
         totals = self._true_totals()
-        paths = [row[0] for row in self.fetch_iter("SELECT path FROM dirs")]
-        with self._source.changing() as connection, self._quietly(connection):
+        paths = list(self.iter_all_dirpaths())
+        with self._source.changing() as connection, triggers_off(connection):
             connection.executemany(
                 "UPDATE dirs SET num_files = ?, num_subdirs = ?, num_files_tree = ?, size_tree = ? WHERE path = ?",
                 [(*totals[path], path) for path in paths],
@@ -200,11 +307,11 @@ class Index(Writing):
 
     @property
     def _triggers_enabled(self) -> bool:
-        return bool(self.fetch_one("SELECT value_int FROM config WHERE key = 'use_triggers'")[0] == 1)
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'use_triggers'") == 1
 
     @property
     def _foreign_keys_enabled(self) -> bool:
-        return bool(self.fetch_one("PRAGMA foreign_keys")[0] == 1)
+        return self._rows.number("PRAGMA foreign_keys") == 1
 
     @contextlib.contextmanager
     def no_foreign_keys(self) -> Iterator[None]:
@@ -222,13 +329,12 @@ class Index(Writing):
         if not self._triggers_enabled:
             yield
             return
-        change = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
         with self.no_foreign_keys():
-            self._change(change, 0)
+            self._changes.run(_SET_TRIGGERS, 0)
             try:
                 yield
             finally:
-                self._change(change, 1)
+                self._changes.run(_SET_TRIGGERS, 1)
 
     @contextlib.contextmanager
     def bulk_mode(
@@ -252,30 +358,10 @@ class Index(Writing):
 
     def verify_integrity(self) -> bool:
         """Check the index against itself; what is wrong goes to the log."""
-        try:
-            problems = list(self._problems())
-        except sqlite3.DatabaseError as error:
-            problems = [f"the index cannot be read ({error})"]
+        problems = [*file_problems(self._source.questions), *table_problems(self._source.questions)]
         for problem in problems:
-            _logger.error("%s: %s", self.path, problem)
+            _logger.error("%s: %s", self.path, problem.message)
         return not problems
-
-    def _problems(self) -> Iterator[str]:
-        for row in self.fetch_iter("PRAGMA integrity_check"):
-            if row[0] != "ok":
-                yield row[0]
-        for row in self.fetch_iter("PRAGMA foreign_key_check"):
-            yield f"a row of {row[0]} lies in a directory that is not there"
-        for row in self.fetch_iter("SELECT path FROM dirs WHERE path IN (SELECT path FROM files)"):
-            yield f"{row[0]} is both a file and a directory"
-        if not self.isdir(""):
-            yield "the root directory is not there"
-        totals = self._true_totals()
-        for path, *stored in self.fetch_iter(
-            "SELECT path, num_files, num_subdirs, num_files_tree, size_tree FROM dirs"
-        ):
-            if stored != totals[path]:
-                yield f"{path or 'the root'}: the statistics are {stored}, and should be {totals[path]}"
 
     def merge_from_other_barecat(
         self,
@@ -335,18 +421,17 @@ class Index(Writing):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
 
 def _warn_of_version(path: str, version: tuple[int, int]) -> None:
-    current = (SCHEMA_VERSION_MAJOR, SCHEMA_VERSION_MINOR)
-    if version == current:
+    if version == VERSION:
         return
-    texts = [".".join(map(str, one)) for one in (version, current)]
-    archive = path.removesuffix("-sqlite-index")
-    if version > current:
-        words = f"Schema version {texts[0]} is newer than supported {texts[1]}. Some features may not work."
+    found, current = (".".join(map(str, one)) for one in (version, VERSION))
+    if version > VERSION:
+        words = f"Schema version {found} is newer than supported {current}. Some features may not work."
     else:
-        words = f"Schema version is outdated ({texts[0]} < {texts[1]}). Consider: barecat upgrade {archive}"
+        archive = path.removesuffix("-sqlite-index")
+        words = f"Schema version is outdated ({found} < {current}). Consider: barecat upgrade {archive}"
     warnings.warn(words, stacklevel=4)

@@ -6,15 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from headrace.formats.barecat.names import clean_name
+from headrace.transfer.containers import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from headrace.errors import PathLike
 
-__all__ = ["get_ancestors", "get_parent", "normalize_path", "partition_path", "resolve_index_path"]
-
-_ABOVE_ROOT = b"\x00"
+__all__ = ["is_tar_or_zip", "normalize_path", "resolve_index_path", "without_ending"]
 
 
 def resolve_index_path(path: PathLike) -> str:
@@ -35,24 +32,20 @@ def normalize_path(path: PathLike) -> str:
     return clean_name(path)
 
 
-def get_parent(path: str) -> str | bytes:
-    """The directory that a path is in; of the root, something that no path is."""
-    return path.rpartition("/")[0] if path else _ABOVE_ROOT
+def is_tar_or_zip(path: str) -> bool:
+    """It is a tar or a zip, by its ending."""
+    return KINDS.get(_ending(path), "barecat") != "barecat"
 
 
-def partition_path(path: str) -> tuple[str | bytes, str]:
-    """The directory that a path is in, and its last part."""
-    return get_parent(path), path.rpartition("/")[2]
-
-
-def get_ancestors(path: str) -> Iterator[str]:
-    """All directories on the way from the root to a path, and the path itself.
+def without_ending(name: str) -> str:
+    """A name without what says that it is an archive, a tar or a zip.
 
     Example:
-        >>> list(get_ancestors("a/b"))
-        ['', 'a', 'a/b']
+        >>> without_ending("x.tar.gz")
+        'x'
     """
-    yield ""
-    parts = path.split("/") if path else []
-    for count in range(1, len(parts) + 1):
-        yield "/".join(parts[:count])
+    return name.removesuffix(name[len(name) - len(_ending(name)) :])
+
+
+def _ending(name: str) -> str:
+    return max((ending for ending in KINDS if name.lower().endswith(ending)), key=len, default="")

@@ -10,13 +10,13 @@ import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core._shard_files import MappedStore, ShardFile, ShardStore, WriterStore, numbers_of
+from headrace.compat.barecat.core._shard_files import MappedStore, ShardFile, ShardStore, WriterStore
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
 from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat.edit.maintenance import cut_tails
-from headrace.formats.barecat.names import shard_path
+from headrace.formats.barecat.names import shard_numbers, shard_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,12 +63,9 @@ class Sharder:
         self._opened: ShardStore | None = None
         self._files: dict[int, ShardFile] = {}
 
-    @classmethod
-    def of_archive(cls, archive: Archive, path: str, **options: Any) -> Self:
-        """The shards of an archive that is open."""
-        sharder = cls(path, **options)
-        sharder._archive = archive
-        return sharder
+    def use_archive(self, archive: Archive) -> None:
+        """Read and write the shards by way of the archive that they belong to."""
+        self._archive = archive
 
     @property
     def _store(self) -> ShardStore:
@@ -244,7 +241,7 @@ class Sharder:
     def num_shards(self) -> int:
         """How many shards there are."""
         self._store  # noqa: B018  # a writer makes the first shard
-        return len(numbers_of(self.path))
+        return max(shard_numbers(self.path), default=0) + 1
 
     @property
     def shard_files(self) -> list[ShardFile]:

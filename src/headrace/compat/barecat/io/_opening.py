@@ -43,7 +43,7 @@ def open_file(
 def _open_binary(bc: Barecat, item: BarecatFileInfo | str, letter: str, is_updated: bool) -> BarecatFileObject:
     info: BarecatFileInfo | None
     try:
-        info = bc.index._as_fileinfo(item)
+        info = bc.index._rows.file_of(item)
         path = info.path
     except FileNotFoundBarecatError:
         info, path = None, normalize_path(item)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from headrace.compat.barecat.exceptions import translated
 from headrace.formats.barecat.edit.maintenance import Method, defragment, find_gaps
 
 if TYPE_CHECKING:
-    from headrace.compat.barecat.core._queries import Queries
+    from headrace.compat.barecat.core.barecat import Barecat
 
 __all__ = ["BarecatDefragger", "FragmentGap"]
 
@@ -30,7 +30,7 @@ class BarecatDefragger:
         bc: the archive, for everything but statistics open for writing.
     """
 
-    def __init__(self, bc: Queries) -> None:
+    def __init__(self, bc: Barecat) -> None:
         self.bc = bc
         self.index = bc.index
         self.readonly = bc.readonly

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
-from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatFileInfo, Order
+from headrace.compat.barecat.core._globs import compile_rules, matcher
+from headrace.compat.barecat.core.paths import normalize_path
+from headrace.compat.barecat.core.types import BarecatDirInfo, Order
 from headrace.compat.barecat.exceptions import DuplicateBarecatError
-from headrace.compat.barecat.util.glob_helper import compile_rules
-from headrace.compat.barecat.util.glob_to_regex import glob_to_regex
-from headrace.compat.barecat.util.misc import exists
 from headrace.formats.barecat import Archive
+from headrace.formats.report import Transfer
+from headrace.transfer.containers import archive_entries
+from headrace.transfer.sinks import ArchiveSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from headrace.compat.barecat.core._queries import Queries
+    from headrace.compat.barecat.core.barecat import Barecat
     from headrace.compat.barecat.core.index import Index
+    from headrace.formats.barecat import DirInfo
 
-__all__ = ["check_prefix", "merge_archive", "merge_rows"]
-
-_BLOCK_FILES = 512
-_BLOCK_BYTES = 32 << 20
+__all__ = ["check_prefix", "make_filter", "merge_archive", "merge_rows"]
 
 
 def check_prefix(target: Index, prefix: str) -> None:
@@ -34,108 +32,82 @@ def check_prefix(target: Index, prefix: str) -> None:
             raise ValueError(f"Cannot use prefix '{prefix}': '{above}' exists as a file")
 
 
-def make_filter(pattern: str | None, filter_rules: Sequence[tuple[str, str]] | None) -> Callable[[str], Any]:
+def make_filter(pattern: str | None, filter_rules: Sequence[tuple[str, str]] | None) -> Callable[[str], object]:
     """A test of paths from a pattern or from rules; without both, everything passes."""
     if pattern is not None:
-        return re.compile(glob_to_regex(pattern, recursive=True, include_hidden=True)).match
-    return compile_rules(filter_rules or ())  # type: ignore[no-any-return]
+        return matcher(pattern, recursive=True, include_hidden=True)
+    return compile_rules(filter_rules or ())
 
 
 def merge_archive(
-    target: Queries,
+    target: Barecat,
     source_path: str,
-    *,
     ignore_duplicates: bool,
     prefix: str,
     pattern: str | None,
     filter_rules: Sequence[tuple[str, str]] | None,
 ) -> None:
     """Copy what passes a filter; refuses before anything is copied."""
-    from headrace.compat.barecat.core.index import Index
-
-    if not exists(source_path):
-        raise FileNotFoundError(f"{source_path} does not exist")
-    before = f"{normalize_path(prefix)}/" if normalize_path(prefix) else ""
-    is_filtered = pattern is not None or bool(filter_rules)
-    keep = make_filter(pattern, filter_rules)
-    check_prefix(target.index, before.rstrip("/"))
-    with Index(resolve_index_path(source_path)) as index, Archive(source_path) as archive:
-        files = [info for info in index.iter_all_fileinfos(Order.ADDRESS) if keep(info.path)]
-        dirs = [] if is_filtered else list(index.iter_all_dirinfos(Order.PATH))
-        _check(target.index, files, dirs, before, ignore_duplicates)
-        if any((info.size or 0) > target.shard_size_limit for info in files):
+    below, keep = normalize_path(prefix), make_filter(pattern, filter_rules)
+    with Archive(source_path) as source:
+        files = [info for info in source.files() if keep(info.path)]
+        dirs = [] if pattern is not None or filter_rules else list(source.dirs("path"))
+        _check(target.index, below, [info.path for info in files], dirs, ignore_duplicates)
+        if any(info.size > target.shard_size_limit for info in files):
             raise ValueError("Files in the source archive are larger than the shard size")
-        wanted = _merge_dirs(target.index, dirs, before)
-        if ignore_duplicates:
-            files = [info for info in files if not target.index.isfile(before + info.path)]
-        editor = target._archive.editor
-        for block in _blocks(files):
-            contents = archive.read_many([info.path for info in block])
-            for info, data in zip(block, contents, strict=True):
-                editor.add(before + info.path, data, info.metadata)
+        wanted = _merge_dirs(target.index, dirs, below)
+        sink = ArchiveSink(target._archive, prefix=below, ignore_duplicates=ignore_duplicates)
+        for entry in archive_entries(source, lambda path: bool(keep(path))):
+            if not entry.is_dir:
+                sink.put_counted(entry, Transfer())
         for directory in wanted:  # adding files has touched them
             target.index.add_dir(directory, exist_ok=True)
 
 
-def _blocks(files: Iterable[BarecatFileInfo]) -> Iterable[list[BarecatFileInfo]]:
-    block: list[BarecatFileInfo] = []
-    size_bytes = 0
+def merge_rows(source: Index, target: Index, *, ignore_duplicates: bool, prefix: str) -> None:
+    """Add the rows of another index, whose shards are counted on from those in use here."""
+    below, base = normalize_path(prefix), target.num_used_shards
+    files = list(source.iter_all_fileinfos(Order.ADDRESS))
+    dirs = list(source.iter_all_dirinfos(Order.PATH))
+    _check(target, below, [info.path for info in files], dirs, ignore_duplicates)
+    wanted = _merge_dirs(target, dirs, below)
     for info in files:
-        block.append(info)
-        size_bytes += info.size or 0
-        if len(block) >= _BLOCK_FILES or size_bytes >= _BLOCK_BYTES:
-            yield block
-            block, size_bytes = [], 0
-    if block:
-        yield block
+        info.path = f"{below}/{info.path}"
+        info.shard = (info.shard or 0) + base
+    target.add_files([info for info in files if not (ignore_duplicates and target.isfile(info.path))])
+    for directory in wanted:  # adding files has touched them
+        target.add_dir(directory, exist_ok=True)
 
 
 def _check(
     target: Index,
-    files: Iterable[BarecatFileInfo],
-    dirs: Iterable[BarecatDirInfo],
-    before: str,
+    prefix: str,
+    files: Iterable[str],
+    dirs: Iterable[DirInfo | BarecatDirInfo],
     ignore_duplicates: bool,
 ) -> None:
-    for info in files:
-        if target.isdir(before + info.path):
-            raise ValueError(f"Source file '{before}{info.path}' conflicts with target directory")
-        if not ignore_duplicates and target.isfile(before + info.path):
-            raise DuplicateBarecatError(before + info.path)
+    check_prefix(target, prefix)
+    before = f"{prefix}/" if prefix else ""
+    for path in files:
+        if target.isdir(before + path):
+            raise ValueError(f"Source file '{before}{path}' conflicts with target directory")
+        if not ignore_duplicates and target.isfile(before + path):
+            raise DuplicateBarecatError(before + path)
     for directory in dirs:
         if directory.path and target.isfile(before + directory.path):
             raise ValueError(f"Source directory '{before}{directory.path}' conflicts with target file")
 
 
-def _merge_dirs(target: Index, dirs: Iterable[BarecatDirInfo], before: str) -> list[BarecatDirInfo]:
+def _merge_dirs(target: Index, dirs: Iterable[DirInfo | BarecatDirInfo], below: str) -> list[BarecatDirInfo]:
     """Make directories; where both have one, modes are joined and the later time counts. Gives what they must be."""
     wanted = []
     for directory in dirs:
-        path = normalize_path(before + directory.path)
+        path = normalize_path(f"{below}/{directory.path}")
         old = target.lookup_dir(path) if target.isdir(path) else BarecatDirInfo(path)
         mode = None if old.mode is None and directory.mode is None else (old.mode or 0) | (directory.mode or 0)
         times = [time for time in (old.mtime_ns, directory.mtime_ns) if time is not None]
         uid = old.uid if directory.uid is None else directory.uid
         gid = old.gid if directory.gid is None else directory.gid
-        new = BarecatDirInfo(path, mode, uid, gid, max(times, default=None))
-        target.add_dir(new, exist_ok=True)
-        wanted.append(new)
+        wanted.append(BarecatDirInfo(path, mode, uid, gid, max(times, default=None)))
+        target.add_dir(wanted[-1], exist_ok=True)
     return wanted
-
-
-def merge_rows(source: Index, target: Index, *, ignore_duplicates: bool, prefix: str) -> None:
-    """Add the rows of another index, whose shards are counted on from those in use here."""
-    before = f"{normalize_path(prefix)}/" if normalize_path(prefix) else ""
-    base = target.num_used_shards
-    check_prefix(target, before.rstrip("/"))
-    files = list(source.iter_all_fileinfos(Order.ADDRESS))
-    dirs = list(source.iter_all_dirinfos(Order.PATH))
-    _check(target, files, dirs, before, ignore_duplicates)
-    wanted = _merge_dirs(target, dirs, before)
-    new = [info for info in files if not (ignore_duplicates and target.isfile(before + info.path))]
-    for info in new:
-        info.path = before + info.path
-        info.shard = (info.shard or 0) + base
-    target.add_files(new)
-    for directory in wanted:  # adding files has touched them
-        target.add_dir(directory, exist_ok=True)

@@ -8,12 +8,12 @@ from headrace.compat.barecat.exceptions import translated
 from headrace.formats.barecat.edit.maintenance import reshard as reshard_archive
 
 if TYPE_CHECKING:
-    from headrace.compat.barecat.core._queries import Queries
+    from headrace.compat.barecat.core.barecat import Barecat
 
 __all__ = ["reshard"]
 
 
-def reshard(bc: Queries, target_shard_size_limit: int) -> None:
+def reshard(bc: Barecat, target_shard_size_limit: int) -> None:
     """Pack the files anew, in the order in which they lie, into shards of another size; a crash loses nothing."""
     if bc.readonly:
         raise ValueError("Cannot reshard a read-only Barecat")

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from headrace.compat.barecat.core.paths import is_tar_or_zip, without_ending
+
 __all__ = ["ParsedPath", "PathType", "parse_path"]
 
-TAR_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-ZIP_EXTENSIONS = (".zip",)
 _SERVER = "barecat://"
 _REMOTE = re.compile(r"(?:([^@]+)@)?([^:/]+):(/.*)", re.DOTALL)
 
@@ -74,8 +74,7 @@ class ParsedPath:
         if self.is_archive:
             return self.archive_basename
         name = os.path.basename(self.filesystem_path)
-        endings = [one for one in (*TAR_EXTENSIONS, *ZIP_EXTENSIONS) if name.lower().endswith(one)]
-        return name[: -len(max(endings, key=len))] if self.is_tar_zip and endings else name
+        return without_ending(name) if self.is_tar_zip else name
 
 
 def parse_path(path: str) -> ParsedPath:
@@ -106,7 +105,7 @@ def parse_path(path: str) -> ParsedPath:
         return ParsedPath(kind, host_name, user, whole, None, "", has_slash)
     if remote:
         return ParsedPath(PathType.SSH_ARCHIVE, host_name, user, whole, archive, inner, has_slash)
-    if archive.lower().endswith((*TAR_EXTENSIONS, *ZIP_EXTENSIONS)):
+    if is_tar_or_zip(archive):
         return ParsedPath(PathType.TAR_ZIP, None, None, archive, archive, inner, has_slash)
     return ParsedPath(PathType.LOCAL_ARCHIVE, None, None, whole, archive, inner, has_slash)
 

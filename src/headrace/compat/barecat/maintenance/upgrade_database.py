@@ -117,5 +117,5 @@ def _copy_dir(new: Index, row: sqlite3.Row) -> None:
     names = row.keys()
     about = [row[name] if name in names else None for name in ("mode", "uid", "gid", "mtime_ns")]
     path = row["path"] or ""
-    new._change("INSERT OR IGNORE INTO dirs (path) VALUES (?)", path)
-    new._change("UPDATE dirs SET mode = ?, uid = ?, gid = ?, mtime_ns = ? WHERE path = ?", *about, path)
+    new._changes.run("INSERT OR IGNORE INTO dirs (path) VALUES (?)", path)
+    new._changes.run("UPDATE dirs SET mode = ?, uid = ?, gid = ?, mtime_ns = ? WHERE path = ?", *about, path)

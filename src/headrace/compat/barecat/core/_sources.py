@@ -1,13 +1,14 @@
-"""Where an ``Index`` gets its connection from: an archive that is open, or a file of its own."""
+"""Where an index gets its connection from: an archive that is open, or a file of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from headrace.compat.barecat.exceptions import translated
+from headrace.formats.barecat.index import queries
 from headrace.formats.barecat.index.connections import ReadConnections, connect_writer
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
 
@@ -21,42 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["ArchiveSource", "FileReader", "FileWriter", "Source"]
 
 
-class Source(Protocol):
-    """Gives cursors and transactions."""
-
-    version: tuple[int, int]
-
-    def cursor(self) -> sqlite3.Cursor:
-        """A cursor that sees everything written so far."""
-        ...
-
-    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """The connection inside a transaction."""
-        ...
-
-    def check_references(self, is_on: bool) -> None:
-        """Commit, and from then on check or do not check that directories exist."""
-        ...
-
-    def set_limit(self, limit: int) -> None:
-        """Change the limit of shards."""
-        ...
-
-    def commit(self) -> None:
-        """Put everything on the disk."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what belongs to the index alone."""
-        ...
-
-
 class ArchiveSource:
     """The index of an archive that is open; the archive closes it."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self.version = archive.version
+        self.questions = archive.index
 
     def cursor(self) -> sqlite3.Cursor:
         """A cursor that sees everything written so far."""
@@ -64,7 +36,7 @@ class ArchiveSource:
         return self._archive.index.cursor()
 
     def changing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """The connection inside the transaction of the archive."""
+        """The connection inside a transaction."""
         return self._archive.editor.changing(is_addition=True)
 
     def check_references(self, is_on: bool) -> None:
@@ -80,7 +52,7 @@ class ArchiveSource:
         self._archive.commit()
 
     def close(self) -> None:
-        """Nothing: the archive is still open."""
+        """Let go of what belongs to the index alone: nothing."""
 
 
 class FileReader:
@@ -92,6 +64,8 @@ class FileReader:
         with translated():
             self._connections = ReadConnections(path)
         self.version = self._connections.version
+        self.questions = queries.Index(path, self._connections.cursor, self._connections.new_cursor)
+        self.close = self._connections.close
 
     def cursor(self) -> sqlite3.Cursor:
         """A cursor that sees what others have written."""
@@ -113,10 +87,6 @@ class FileReader:
     def commit(self) -> None:
         """Nothing to do."""
 
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._connections.close()
-
 
 class FileWriter:
     """An index file that is written, without an archive around it."""
@@ -135,6 +105,7 @@ class FileWriter:
             except BaseException:
                 self._connection.close()
                 raise
+        self.questions = queries.Index(path, self.cursor, self.cursor)
 
     def cursor(self) -> sqlite3.Cursor:
         """A cursor that sees everything written so far."""
@@ -171,3 +142,6 @@ class FileWriter:
             self.commit()
             self._connection.execute("PRAGMA optimize")
             self._connection.close()
+
+
+Source: TypeAlias = ArchiveSource | FileReader | FileWriter

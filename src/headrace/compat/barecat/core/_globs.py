@@ -1,4 +1,8 @@
-"""Paths and infos that match patterns."""
+"""Paths and infos that match patterns.
+
+Patterns of methods whose names begin with ``raw`` are SQLite's own, in which ``*`` crosses slashes; all others are
+those of Python's ``glob``.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,44 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
-from headrace.compat.barecat.core._reading import DIRS, FILES, Reading, dir_row, file_row
 from headrace.compat.barecat.core.paths import normalize_path
-from headrace.compat.barecat.core.types import BarecatEntryInfo, Order
+from headrace.compat.barecat.core.types import Order
 from headrace.compat.barecat.util.glob_to_regex import glob_to_regex
 from headrace.formats.barecat.patterns import fixed_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Globbing"]
+    from headrace.compat.barecat.core._rows import Rows
+    from headrace.compat.barecat.core.types import BarecatEntryInfo
+
+__all__ = ["Globs", "compile_rules", "matcher"]
 
 _SPECIAL = re.compile(r"[*?[]")
 
 
-class Globbing(Reading):
-    """The part of an index that knows patterns.
+def matcher(pattern: str, *, recursive: bool, include_hidden: bool) -> Callable[[str], object]:
+    """A test of paths."""
+    return re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
 
-    Those of methods whose names begin with ``raw`` are SQLite's own, in which ``*`` crosses slashes; all others are
-    those of Python's ``glob``.
+
+def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Callable[[str], bool]:
+    """A test of paths: the first rule whose pattern matches decides, ``+`` for yes and ``-`` for no.
+
+    Example:
+        >>> keep = compile_rules([("+", "**/*.jpg"), ("-", "**")])
+        >>> keep("a/b.jpg"), keep("a/b.txt")
+        (True, False)
     """
+    tests = [(sign == "+", matcher(glob, recursive="**" in glob, include_hidden=True)) for sign, glob in rules]
+    return lambda path: next((is_taken for is_taken, match in tests if match(path)), default)
 
-    # SQLite's patterns
+
+class Globs:
+    """What of an index matches patterns."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
 
     def raw_glob_paths(self, pattern: str, order: Order = Order.ANY) -> list[str]:
         """Paths that match a GLOB of SQLite."""
@@ -45,9 +65,8 @@ class Globbing(Reading):
         """Paths that match one of several GLOBs of SQLite."""
         where, params = _any_of(patterns)
         if only_files:
-            query = f"SELECT path FROM files WHERE {where}{order.as_query_text()}"
-            return (row[0] for row in self.fetch_iter(query, params, bufsize=bufsize))
-        return (path for path, _ in self._both(where, params, order, bufsize))
+            return (info.path for info in self._rows.files(where, params, order, bufsize))
+        return self._rows.paths(where, params, order, bufsize)
 
     def raw_iterglob_infos(
         self, pattern: str, only_files: bool = False, bufsize: int | None = None
@@ -59,8 +78,7 @@ class Globbing(Reading):
         self, patterns: Sequence[str], only_files: bool = False, bufsize: int | None = None
     ) -> Iterator[BarecatEntryInfo]:
         """What matches one of several GLOBs of SQLite, files first."""
-        where, params = _any_of(patterns)
-        return self._matching(where, params, only_files, bufsize)
+        return self._matching(*_any_of(patterns), only_files, bufsize)
 
     def raw_iterglob_infos_incl_excl(
         self, patterns: Sequence[tuple[bool, str]], only_files: bool = False, bufsize: int | None = None
@@ -68,22 +86,18 @@ class Globbing(Reading):
         """What matches a chain of GLOBs, each of which takes (True) or leaves out (False)."""
         where = ""
         for number, (is_taken, _) in enumerate(patterns):
-            word = "GLOB" if is_taken else "NOT GLOB"
             link = "" if number == 0 else (" OR " if is_taken else " AND ")
-            where += f"{link}path {word} :p{number}"
-        params = {f"p{number}": normalize_path(pattern) for number, (_, pattern) in enumerate(patterns)}
-        return self._matching(where, params, only_files, bufsize)
+            where += f"{link}path {'GLOB' if is_taken else 'NOT GLOB'} :p{number}"
+        return self._matching(where, _params([pattern for _, pattern in patterns]), only_files, bufsize)
 
     def _matching(
-        self, where: str, params: Any, only_files: bool, bufsize: int | None = None, *, dirs_first: bool = False
+        self, where: str, params: Any, only_files: bool, bufsize: int | None, *, dirs_first: bool = False
     ) -> Iterator[BarecatEntryInfo]:
-        files = self.fetch_iter(f"{FILES} WHERE {where}", params, bufsize=bufsize, rowcls=file_row)
+        files = self._rows.files(where, params, bufsize=bufsize)
         if only_files:
             return files
-        dirs = self.fetch_iter(f"{DIRS} WHERE {where}", params, bufsize=bufsize, rowcls=dir_row)
+        dirs = self._rows.dirs(where, params, bufsize=bufsize)
         return itertools.chain(dirs, files) if dirs_first else itertools.chain(files, dirs)
-
-    # Python's patterns
 
     def glob_paths(
         self, pattern: str, recursive: bool = False, include_hidden: bool = False, only_files: bool = False
@@ -102,11 +116,11 @@ class Globbing(Reading):
         """Paths that match a pattern."""
         above = pattern[:-3]
         is_tree = recursive and pattern.endswith("/**") and not _SPECIAL.search(above)
-        if is_tree and not only_files and self.isdir(above):
+        if is_tree and not only_files and self._rows.isdir(above):
             yield f"{above}/"  # as Python has it
         if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
-            match = re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
-            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
+            match = matcher(pattern, recursive=recursive, include_hidden=include_hidden)
+            yield from (f"{path}/" for path in self._rows.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
         for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
             yield info.path
 
@@ -119,7 +133,7 @@ class Globbing(Reading):
         only_files: bool = False,
     ) -> Iterator[BarecatEntryInfo]:
         """What matches a pattern."""
-        match = re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
+        match = matcher(pattern, recursive=recursive, include_hidden=include_hidden)
         where, params = _candidates(pattern, recursive)
         is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
         for info in self._matching(where, params, only_files, bufsize, dirs_first=is_listing):
@@ -140,24 +154,12 @@ class Globbing(Reading):
                 yield info
 
 
-def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Any:
-    """A test of paths: the first rule whose pattern matches decides.
-
-    Example:
-        >>> keep = compile_rules([("+", "**/*.jpg"), ("-", "**")])
-        >>> keep("a/b.jpg"), keep("a/b.txt")
-        (True, False)
-    """
-    compiled = [
-        (sign == "+", re.compile(glob_to_regex(pattern, recursive="**" in pattern, include_hidden=True)).match)
-        for sign, pattern in rules
-    ]
-    return lambda path: next((is_taken for is_taken, match in compiled if match(path)), default)
-
-
 def _any_of(patterns: Sequence[str]) -> tuple[str, dict[str, str]]:
-    where = " OR ".join(f"path GLOB :p{number}" for number in range(len(patterns)))
-    return f"({where})", {f"p{number}": normalize_path(pattern) for number, pattern in enumerate(patterns)}
+    return f"({' OR '.join(f'path GLOB :p{number}' for number in range(len(patterns)))})", _params(patterns)
+
+
+def _params(patterns: Sequence[str]) -> dict[str, str]:
+    return {f"p{number}": normalize_path(pattern) for number, pattern in enumerate(patterns)}
 
 
 def _candidates(pattern: str, recursive: bool) -> tuple[str, tuple[str, ...]]:

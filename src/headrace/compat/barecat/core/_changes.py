@@ -1,11 +1,11 @@
-"""Changes to an index."""
+"""Changes to an index: rows of files and directories. The bytes in the shards are not touched."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headrace.compat.barecat.core._rows import path_of
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import (
@@ -16,20 +16,31 @@ from headrace.compat.barecat.exceptions import (
     IsADirectoryBarecatError,
     NotADirectoryBarecatError,
 )
-from headrace.compat.barecat.util.glob_helper import Globbing
+from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.names import check_new_name, parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["Writing"]
+    from headrace.compat.barecat.core._rows import Rows
+    from headrace.compat.barecat.core._sources import Source
+
+__all__ = ["Changes"]
 
 _INSERT = """INSERT INTO files (path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns)
     VALUES (:path, :shard, :offset, :size, :crc32c, :mode, :uid, :gid, :mtime_ns)"""
 
 
-class Writing(Globbing):
-    """Rows of files and directories; the bytes in the shards are not touched."""
+class Changes:
+    """What changes an index."""
+
+    def __init__(self, source: Source, rows: Rows) -> None:
+        self._source, self._rows = source, rows
+
+    def run(self, statement: str, *params: object) -> int:
+        """Run a statement inside the transaction; gives how many rows it has changed."""
+        with self._source.changing() as connection:
+            return connection.execute(statement, params).rowcount
 
     def add(self, info: BarecatEntryInfo) -> None:
         """Add a file or directory."""
@@ -76,92 +87,74 @@ class Writing(Globbing):
         new_gid: int | None = None,
     ) -> None:
         """Change those columns of a file that are not None."""
-        columns = {
-            "shard": new_shard,
-            "offset": new_offset,
-            "size": new_size,
-            "crc32c": new_crc32c,
-            "mtime_ns": new_mtime_ns,
-            "mode": new_mode,
-            "uid": new_uid,
-            "gid": new_gid,
-        }
-        changes = {column: value for column, value in columns.items() if value is not None}
+        names = ("shard", "offset", "size", "crc32c", "mtime_ns", "mode", "uid", "gid")
+        values = (new_shard, new_offset, new_size, new_crc32c, new_mtime_ns, new_mode, new_uid, new_gid)
+        changes = {name: value for name, value in zip(names, values, strict=True) if value is not None}
         if changes:
-            settings = ", ".join(f"{column} = ?" for column in changes)
-            self._change(f"UPDATE files SET {settings} WHERE path = ?", *changes.values(), normalize_path(path))
+            self._set_columns("files", normalize_path(path), changes)
 
-    def _change(self, statement: str, *params: Any) -> int:
-        """Run a statement inside the transaction; gives how many rows it has changed."""
-        with self._source.changing() as connection:
-            return connection.execute(statement, params).rowcount
+    def _set_columns(self, table: str, path: str, columns: dict[str, int]) -> int:
+        settings = ", ".join(f"{column} = ?" for column in columns)
+        return self.run(f"UPDATE {table} SET {settings} WHERE path = ?", *columns.values(), path)
 
     def add_dir(self, dinfo: BarecatDirInfo, exist_ok: bool = False) -> None:
         """Add a directory and those it lies in; with ``exist_ok`` one that is there takes the new metadata."""
         path = check_new_name(dinfo.path)
-        if self.isfile(path):
+        if self._rows.isfile(path):
             raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file")
         about = dinfo.metadata
-        if self.isdir(path):
-            if not exist_ok:
-                raise FileExistsBarecatError(path)
-            self._change(
-                "UPDATE dirs SET mode = coalesce(?, mode), uid = coalesce(?, uid), gid = coalesce(?, gid), "
-                "mtime_ns = coalesce(?, mtime_ns) WHERE path = ?",
-                *about,
-                path,
-            )
-            return
-        with self._source.changing() as connection:
+        if not self._rows.isdir(path):
             try:
-                connection.execute(
-                    "INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", (path, *about)
-                )
+                self.run("INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", path, *about)
             except sqlite3.IntegrityError as error:
                 raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file") from error
+        elif not exist_ok:
+            raise FileExistsBarecatError(path)
+        elif known := {name: value for name, value in about._asdict().items() if value is not None}:
+            self._set_columns("dirs", path, known)
 
     # Names
 
     def rename(self, old: BarecatEntryInfo | str, new: str, allow_overwrite: bool = False) -> None:
         """Give a file or directory another name; directories on the way are made."""
-        path = self._as_path(old)
-        if self.isfile(path):
+        path = path_of(old)
+        if self._rows.isfile(path):
             self.rename_file(path, new, allow_overwrite)
-        elif self.isdir(path):
+        elif self._rows.isdir(path):
             self.rename_dir(path, new, allow_overwrite)
         else:
             raise FileNotFoundBarecatError(path)
 
     def rename_file(self, old: BarecatFileInfo | str, new: str, allow_overwrite: bool = False) -> None:
         """Give a file another name."""
-        old_path, new_path = self._as_path(old), check_new_name(normalize_path(new))
-        if not self.isfile(old_path):
+        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
+        if not self._rows.isfile(old_path):
             raise FileNotFoundBarecatError(old_path)
-        if self.isfile(new_path):
+        if self._rows.isfile(new_path):
             if not allow_overwrite:
                 raise FileExistsBarecatError(new_path)
             if new_path == old_path:
                 return
             self.remove_file(new_path)
-        if self.isdir(new_path):
+        if self._rows.isdir(new_path):
             raise IsADirectoryBarecatError(new_path)
         self._make_parent(new_path)
-        self._change("UPDATE files SET path = ? WHERE path = ?", new_path, old_path)
+        self.run("UPDATE files SET path = ? WHERE path = ?", new_path, old_path)
 
     def rename_dir(self, old: BarecatDirInfo | str, new: str, allow_overwrite: bool = False) -> None:
         """Give a directory another name; everything in it follows."""
-        old_path, new_path = self._as_path(old), check_new_name(normalize_path(new))
+        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
         if old_path == new_path:
             return
         if old_path == "":
             raise BarecatError("Cannot rename the root directory")
-        if not self.isdir(old_path):
+        if not self._rows.isdir(old_path):
             raise FileNotFoundBarecatError(f"Directory {old_path} not found in index")
         if new_path.startswith(f"{old_path}/"):
             raise BarecatError(f"{old_path} cannot be moved to {new_path}, which lies inside it")
-        if self.isfile(new_path):
+        if self._rows.isfile(new_path):
             raise NotADirectoryBarecatError(new_path)
-        if self.isdir(new_path):
+        if self._rows.isdir(new_path):
             if not allow_overwrite:
                 raise FileExistsBarecatError(new_path)
             self.remove_empty_dir(new_path)
@@ -170,61 +163,50 @@ class Writing(Globbing):
 
     def _make_parent(self, path: str) -> None:
         parent = parent_of(path)
-        if parent and not self.isdir(parent):
+        if parent and not self._rows.isdir(parent):
             self.add_dir(BarecatDirInfo(path=parent))
 
     def _move_tree(self, old: str, new: str) -> None:
         with self._source.changing() as connection:
             connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
             connection.execute("UPDATE dirs SET path = ? WHERE path = ?", (new, old))
-            with self._quietly(connection):
+            with triggers_off(connection):
                 for table in ("files", "dirs"):
                     connection.execute(
                         f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
                         (new, len(old) + 1, f"{old}/", f"{old}0"),
                     )
 
-    @contextlib.contextmanager
-    def _quietly(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Triggers off, inside a transaction."""
-        was = connection.execute("SELECT value_int FROM config WHERE key = 'use_triggers'").fetchone()[0]
-        change = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
-        connection.execute(change, (0,))
-        try:
-            yield
-        finally:
-            connection.execute(change, (was,))
-
     # Removing
 
     def remove_file(self, item: BarecatFileInfo | str) -> None:
         """Remove the row of a file."""
-        path = self._as_path(item)
-        if not self._change("DELETE FROM files WHERE path = ?", path):
+        path = path_of(item)
+        if not self.run("DELETE FROM files WHERE path = ?", path):
             raise FileNotFoundBarecatError(path)
 
     def remove_files(self, items: Iterable[BarecatFileInfo | str]) -> None:
         """Remove the rows of those files that are there."""
         with self._source.changing() as connection:
-            connection.executemany("DELETE FROM files WHERE path = ?", [(self._as_path(item),) for item in items])
+            connection.executemany("DELETE FROM files WHERE path = ?", [(path_of(item),) for item in items])
 
     def remove_empty_dir(self, item: BarecatDirInfo | str) -> None:
         """Remove a directory that has nothing in it."""
-        info = self.lookup_dir(self._as_path(item))
+        info = self._rows.lookup_dir(path_of(item))
         if info.num_entries or info.path == "":
             raise DirectoryNotEmptyBarecatError(info.path)
-        self._change("DELETE FROM dirs WHERE path = ?", info.path)
+        self.run("DELETE FROM dirs WHERE path = ?", info.path)
 
     def remove_recursively(self, item: BarecatDirInfo | str) -> None:
         """Remove a directory and everything below."""
-        info = self.lookup_dir(self._as_path(item))
+        info = self._rows.lookup_dir(path_of(item))
         if info.path == "":
             raise BarecatError("Cannot remove the root directory")
         bounds = (f"{info.path}/", f"{info.path}0")
         with self._source.changing() as connection:
             rows = connection.execute("SELECT path FROM dirs WHERE path > ? AND path < ?", bounds).fetchall()
             below = sorted((tuple(row) for row in rows), key=lambda row: len(row[0]), reverse=True)
-            with self._quietly(connection):
+            with triggers_off(connection):
                 connection.execute("DELETE FROM files WHERE path > ? AND path < ?", bounds)
                 connection.executemany("DELETE FROM dirs WHERE path = ?", below)
             connection.execute("DELETE FROM dirs WHERE path = ?", (info.path,))
@@ -245,11 +227,8 @@ class Writing(Globbing):
 
     def _set(self, path: str, **columns: int) -> None:
         name = normalize_path(path)
-        settings = ", ".join(f"{column} = ?" for column in columns)
-        for table in ("files", "dirs"):
-            if self._change(f"UPDATE {table} SET {settings} WHERE path = ?", *columns.values(), name):
-                return
-        raise FileNotFoundBarecatError(f"Path {name} not found in index")
+        if not any(self._set_columns(table, name, columns) for table in ("files", "dirs")):
+            raise FileNotFoundBarecatError(f"Path {name} not found in index")
 
 
 def _named(error: sqlite3.IntegrityError, path: object) -> Exception:
