@@ -15,10 +15,10 @@ demo: $(VENV)/package ## make pictures, pack, verify and read them back: the mai
 	@$(BIN)/headrace demo
 
 test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
-	bash scripts/tests.sh -n $(JOBS) -m "not slow" $(ARGS)
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
-	bash scripts/tests.sh -n $(JOBS) $(ARGS)
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type check, stubs up to date
 	$(BIN)/ruff check .
@@ -34,7 +34,7 @@ bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refres
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
-	bash scripts/tests.sh -n $(JOBS) tests/docs $(ARGS)
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal tests/docs $(ARGS)
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment
 	bash scripts/wheel.sh -n $(JOBS) $(ARGS)
