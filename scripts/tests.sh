@@ -10,12 +10,12 @@ trap 'chmod -R u+rwX "$own" 2>/dev/null; rm -rf "$own"' EXIT
 mkdir "$own/tmp"
 
 in_tree() { git status --porcelain 2>/dev/null || true; }
-# Shared memory that no running process has mapped or open is left over; other programs' may come and go meanwhile.
+# Shared memory of this user that no running process has mapped or open.
 in_shared_memory() {
   local path
   for path in /dev/shm/*; do
-    [ ! -e "$path" ] || grep -qsF "$path" /proc/[0-9]*/maps || find /proc/[0-9]*/fd -lname "$path" 2>/dev/null |
-      grep -q . || echo "$path"
+    [ -O "$path" ] || continue
+    grep -qsF "$path" /proc/[0-9]*/maps || find /proc/[0-9]*/fd -lname "$path" 2>/dev/null | grep -q . || echo "$path"
   done
 }
 
