@@ -39,6 +39,7 @@ __all__ = [
     "STREAM_KINDS",
     "archive_entries",
     "count_entries",
+    "folder_entries",
     "kind_of",
     "name_of",
     "read_entries",
@@ -100,7 +101,7 @@ def read_entries(
         return _stream_entries(source, kind, skipped, max_bytes)
     kind = kind or kind_of(source)
     if kind == "folder":
-        return _folder_entries(source, skipped)
+        return folder_entries(source, skipped)
     if kind == "barecat":
         return _barecat_entries(source)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
@@ -168,15 +169,13 @@ def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]
         yield entry
 
 
-def _folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
+def folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
+    """Everything below a folder; what cannot be carried is noted in ``skipped``."""
     for found in find_below(path, skipped=skipped):
         is_dir = stat.S_ISDIR(found.status.st_mode)
         size = 0 if is_dir else found.status.st_size
-        yield Entry(found.name, is_dir, size, Metadata.of(found.status), _opener(found.path))
-
-
-def _opener(path: str) -> Any:
-    return lambda: open(path, "rb", buffering=0)
+        opener: Any = partial(open, found.path, "rb", buffering=0)
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), opener)
 
 
 def _barecat_entries(path: str) -> Iterator[Entry]:

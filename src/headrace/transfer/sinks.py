@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.archive import new_archive
@@ -22,25 +22,9 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.index.rows import Metadata
     from headrace.formats.report import Transfer
 
-__all__ = ["ArchiveSink", "Sink", "open_sink"]
+__all__ = ["ArchiveSink", "FolderSink", "Sink", "open_sink"]
 
 _PIECE = 1 << 20
-
-
-class Sink(Protocol):
-    """Takes entries."""
-
-    def put(self, entry: Entry) -> None:
-        """Store one."""
-        ...
-
-    def finish(self) -> None:
-        """All were stored."""
-        ...
-
-    def abort(self, error: BaseException | None = None) -> None:
-        """Throw away what is there; the error may then say the final name."""
-        ...
 
 
 def open_sink(
@@ -67,7 +51,7 @@ def open_sink(
         if kind == "barecat":
             return _NewArchiveSink(target, shard_size)
         if kind == "folder":
-            return _FolderSink(target, force)
+            return FolderSink(target, force=force)
     elif kind in ("barecat", "folder"):
         raise ValueError(f"a {kind} is more than one file and cannot go into a stream; write a tar or zip (--to)")
     opened = open_target(target)
@@ -81,10 +65,13 @@ class ArchiveSink:
         archive: what takes the entries.
         prefix: a directory that everything goes into.
         ignore_duplicates: leave out files that are there already; otherwise that is an error.
+        replace: write over files that are there already.
     """
 
-    def __init__(self, archive: Archive, *, prefix: str = "", ignore_duplicates: bool = False) -> None:
-        self._archive, self._ignore_duplicates = archive, ignore_duplicates
+    def __init__(
+        self, archive: Archive, *, prefix: str = "", ignore_duplicates: bool = False, replace: bool = False
+    ) -> None:
+        self._archive, self._ignore_duplicates, self._replace = archive, ignore_duplicates, replace
         self._before = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._times: dict[str, Metadata] = {}
 
@@ -95,10 +82,10 @@ class ArchiveSink:
             self._archive.mkdir(name, metadata=entry.about, exist_ok=True)
             self._times[name] = entry.about
         elif entry.size <= _PIECE:
-            self._archive.add(name, content_of(entry), metadata=entry.about)
+            self._archive.add(name, content_of(entry), metadata=entry.about, replace=self._replace)
         else:
             with entry.open() as file:
-                self._archive.add(name, file, size=entry.size, metadata=entry.about)
+                self._archive.add(name, file, size=entry.size, metadata=entry.about, replace=self._replace)
 
     def put_counted(self, entry: Entry, result: Transfer) -> None:
         """Store one, and count it or say that it was there already."""
@@ -134,12 +121,15 @@ class _NewArchiveSink:
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
 
 
-class _FolderSink:
-    def __init__(self, path: str, force: bool) -> None:
+class FolderSink:
+    """Writes below a folder."""
+
+    def __init__(self, path: str, *, force: bool) -> None:
         self._target = FolderTarget(path, force=force)
         self.finish = self._target.finish
 
     def put(self, entry: Entry) -> None:
+        """Store one."""
         if entry.is_dir:
             self._target.make_dir(entry.name, entry.about)
         elif entry.size <= LARGE_BYTES:
@@ -149,4 +139,8 @@ class _FolderSink:
                 self._target.write(entry.name, cast("BinaryIO", Exactly(entry, file)), entry.about)
 
     def abort(self, error: BaseException | None = None) -> None:
-        pass  # what is in the folder may be the user's own
+        """Leave what is there: it may be the user's own."""
+
+
+Sink: TypeAlias = TarSink | ZipSink | FolderSink | _NewArchiveSink
+"""Takes entries by ``put``; in the end ``finish`` or ``abort`` is called, whose error may then say the final name."""

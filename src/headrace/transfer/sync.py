@@ -1,6 +1,6 @@
 """Folders and archives made alike: only what differs is copied, as rsync does it.
 
-A place is a path on the disk or ``ARCHIVE::DIR``, a directory in an archive; ``ARCHIVE.barecat`` alone is its root.
+A location is a path on the disk or ``ARCHIVE::DIR``, a directory in an archive; ``ARCHIVE.barecat`` alone is its root.
 With a slash at the end of the source its contents are meant, without one the directory itself.
 """
 
@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import archive_exists, clean_name, is_part_of
 from headrace.formats.barecat.patterns import translate
-from headrace.transfer.tree import ArchiveTree, FolderTree, Item
+from headrace.transfer.tree import ArchiveTree, FolderTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from headrace.transfer.entry import Entry
     from headrace.transfer.merge import Rule
     from headrace.transfer.tree import Tree
     from headrace.types import Progress
 
-__all__ = ["Place", "SyncOptions", "SyncReport", "parse_place", "sync"]
+__all__ = ["Location", "SyncOptions", "SyncReport", "parse_location", "sync"]
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A folder or file on the disk (``inner`` is None), or something in an archive."""
 
     path: str
@@ -35,20 +36,20 @@ class Place(NamedTuple):
     has_slash: bool
 
 
-def parse_place(text: str) -> Place:
-    r"""Take a place apart; ``\::`` stands for two colons in a file name.
+def parse_location(text: str) -> Location:
+    r"""Take a location apart; ``\::`` stands for two colons in a file name.
 
     Example:
-        >>> parse_place("x.barecat::a/b/"), parse_place("x.barecat").inner, parse_place("folder").inner
-        (Place(path='x.barecat', inner='a/b', has_slash=True), '', None)
+        >>> parse_location("x.barecat::a/b/"), parse_location("x.barecat").inner, parse_location("folder").inner
+        (Location(path='x.barecat', inner='a/b', has_slash=True), '', None)
     """
     path, separator, inner = text.replace("\\::", "\0").partition("::")
     path, inner = path.replace("\0", "::"), inner.replace("\0", "::")
     if separator:
-        return Place(path, clean_name(inner), inner.endswith("/") or not inner)
+        return Location(path, clean_name(inner), inner.endswith("/") or not inner)
     if path.lower().endswith(".barecat") and not os.path.isdir(path):
-        return Place(path, "", True)
-    return Place(path, None, path.endswith("/"))
+        return Location(path, "", True)
+    return Location(path, None, path.endswith("/"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +103,8 @@ def sync(
     """Make a folder or a directory of an archive like others; only what differs is copied.
 
     Args:
-        sources: places; see the top of this module.
-        target: a place; an archive is made if it is missing.
+        sources: locations; see the top of this module.
+        target: a location; an archive is made if it is missing.
         options: what counts as different, and what is done.
         on_action: called with ``"copy"``, ``"mkdir"`` or ``"remove"`` and the name, before it is done.
         progress: called as the work advances.
@@ -124,28 +125,30 @@ def sync(
     report = SyncReport()
     for source in sources:
         with contextlib.ExitStack() as stack:
-            origin, wanted, below = _open_source(parse_place(source), stack, report)
-            place = parse_place(target)
-            if place.inner is not None and _is_same(parse_place(source), place):
+            origin, wanted, below = _open_source(parse_location(source), stack, report)
+            place = parse_location(target)
+            if place.inner is not None and _is_same(parse_location(source), place):
                 raise ValueError(f"{target} lies in the archive that is read; use 'headrace mv' inside an archive")
-            _leave_out_itself(parse_place(source), place, wanted)
+            _leave_out_itself(parse_location(source), place, wanted)
             copy = _open_target(place, below, stack, chosen.dry_run)
             _Sync(origin, copy, chosen, on_action, report).run(wanted, progress)
     return report
 
 
-def _leave_out_itself(source: Place, target: Place, wanted: dict[str, Item]) -> None:
+def _leave_out_itself(source: Location, target: Location, wanted: dict[str, Entry]) -> None:
     """The files of the target archive are no part of the folder that goes into it."""
     if source.inner is None and target.inner is not None:
         for name in [name for name in wanted if is_part_of(os.path.join(source.path, name), target.path)]:
             del wanted[name]
 
 
-def _is_same(source: Place, target: Place) -> bool:
+def _is_same(source: Location, target: Location) -> bool:
     return source.inner is not None and os.path.realpath(source.path) == os.path.realpath(target.path)
 
 
-def _open_source(place: Place, stack: contextlib.ExitStack, report: SyncReport) -> tuple[Tree, dict[str, Item], str]:
+def _open_source(
+    place: Location, stack: contextlib.ExitStack, report: SyncReport
+) -> tuple[Tree, dict[str, Entry], str]:
     """The source, what is wanted of it, and the directory of the target that it goes into."""
     tree: Tree
     if place.inner is None:
@@ -161,11 +164,11 @@ def _open_source(place: Place, stack: contextlib.ExitStack, report: SyncReport) 
         is_file = archive.stat(place.inner).is_file()
         tree = ArchiveTree(archive, parent if is_file else place.inner)
     if is_file:
-        return tree, {name: tree.item(name)}, ""
-    return tree, tree.items(report.skipped), "" if place.has_slash else name
+        return tree, {name: tree.file(name)}, ""
+    return tree, tree.entries(report.skipped), "" if place.has_slash else name
 
 
-def _open_target(place: Place, below: str, stack: contextlib.ExitStack, is_dry: bool) -> Tree | None:
+def _open_target(place: Location, below: str, stack: contextlib.ExitStack, is_dry: bool) -> Tree | None:
     """The target, or None when it is missing and must not be made."""
     if place.inner is None:
         return FolderTree(os.path.join(place.path, below) if below else place.path)
@@ -189,26 +192,26 @@ class _Sync:
         self._source, self._target, self._options = source, target, options
         self._on_action, self._report = on_action, report
 
-    def run(self, wanted: dict[str, Item], progress: Progress | None) -> None:
-        there = {} if self._target is None else self._target.items([])
+    def run(self, wanted: dict[str, Entry], progress: Progress | None) -> None:
+        there = {} if self._target is None else self._target.entries([])
         kept = _kept(wanted, self._options.rules)
         if self._options.delete:
             self._remove(set(_kept(there, self._options.rules)) - set(kept), there)
         files = 0
-        total = sum(not item.is_dir for item in kept.values())
+        total = sum(not entry.is_dir for entry in kept.values())
         for name in sorted(kept):
-            item = kept[name]
-            if item.is_dir:
-                self._make_dir(name, item, there.get(name))
+            entry = kept[name]
+            if entry.is_dir:
+                self._make_dir(entry, there.get(name))
                 continue
-            self._copy(name, item, there.get(name))
+            self._copy(entry, there.get(name))
             files += 1
             if progress is not None:
                 progress(files, total, self._report.size_bytes)
         if self._target is not None and not self._options.dry_run:
             self._target.finish()
 
-    def _remove(self, names: set[str], there: dict[str, Item]) -> None:
+    def _remove(self, names: set[str], there: dict[str, Entry]) -> None:
         names = names - {parent for name in set(there) - names for parent in _parents(name)}  # something in it stays
         for name in sorted(names):
             if any(parent in names for parent in _parents(name)):
@@ -219,52 +222,50 @@ class _Sync:
                 self._target.remove(name, there[name].is_dir)
             there.pop(name)
 
-    def _make_dir(self, name: str, item: Item, old: Item | None) -> None:
+    def _make_dir(self, entry: Entry, old: Entry | None) -> None:
         if old is None and self._options.existing:
             return
         if old is None:
-            self._on_action("mkdir", name)
+            self._on_action("mkdir", entry.name)
         elif not old.is_dir:
-            raise ValueError(f"{name} is a directory in the source and a file in the target; remove one of them")
+            raise ValueError(f"{entry.name} is a directory in the source and a file in the target; remove one of them")
         if self._target is not None and not self._options.dry_run:
-            self._target.make_dir(name, item.about)
+            self._target.put(entry)
 
-    def _copy(self, name: str, item: Item, old: Item | None) -> None:
-        if not self._is_due(name, item, old):
+    def _copy(self, entry: Entry, old: Entry | None) -> None:
+        if not self._is_due(entry, old):
             self._report.unchanged += 1
             return
-        self._on_action("copy", name)
-        self._report.copied.append(name)
-        self._report.size_bytes += item.size
-        if self._target is None or self._options.dry_run:
-            return
-        with self._source.open(name) as file:
-            self._target.put(name, item, file)
+        self._on_action("copy", entry.name)
+        self._report.copied.append(entry.name)
+        self._report.size_bytes += entry.size
+        if self._target is not None and not self._options.dry_run:
+            self._target.put(entry)
 
-    def _is_due(self, name: str, item: Item, old: Item | None) -> bool:
+    def _is_due(self, entry: Entry, old: Entry | None) -> bool:
         options = self._options
-        if options.min_size is not None and item.size < options.min_size:
+        if options.min_size is not None and entry.size < options.min_size:
             return False
-        if options.max_size is not None and item.size > options.max_size:
+        if options.max_size is not None and entry.size > options.max_size:
             return False
         if old is None:
             return not options.existing
         if old.is_dir:
-            raise ValueError(f"{name} is a file in the source and a directory in the target; remove one of them")
+            raise ValueError(f"{entry.name} is a file in the source and a directory in the target; remove one of them")
         if options.ignore_existing:
             return False
-        if options.update and (old.about.mtime_ns or 0) > (item.about.mtime_ns or 0):
+        if options.update and (old.about.mtime_ns or 0) > (entry.about.mtime_ns or 0):
             return False
-        return self._differs(name, item, old)
+        return self._differs(entry, old)
 
-    def _differs(self, name: str, item: Item, old: Item) -> bool:
-        if item.size != old.size:
+    def _differs(self, entry: Entry, old: Entry) -> bool:
+        if entry.size != old.size:
             return True
         if self._options.size_only or self._target is None:
             return False
         if self._options.checksum:
-            return self._source.checksum(name) != self._target.checksum(name)
-        return item.about.mtime_ns is None or item.about.mtime_ns != old.about.mtime_ns
+            return self._source.checksum(entry.name) != self._target.checksum(entry.name)
+        return entry.about.mtime_ns is None or entry.about.mtime_ns != old.about.mtime_ns
 
 
 def _parents(name: str) -> list[str]:
@@ -272,10 +273,10 @@ def _parents(name: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _kept(items: dict[str, Item], rules: Sequence[Rule]) -> dict[str, Item]:
+def _kept(entries: dict[str, Entry], rules: Sequence[Rule]) -> dict[str, Entry]:
     """What the rules leave; with a directory goes all that is below. Patterns without a slash fit the last part."""
     if not rules:
-        return items
+        return entries
     compiled = [
         (is_included, "/" in pattern, translate(pattern.rstrip("/"), recursive=True, include_hidden=True).fullmatch)
         for is_included, pattern in rules
@@ -285,9 +286,9 @@ def _kept(items: dict[str, Item], rules: Sequence[Rule]) -> dict[str, Item]:
         last = name.rpartition("/")[2]
         return next((inc for inc, is_path, match in compiled if match(name) or (not is_path and match(last))), True)
 
-    gone = {name for name in items if not keep(name)}
+    gone = {name for name in entries if not keep(name)}
     return {
-        name: item
-        for name, item in items.items()
+        name: entry
+        for name, entry in entries.items()
         if name not in gone and not any(parent in gone for parent in _parents(name))
     }

@@ -1,16 +1,17 @@
-"""The two sides of a synchronization: folders and directories of archives."""
+"""The two sides of a synchronization: folders and directories of archives. Names are relative to their root."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace._native import crc32c
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.pack import find_below
-from headrace.transfer.extract import CheckedFile, FolderTarget
+from headrace.transfer.containers import folder_entries
+from headrace.transfer.entry import Entry
+from headrace.transfer.extract import CheckedFile
+from headrace.transfer.sinks import ArchiveSink, FolderSink
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -18,51 +19,9 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.rows import FileInfo
 
-__all__ = ["ArchiveTree", "FolderTree", "Item", "Tree"]
+__all__ = ["ArchiveTree", "FolderTree", "Tree"]
 
-
-class Item(NamedTuple):
-    """A file or directory."""
-
-    is_dir: bool
-    size: int
-    about: Metadata
-
-
-class Tree(Protocol):
-    """One side: names are relative to its root."""
-
-    def items(self, skipped: list[str]) -> dict[str, Item]:
-        """Everything there is; what cannot be copied is noted in ``skipped``."""
-        ...
-
-    def item(self, name: str) -> Item:
-        """One file."""
-        ...
-
-    def checksum(self, name: str) -> int:
-        """CRC-32C of a file."""
-        ...
-
-    def open(self, name: str) -> BinaryIO:
-        """The content of a file."""
-        ...
-
-    def make_dir(self, name: str, about: Metadata) -> None:
-        """Make a directory; its time is set at the end."""
-        ...
-
-    def put(self, name: str, item: Item, file: BinaryIO) -> None:
-        """Write a file, over one that is there."""
-        ...
-
-    def remove(self, name: str, is_dir: bool) -> None:
-        """Remove a file, or a directory with all below."""
-        ...
-
-    def finish(self) -> None:
-        """Give directories their times."""
-        ...
+_PIECE = 1 << 20
 
 
 class FolderTree:
@@ -70,54 +29,37 @@ class FolderTree:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._target: FolderTarget | None = None
+        self._sink: FolderSink | None = None
 
-    def _place(self, name: str) -> str:
-        return os.path.join(self._folder, name)
-
-    def items(self, skipped: list[str]) -> dict[str, Item]:
-        """Everything below; links to files are followed."""
+    def entries(self, skipped: list[str]) -> dict[str, Entry]:
+        """Everything below by name; links to files are followed, what cannot be copied is noted in ``skipped``."""
         if not os.path.isdir(self._folder):
             return {}
-        found = {}
-        for one in find_below(self._folder, skipped=skipped):
-            is_dir = stat.S_ISDIR(one.status.st_mode)
-            found[one.name] = Item(is_dir, 0 if is_dir else one.status.st_size, Metadata.of(one.status))
-        return found
+        return {entry.name: entry for entry in folder_entries(self._folder, skipped)}
 
-    def item(self, name: str) -> Item:
+    def file(self, name: str) -> Entry:
         """One file."""
-        status = os.stat(self._place(name))
-        return Item(False, status.st_size, Metadata.of(status))
+        path = os.path.join(self._folder, name)
+        status = os.stat(path)
+        return Entry(name, False, status.st_size, Metadata.of(status), lambda: open(path, "rb"))
 
     def checksum(self, name: str) -> int:
         """CRC-32C of a file."""
         value = 0
-        with open(self._place(name), "rb") as file:
-            while piece := file.read(1 << 20):
+        with open(os.path.join(self._folder, name), "rb") as file:
+            while piece := file.read(_PIECE):
                 value = crc32c(piece, value)
         return value
 
-    def open(self, name: str) -> BinaryIO:
-        """The content of a file."""
-        return open(self._place(name), "rb")
-
-    def _writer(self) -> FolderTarget:
-        if self._target is None:
-            self._target = FolderTarget(self._folder, force=True)
-        return self._target
-
-    def make_dir(self, name: str, about: Metadata) -> None:
-        """Make a directory."""
-        self._writer().make_dir(name, about)
-
-    def put(self, name: str, item: Item, file: BinaryIO) -> None:
-        """Write a file, over one that is there."""
-        self._writer().write(name, file, item.about)
+    def put(self, entry: Entry) -> None:
+        """Make a directory, or write a file over one that is there."""
+        if self._sink is None:
+            self._sink = FolderSink(self._folder, force=True)
+        self._sink.put(entry)
 
     def remove(self, name: str, is_dir: bool) -> None:
         """Remove a file, or a directory with all below."""
-        path = self._place(name)
+        path = os.path.join(self._folder, name)
         if is_dir and not os.path.islink(path):
             shutil.rmtree(path)
         else:
@@ -125,8 +67,8 @@ class FolderTree:
 
     def finish(self) -> None:
         """Give directories their times."""
-        if self._target is not None:
-            self._target.finish()
+        if self._sink is not None:
+            self._sink.finish()
 
 
 class ArchiveTree:
@@ -134,48 +76,39 @@ class ArchiveTree:
 
     def __init__(self, archive: Archive, inner: str) -> None:
         self._archive = archive
+        self._inner = inner
         self._before = f"{inner}/" if inner else ""
-        self._times: list[tuple[str, Metadata]] = []
+        self._sink = ArchiveSink(archive, prefix=inner, replace=True)
+        self.put = self._sink.put
+        self.finish = self._sink.finish
 
-    def items(self, skipped: list[str]) -> dict[str, Item]:
-        """Everything below; links to files are followed."""
-        below = self._before.rstrip("/")
+    def entries(self, skipped: list[str]) -> dict[str, Entry]:
+        """Everything below by name."""
         cut = len(self._before)
         index = self._archive.index
-        found = {row.path[cut:]: Item(True, 0, row.metadata) for row in index.dirs(below=below) if row.path}
-        found |= {row.path[cut:]: Item(False, row.size, row.metadata) for row in index.files(below=below)}
-        return found
+        dirs = (Entry(row.path[cut:], True, 0, row.metadata) for row in index.dirs(below=self._inner) if row.path)
+        found = {entry.name: entry for entry in dirs}
+        return found | {row.path[cut:]: self._entry(row) for row in index.files(below=self._inner)}
 
-    def item(self, name: str) -> Item:
+    def _entry(self, info: FileInfo) -> Entry:
+        name = info.path[len(self._before) :]
+        return Entry(name, False, info.size, info.metadata, lambda: cast("BinaryIO", CheckedFile(self._archive, info)))
+
+    def _info(self, name: str) -> FileInfo:
+        return cast("FileInfo", self._archive.stat(self._before + name))
+
+    def file(self, name: str) -> Entry:
         """One file."""
-        info = self._archive.stat(self._before + name)
-        return Item(False, getattr(info, "size", 0), info.metadata)
+        return self._entry(self._info(name))
 
     def checksum(self, name: str) -> int:
         """CRC-32C of a file."""
-        known = self._archive.stat(self._before + name)
-        stored: int | None = getattr(known, "crc32c", None)
+        stored = self._info(name).crc32c
         return crc32c(self._archive[self._before + name]) if stored is None else stored
-
-    def open(self, name: str) -> BinaryIO:
-        """The content of a file."""
-        info = cast("FileInfo", self._archive.stat(self._before + name))
-        return cast("BinaryIO", CheckedFile(self._archive, info))
-
-    def make_dir(self, name: str, about: Metadata) -> None:
-        """Make a directory."""
-        self._archive.mkdir(self._before + name, metadata=about, exist_ok=True)
-        self._times.append((self._before + name, about))
-
-    def put(self, name: str, item: Item, file: BinaryIO) -> None:
-        """Write a file, over one that is there."""
-        self._archive.add(self._before + name, file, size=item.size, metadata=item.about, replace=True)
 
     def remove(self, name: str, is_dir: bool) -> None:
         """Remove a file, or a directory with all below."""
         (self._archive.rmtree if is_dir else self._archive.remove)(self._before + name)
 
-    def finish(self) -> None:
-        """Give directories their times."""
-        for name, about in self._times:  # adding files has touched them
-            self._archive.set_metadata(name, about)
+
+Tree: TypeAlias = FolderTree | ArchiveTree

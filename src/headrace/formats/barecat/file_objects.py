@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import IO
 
 __all__ = ["ArchiveRawFile", "EditedFile", "parse_mode"]
-
-_SPOOL_BYTES = 50 << 20
 
 
 def parse_mode(mode: str) -> tuple[str, bool, bool]:
@@ -94,8 +90,8 @@ class ArchiveRawFile(io.RawIOBase):
             raise ValueError(f"{self.name}: the file is closed")
 
 
-class EditedFile(io.BufferedIOBase):
-    """A file that is written: changes are collected beside the archive and stored when it is closed.
+class EditedFile(io.BytesIO):
+    """A file that is written: changes are collected in memory and stored when it is closed.
 
     Args:
         name: of the file.
@@ -103,52 +99,52 @@ class EditedFile(io.BufferedIOBase):
         store: takes the new content; called once, and only if something was changed.
         readable: reading is allowed.
         appends: every write goes to the end.
+        dirty: it counts as changed from the beginning.
     """
 
     def __init__(
         self, name: str, content: bytes, store: Callable[[bytes], None], *, readable: bool, appends: bool, dirty: bool
     ) -> None:
+        super().__init__(content)
         self.name = name
         self._store = store
         self._is_readable = readable
         self._appends = appends
         self._is_dirty = dirty
-        # Kept until close(), which every file object has.
-        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
-        self._spool.write(content)
-        if not appends:
-            self._spool.seek(0)
+        if appends:
+            super().seek(0, io.SEEK_END)
 
     def readable(self) -> bool:
         """Whether reading is allowed."""
         return self._is_readable
 
-    def writable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
     def read(self, size: int | None = -1, /) -> bytes:
         """Bytes from the position on."""
         self._check_readable()
-        return self._spool.read(-1 if size is None else size)
+        return super().read(size)
 
-    read1 = read
+    def read1(self, size: int | None = -1, /) -> bytes:
+        """The same."""
+        return self.read(size)
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any, /) -> int:
         """Fill a buffer as far as there are bytes."""
-        target = memoryview(buffer).cast("B")
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
+        self._check_readable()
+        return super().readinto(buffer)
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """Bytes up to the end of the line."""
         self._check_readable()
-        return self._spool.readline(-1 if size is None else size)
+        return super().readline(size)
+
+    def readlines(self, size: int | None = -1, /) -> list[bytes]:
+        """All lines from the position on."""
+        self._check_readable()
+        return super().readlines(size)
+
+    def __next__(self) -> bytes:
+        self._check_readable()
+        return super().__next__()
 
     def _check_readable(self) -> None:
         if not self._is_readable:
@@ -159,42 +155,28 @@ class EditedFile(io.BufferedIOBase):
         if not memoryview(data).nbytes:
             return 0
         if self._appends:
-            self._spool.seek(0, io.SEEK_END)
-        elif self._spool.tell() > self._size():
-            gap = self._spool.tell() - self._size()
-            self._spool.seek(0, io.SEEK_END)
-            self._spool.write(bytes(gap))
+            super().seek(0, io.SEEK_END)
         self._is_dirty = True
-        return self._spool.write(data)
-
-    def _size(self) -> int:
-        position = self._spool.tell()
-        size = self._spool.seek(0, io.SEEK_END)
-        self._spool.seek(position)
-        return size
+        return super().write(data)
 
     def truncate(self, size: int | None = None, /) -> int:
         """Cut, or lengthen with zeros."""
-        position = self._spool.tell()
+        position = self.tell()
         wanted = position if size is None else size
-        length = self._size()
+        length = self.getbuffer().nbytes
         if wanted > length:
-            self._spool.seek(length)
-            self._spool.write(bytes(wanted - length))
+            super().seek(length)
+            super().write(bytes(wanted - length))
+            super().seek(position)
         else:
-            self._spool.truncate(wanted)
-        self._spool.seek(position)
+            super().truncate(wanted)
         self._is_dirty |= wanted != length
         return wanted
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._spool.tell(), io.SEEK_END: self._size()}.get(whence)
-        return self._spool.seek(_position_of(self.name, base, offset, whence))
-
-    def tell(self) -> int:
-        """The position."""
-        return self._spool.tell()
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self.getbuffer().nbytes}.get(whence)
+        return super().seek(_position_of(self.name, base, offset, whence))
 
     def close(self) -> None:
         """Store the new content."""
@@ -203,8 +185,6 @@ class EditedFile(io.BufferedIOBase):
         try:
             if self._is_dirty:
                 self._is_dirty = False
-                self._spool.seek(0)
-                self._store(self._spool.read())
+                self._store(self.getvalue())
         finally:
-            self._spool.close()
             super().close()

@@ -104,7 +104,7 @@ def beside_path(path: str) -> str:
 
 
 def making_path(path: str) -> str:
-    """The hidden file whose lock somebody holds who is making a new archive of this name."""
+    """The hidden file that a process locks while it makes a new archive of this name."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.incomplete")
 

@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from headrace.types import Progress
 
 __all__ = [
-    "Found",
+    "DiskEntry",
     "count_ahead",
     "find_below",
     "find_files",
     "is_excluded",
     "pack_archive",
+    "pack_entries",
     "pack_files",
-    "pack_found",
 ]
 
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
 
 
-class Found(NamedTuple):
-    """Something on the disk and the name it gets."""
+class DiskEntry(NamedTuple):
+    """A file or directory on the disk, and the name it gets."""
 
     path: str
     name: str
@@ -70,7 +70,7 @@ def find_files(
     exclude: Sequence[str] = (),
     recurse: bool = True,
     skipped: list[str] | None = None,
-) -> Iterator[Found]:
+) -> Iterator[DiskEntry]:
     """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
 
     Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
@@ -88,7 +88,7 @@ def find_files(
             continue
         if name or not stat.S_ISDIR(status.st_mode):
             check_new_name(name)
-            yield Found(place, name, status)
+            yield DiskEntry(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
             yield from _below(place, name, exclude, notes)
 
@@ -111,14 +111,14 @@ def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:
     return None, status
 
 
-def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[Found]:
+def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[DiskEntry]:
     """Everything below a folder, under names relative to it."""
     if not os.path.isdir(folder):
         raise NotADirectoryError(f"{folder} is not a folder")
     return _below(folder, "", (), [] if skipped is None else skipped)
 
 
-def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[Found]:
+def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[DiskEntry]:
     levels = [(prefix, _entries(folder))]  # from the top to where we are: folders may be deeper than calls can be
     while levels:
         prefix, entries = levels[-1]
@@ -139,7 +139,7 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
             skipped.append(f"{entry.path}: a link to a directory" if is_dir else f"{entry.path}: not a regular file")
             continue
         check_new_name(name)
-        yield Found(entry.path, name, status)
+        yield DiskEntry(entry.path, name, status)
         if is_dir:
             levels.append((name, _entries(entry.path)))
 
@@ -151,7 +151,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 @contextlib.contextmanager
-def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) -> Iterator[Progress | None]:
+def count_ahead(progress: Progress | None, find: Callable[[], Iterator[DiskEntry]]) -> Iterator[Progress | None]:
     """Progress that knows the total: a thread of its own counts the files that ``find`` gives."""
     if progress is None:
         yield None
@@ -162,7 +162,7 @@ def count_ahead(progress: Progress | None, find: Callable[[], Iterator[Found]]) 
     def count() -> None:
         nonlocal total
         files = 0
-        with contextlib.suppress(OSError, ValueError):  # whoever packs will tell
+        with contextlib.suppress(OSError, ValueError):  # the thread that packs meets them, too, and raises
             for found in find():
                 if not is_wanted:
                     return
@@ -189,7 +189,7 @@ def pack_archive(
         new_archive(path, shard_size=shard_size) as archive,
         count_ahead(progress, lambda: find_below(source)) as report,
     ):
-        pack_found(archive, find_below(source), Transfer(), progress=report)
+        pack_entries(archive, find_below(source), Transfer(), progress=report)
 
 
 def pack_files(
@@ -221,25 +221,25 @@ def pack_files(
     paths = list(paths)
     owns = [archive.path] if itself is None else [archive.path, itself]
 
-    def find(skipped: list[str] | None) -> Iterator[Found]:
+    def find(skipped: list[str] | None) -> Iterator[DiskEntry]:
         found = find_files(paths, folder=folder, exclude=exclude, recurse=recurse, skipped=skipped)
         return (one for one in found if not any(is_part_of(one.path, own) for own in owns))
 
     with count_ahead(progress, lambda: find(None)) as report:
         found = find(result.skipped)
-        return pack_found(archive, found, result, replace=replace, workers=workers, progress=report)
+        return pack_entries(archive, found, result, replace=replace, workers=workers, progress=report)
 
 
-def pack_found(
+def pack_entries(
     archive: Archive,
-    found: Iterator[Found],
+    found: Iterator[DiskEntry],
     result: Transfer,
     *,
     replace: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Transfer:
-    """Add what was found on the disk, as ``pack_files`` does; counts in ``result``."""
+    """Add files and directories that were found on the disk, as ``pack_files`` does; counts in ``result``."""
     times: list[tuple[str, Metadata]] = []
     threads = workers if workers is not None else len(os.sched_getaffinity(0))
     for one, data in _read_ahead(found, threads):
@@ -264,11 +264,11 @@ def pack_found(
     return result
 
 
-def _read_ahead(found: Iterator[Found], threads: int) -> Iterator[tuple[Found, bytes | None]]:
+def _read_ahead(found: Iterator[DiskEntry], threads: int) -> Iterator[tuple[DiskEntry, bytes | None]]:
     """Contents of small files, read by several threads, in order; None for folders and large files."""
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        waiting: deque[tuple[list[Found], Future[list[bytes | None]]]] = deque()
-        chunk: list[Found] = []
+        waiting: deque[tuple[list[DiskEntry], Future[list[bytes | None]]]] = deque()
+        chunk: list[DiskEntry] = []
 
         def submit() -> None:
             nonlocal chunk
@@ -289,7 +289,7 @@ def _read_ahead(found: Iterator[Found], threads: int) -> Iterator[tuple[Found, b
             yield from zip(names, contents.result(), strict=True)
 
 
-def _read(chunk: list[Found]) -> list[bytes | None]:
+def _read(chunk: list[DiskEntry]) -> list[bytes | None]:
     contents: list[bytes | None] = []
     for found in chunk:
         is_small = found.status.st_size <= _IN_MEMORY_BYTES and not stat.S_ISDIR(found.status.st_mode)

@@ -112,7 +112,7 @@ class MappedShards:
 
     def refresh(self) -> None:
         """Take all mapped shards to the reader."""
-        # Another thread may do the same: whoever comes last has to have all of them.
+        # Another thread may do the same: the last snapshot must have all of them.
         while self._snapshot.shards != self.mapped:
             self._snapshot = _Snapshot(self.mapped.copy(), self._cold)
 
@@ -143,7 +143,7 @@ class MappedShards:
                 for number in np.unique(numbers).tolist():
                     self.shard(number)
             except (FormatError, OSError):
-                return None  # who reads from the mapped shards says what is wrong
+                return None  # reading from the mapped shards then says what is wrong
             self.refresh()
             files = self._snapshot.files_of(numbers)
         return files

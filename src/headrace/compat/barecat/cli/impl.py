@@ -29,7 +29,7 @@ from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.names import is_part_of
-from headrace.formats.barecat.pack import Found, pack_found
+from headrace.formats.barecat.pack import DiskEntry, pack_entries
 from headrace.formats.report import Transfer
 from headrace.transfer.extract import CheckedFile, FolderTarget, extract_files
 from headrace.transfer.merge import link_archives
@@ -79,7 +79,7 @@ def create(
         translated(),
     ):
         found = _stat_all(filesys_and_store_path_pairs, os.fspath(target_path), result.skipped, failures)
-        pack_found(writer._archive, found, result, workers=workers or 1)
+        pack_entries(writer._archive, found, result, workers=workers or 1)
     for line in result.skipped:
         print(f"left out: {line}", file=sys.stderr)
     if failures:
@@ -88,7 +88,7 @@ def create(
 
 def _stat_all(
     pairs: Iterable[tuple[str, str]], archive: str, skipped: list[str], failures: list[OSError]
-) -> Iterator[Found]:
+) -> Iterator[DiskEntry]:
     for path, name in pairs:
         if os.path.islink(path) and not os.path.exists(path):
             skipped.append(f"{path}: a link that leads nowhere")
@@ -101,7 +101,7 @@ def _stat_all(
         if is_part_of(path, archive):
             skipped.append(f"{path}: a part of the archive itself")
         elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-            yield Found(path, BarecatFileInfo(name).path, status)
+            yield DiskEntry(path, BarecatFileInfo(name).path, status)
         else:
             skipped.append(f"{path}: neither a file nor a directory")
 

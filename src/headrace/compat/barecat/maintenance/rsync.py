@@ -7,7 +7,7 @@ import fnmatch
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -20,7 +20,7 @@ from headrace.progress import ProgressBar
 from headrace.transfer.containers import kind_of, read_entries
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import CheckedFile
-from headrace.transfer.tree import ArchiveTree, FolderTree, Item
+from headrace.transfer.tree import ArchiveTree, FolderTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -168,7 +168,7 @@ class _Copier:
             self._tree = ArchiveTree(stack.enter_context(Archive(path, "a")), self._root)
         elif archive_exists(path):
             self._tree = ArchiveTree(stack.enter_context(Archive(path)), self._root)
-        found = {} if self._tree is None else self._tree.items([])
+        found = {} if self._tree is None else self._tree.entries([])
         self._there = {name: item for name, item in found.items() if not item.is_dir}
         self._expected: set[str] = set()
 
@@ -206,13 +206,11 @@ class _Copier:
 
     def _put(self, name: str, entry: Entry) -> None:
         about = entry.about if self._options.times else entry.about._replace(mtime_ns=time.time_ns())
-        item = Item(False, entry.size, about)
+        self._there[name] = replace(entry, name=name, about=about)
         if self._tree is not None:
-            with entry.open() as file:
-                self._tree.put(name, item, file)
-        self._there[name] = item
+            self._tree.put(self._there[name])
 
-    def _reason_to_skip(self, name: str, entry: Entry, crc32c: int | None, old: Item | None) -> str | None:
+    def _reason_to_skip(self, name: str, entry: Entry, crc32c: int | None, old: Entry | None) -> str | None:
         options, new_time = self._options, entry.about.mtime_ns
         if old is None:
             return "new" if options.existing else None

@@ -5,13 +5,14 @@ name. Then ``X-replace`` appears, in one step::
 
     {"by": ".X.1a2b3c4d.incomplete", "index": [size, mtime_ns], "shards": [[number, size, mtime_ns], ...]}
 
-From then on the new archive is the one that counts, and whoever opens X next goes on where a process was killed: shards
-that the new archive does not have go, its shards get their names, then its index, and ``X-replace`` goes. Every step
-may be done twice, and X is there all the time.
+From then on the new archive is the one that counts. If the process is killed, the next process that opens X goes on:
+it deletes shards that the new archive does not have, renames the new shards, then the new index, and deletes
+``X-replace``. Every step may be done twice, and X is there all the time.
 
-Contract: who makes an archive called X, or finishes a hand-over, has the lock of the hidden file ``.X.incomplete``. So
-hidden archives that are there when the lock is taken belong to nobody and are deleted. Until ``X-replace`` appears, an
-exception leaves everything as it was and nothing behind; after that, the rest is done on the next opening.
+Contract: a process that makes an archive called X, or finishes a hand-over, holds the lock of the hidden file
+``.X.incomplete``. So hidden archives that are there when the lock is taken belong to no process and are deleted. Until
+``X-replace`` appears, an exception leaves everything as it was and nothing behind; after that, the next opening does
+the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["finish_handover", "made_beside", "remove_archive"]
 
 _MAX_PLAN_BYTES = 8 << 20
-_HANDOVER_S = 10.0  # renaming is quick; who takes longer has a problem
+_HANDOVER_S = 10.0  # renaming is quick; a process that takes longer has a problem
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -122,7 +123,7 @@ def finish_handover(path: str) -> None:
 
 @contextlib.contextmanager
 def _making(path: str, wait_s: float | None = None) -> Iterator[bool]:
-    """Keep others away who would make an archive of this name; gives whether that is certain."""
+    """Keep other processes from making an archive of this name; gives whether that is certain."""
     file = making_path(path)
     busy = f"{path}: somebody else is making an archive of this name; wait until that is done"
     fd, is_locked = lock_file(file, busy, wait_s)

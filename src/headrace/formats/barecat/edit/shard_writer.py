@@ -3,7 +3,7 @@
 Contract: one thread at a time. Bytes are appended to the last shard through a buffer, and a new shard is begun where
 the limit would be passed. ``sync`` puts everything on the disk; the rows that name the bytes are committed after it.
 Nothing that a committed row names is overwritten or cut off before another commit took that row away: ``cut`` only
-notes the new end until ``committed`` is called, and who appends into such a place makes the owner commit first.
+notes the new end until ``committed`` is called, and before bytes are appended there, the owner is made to commit.
 
 Barecat cannot cut off a small file that it has written last and not yet touched again; its bytes stay as a gap. The
 same happens here, so that the same operations give the same shards.
@@ -64,7 +64,7 @@ class ShardWriter:
             self.last = numbers[-1]
             self._fd(self.last)
         except BaseException:
-            self.close()  # who catches the error may keep it, and with it this object
+            self.close()  # a caller that keeps the error keeps this object, too
             raise
 
     def _fd(self, shard: int) -> int:

@@ -53,7 +53,7 @@ _PLACES_BY_PATH = "SELECT path, shard, offset, size, crc32c FROM files ORDER BY 
 _FILE = f"SELECT {FILE_COLUMNS} FROM files"
 _DIR = f"SELECT {DIR_COLUMNS} FROM dirs"
 _INDEX_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
-_MANY = 1 << 20  # up to here it does no harm to believe the statistics: whoever asks may reserve memory
+_MANY = 1 << 20  # up to here it does no harm to believe the statistics, by which callers may reserve memory
 _LEAST_ROW_BYTES = 16  # a row and its entries in the indexes of the table
 _BAD = (sqlite3.DatabaseError, TypeError, ValueError)  # the last two: text where a number should be, and the like
 
@@ -355,7 +355,7 @@ def _checked_place(row: tuple[str, int, int, int, int | None]) -> tuple[str, int
 
 
 def _check_below(name: str, paths: list[str]) -> None:
-    """Whoever walks down must come to an end, also where the index of parents is damaged."""
+    """Raise where the index of parents is damaged, so that a walk down comes to an end."""
     prefix = f"{name}/" if name else ""
     for path in paths:
         if not path.startswith(prefix) or path == prefix:

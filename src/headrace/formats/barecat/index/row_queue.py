@@ -110,7 +110,7 @@ class FileQueue:
     def note_new_dir(self, name: str) -> None:
         """A directory has just been made, or will be: what is in it from now on is known without looking."""
         if len(self._contents) == _MAX_CONTENTS:
-            del self._contents[next(iter(self._contents))]  # who packs a tree does not come back
+            del self._contents[next(iter(self._contents))]  # packing a tree does not come back to a directory
         self._contents[name] = set()
         self._note(name)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.formats.barecat import Archive
-from headrace.transfer.sync import SyncOptions, parse_place, sync
+from headrace.transfer.sync import SyncOptions, parse_location, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def tree(root: Path) -> dict[str, tuple[bytes | None, int]]:
     ],
 )
 def test_places(text: str, place: tuple[str, str | None, bool]) -> None:
-    assert tuple(parse_place(text)) == place
+    assert tuple(parse_location(text)) == place
 
 
 def test_there_and_back(photos: Path, said: Said) -> None:
