@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 ROOT = Path(headrace.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
-    frozenset({"compat", "cli", "viewer"}),
+    frozenset({"compat"}),
+    frozenset({"cli", "viewer"}),
     frozenset({"transfer", "frameworks"}),
     frozenset({"loader"}),
     frozenset({"order", "read", "formats", "ops"}),
@@ -31,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-TOP = LAYERS[0] | LAYERS[1]
+TOP = LAYERS[0] | LAYERS[1] | LAYERS[2]
 FACADE = "headrace"
 TYPES_ONLY = frozenset({"types", "errors"})
 FRAMEWORKS = frozenset({"torch", "jax", "tensorflow"})

@@ -29,7 +29,7 @@ COMMANDS = {
     "barecat-merge": f"{_LEGACY}:merge",
     "barecat-merge-symlink": f"{_LEGACY}:merge_symlink",
     "barecat-to-ncdu-json": f"{_LEGACY}:print_ncdu_json",
-    "barecat-upgrade-database": "headrace.compat.barecat.maintenance.upgrade_database:main",
+    "barecat-upgrade-database": f"{_LEGACY}:upgrade_database",
     "barecat-verify": f"{_LEGACY}:verify_integrity",
     "barecat2archive": f"{_LEGACY}:barecat2archive",
 }

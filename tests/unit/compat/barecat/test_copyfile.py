@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headrace._native import crc32c
-from headrace.compat.barecat.io import accumulate_crc32c, copy, copy_crc32c, write_zeroes
+from headrace.compat.barecat.io.copyfile import accumulate_crc32c, copy, copy_crc32c, write_zeroes
 
 if TYPE_CHECKING:
     from pathlib import Path

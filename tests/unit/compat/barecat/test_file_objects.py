@@ -18,7 +18,6 @@ from headrace.compat.barecat import (
     FileTooLargeBarecatError,
     Sharder,
 )
-from headrace.compat.barecat.io.open import open_, reopen
 
 from .conftest import CONTENT
 
@@ -178,17 +177,3 @@ def test_shards_by_themselves(path: str) -> None:
         sharder.truncate_all_to_logical_size([60, 80, 0])
         assert sharder.num_shards == 2
     assert os.path.getsize(f"{path}-shard-00001") == 80
-
-
-def test_files_of_the_disk(tmp_path: Path) -> None:
-    with open_(tmp_path / "f", "ax+b") as file:
-        file.write(b"12")
-        file.seek(0)
-        file.write(b"3")
-    with pytest.raises(FileExistsError):
-        open_(tmp_path / "f", "ax+b")
-    with open_(tmp_path / "f", "rb") as file:
-        assert file.read() == b"123"
-        assert reopen(file, "rb") is file
-        with reopen(file, "r+b") as again:
-            assert again.mode == "rb+"

@@ -8,15 +8,14 @@ import sqlite3
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import headrace.compat.barecat as barecat
 from headrace.compat.barecat import Barecat, BarecatDirInfo, BarecatFileInfo, FileExistsBarecatError, Index
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
-from headrace.compat.barecat.maintenance.reshard import reshard
+from headrace.compat.barecat.maintenance.defrag import defragment, get_gap_stats, reshard
 from headrace.compat.barecat.maintenance.upgrade_database import get_schema_version, upgrade
 
 from .conftest import CONTENT
@@ -192,8 +191,8 @@ def test_nothing_is_extracted_outside(filled: str, tmp_path: Path) -> None:
     assert not (tmp_path / "deep" / "out.txt").exists()
 
 
-@pytest.mark.parametrize("method", ["defrag", "defrag_smart", "defrag_quick"])
-def test_gaps_are_taken_out(path: str, method: str) -> None:
+@pytest.mark.parametrize("method", ["full", "smart", "quick"])
+def test_gaps_are_taken_out(path: str, method: Literal["full", "smart", "quick"]) -> None:
     with Barecat(path, readonly=False, shard_size_limit=1000) as bc:
         bc["none"] = b""
         for number in range(20):
@@ -203,14 +202,11 @@ def test_gaps_are_taken_out(path: str, method: str) -> None:
         kept = {name: data for name, data in bc.items() if name not in ("01", "06", "07", "12")}
         for name in ("01", "06", "07", "12"):
             del bc[name]
-        defragger = BarecatDefragger(bc)
-        assert defragger.needs_defrag()
-        stats = defragger.get_gap_stats()
+        stats = get_gap_stats(bc)
         assert (stats["num_gaps"], stats["total_gap_size"]) == (3, 760)
         assert stats["gaps_by_shard"] == {0: [(190, 190)], 1: [(190, 380)], 2: [(380, 190)]}
-        assert len(defragger.get_gaps()) == 7
-        assert getattr(defragger, method)() == 760
-        assert defragger.get_defrag_info() == (16 * 190, 16 * 190)
+        assert defragment(bc, method) == 760
+        assert (bc.total_physical_size_seek, bc.total_logical_size) == (16 * 190, 16 * 190)
         assert dict(bc.items()) == kept
         assert bc.verify_integrity()
     with Barecat(path, readonly=False) as bc:

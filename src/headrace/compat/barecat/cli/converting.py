@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
+from headrace.compat.barecat.core.paths import is_tar_or_zip
 from headrace.compat.barecat.util import misc
 from headrace.transfer.containers import translate_errors
 
@@ -33,7 +34,7 @@ def _convert(args: argparse.Namespace, shard_size_limit: int) -> None:
         impl.barecat2stdout_tar(args.input, args.output, args.root_dir)
     elif args.stdin:
         impl.stdin_tar2barecat(args.input, args.output, shard_size_limit, args.force)
-    elif not impl.is_traditional_archive(args.input):
+    elif not is_tar_or_zip(args.input):
         impl.barecat2archive(args.input, args.output, args.root_dir)
     elif args.wrap:
         impl.wrap_archive(args.input, args.output, args.force)
@@ -47,8 +48,8 @@ def _problem(args: argparse.Namespace) -> str | None:
         return f"With --stdin, input must be a tar format: {formats}"
     if args.stdout and args.output not in _STREAMS:
         return f"With --stdout, output must be a tar format: {formats}"
-    reads_archive = args.stdin or impl.is_traditional_archive(args.input)
-    writes_archive = args.stdout or impl.is_traditional_archive(args.output)
+    reads_archive = args.stdin or is_tar_or_zip(args.input)
+    writes_archive = args.stdout or is_tar_or_zip(args.output)
     if reads_archive and writes_archive:
         return "Both input and output are tar/zip. One must be a barecat path."
     if not reads_archive and not writes_archive:

@@ -5,40 +5,38 @@ from __future__ import annotations
 import json
 import os
 import stat
+import struct
 import sys
+import tarfile
 import time
 import warnings
-from typing import IO, TYPE_CHECKING, Any, cast
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headrace.compat.barecat._version import version
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
-from headrace.compat.barecat.core.paths import resolve_index_path
-from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
+from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path, without_ending
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import DuplicateBarecatError, translated
-from headrace.compat.barecat.formats.archive_formats import (
-    ARCHIVE_EXTENSIONS,
-    ArchiveWriter,
-    get_archive_writer,
-    is_traditional_archive,
-    iter_archive,
-    iter_archive_nocontent,
-    iter_tar_stream,
-)
 from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat.names import is_part_of
+from headrace.formats.barecat.names import is_part_of, safe_name
 from headrace.formats.barecat.pack import DiskEntry, pack_entries
 from headrace.formats.report import Transfer
-from headrace.transfer.extract import CheckedFile, FolderTarget, extract_files
+from headrace.transfer.containers import KINDS, archive_entries, read_entries
+from headrace.transfer.extract import FolderTarget, extract_files
 from headrace.transfer.merge import link_archives
+from headrace.transfer.sinks import ArchiveSink, open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import BinaryIO
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.index.rows import FileInfo
+    from headrace.transfer.sinks import Sink
 
 __all__ = [
     "archive2barecat",
@@ -46,7 +44,6 @@ __all__ = [
     "barecat2stdout_tar",
     "create",
     "extract",
-    "is_traditional_archive",
     "merge",
     "merge_symlink",
     "print_ncdu_json",
@@ -108,15 +105,8 @@ def _stat_all(
 
 def prefix_of(source_path: str, prefix: str | None, as_subdirs: bool) -> str:
     """The directory that an archive goes into."""
-    parts = [prefix or "", get_subdir_name(source_path) if as_subdirs else ""]
+    parts = [prefix or "", without_ending(os.path.basename(source_path)) if as_subdirs else ""]
     return "/".join(part.strip("/") for part in parts if part)
-
-
-def get_subdir_name(archive_path: str) -> str:
-    """The name of an archive without its ending."""
-    name = os.path.basename(archive_path)
-    endings = [ending for ending in (*ARCHIVE_EXTENSIONS, ".barecat") if name.lower().endswith(ending)]
-    return name[: -len(max(endings, key=len))] if endings else name
 
 
 def merge(
@@ -147,14 +137,10 @@ def merge(
         for source in source_paths:
             below = prefix_of(source, prefix, as_subdirs)
             print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
-            if not is_traditional_archive(source):
+            if is_tar_or_zip(source):
+                _take_in(writer, source, below=below, keep=make_filter(pattern, filter_rules), ignore=ignore_duplicates)
+            else:
                 writer.merge_from_other_barecat(source, ignore_duplicates, below, pattern, filter_rules)
-                continue
-            keep = make_filter(pattern, filter_rules)
-            for info, file in iter_archive(source):
-                if keep(info.path):
-                    info.path = f"{below}/{info.path}"
-                    writer.add(info, fileobj=file, dir_exist_ok=True, file_exist_ok=ignore_duplicates)
 
 
 def merge_symlink(
@@ -211,18 +197,49 @@ def archive2barecat(
     src_path: str, target_path: str, shard_size_limit: int | str | None = None, overwrite: bool = False
 ) -> None:
     """A tar or zip as an archive."""
-    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
-        _add_all(writer, iter_archive(src_path))
+    _check_ending(src_path)
+    _open_and_take_in(target_path, shard_size_limit, overwrite, src_path)
 
 
-def _add_all(writer: Barecat, entries: Iterable[tuple[BarecatEntryInfo, Any]]) -> None:
-    times: dict[str, BarecatDirInfo] = {}
-    for info, file in entries:
-        writer.add(info, fileobj=file, dir_exist_ok=True)
-        if isinstance(info, BarecatDirInfo):
-            times[info.path] = info
-    for info in times.values():  # adding files has touched them
-        writer.add(info, dir_exist_ok=True)
+def stdin_tar2barecat(
+    tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
+) -> None:
+    """A tar from standard input as an archive."""
+    _open_and_take_in(target_path, shard_size_limit, overwrite, sys.stdin.buffer, tar_format)
+
+
+def _check_ending(path: str) -> None:
+    if not is_tar_or_zip(path):
+        raise ValueError(f"Unsupported archive format: {path}; known are {', '.join(KINDS)}")
+
+
+def _open_and_take_in(
+    path: str, limit: int | str | None, overwrite: bool, source: str | BinaryIO, kind: str | None = None
+) -> None:
+    with Barecat(path, limit, readonly=False, overwrite=overwrite) as writer:
+        _take_in(writer, source, kind)
+
+
+def _take_in(
+    writer: Barecat,
+    source: str | BinaryIO,
+    kind: str | None = None,
+    *,
+    below: str = "",
+    keep: Callable[[str], object] = lambda path: True,
+    ignore: bool = False,
+) -> None:
+    """Add what is in a tar or zip; what cannot be stored is said on standard error."""
+    result = Transfer()
+    sink = ArchiveSink(writer._archive, prefix=below, ignore_duplicates=ignore)
+    with translated():
+        for entry in read_entries(source, result.skipped, kind=kind):
+            if keep(entry.name):
+                sink.put_counted(entry, result)
+        sink.finish()
+    for line in result.skipped:
+        if not line.endswith("exists already"):
+            print(f"left out: {line}", file=sys.stderr)
 
 
 def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:
@@ -233,19 +250,26 @@ def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None
         target_path: the tar or zip.
         root_dir: a directory that everything goes into.
     """
-    _write_all(src_path, get_archive_writer(target_path), root_dir)
+    _check_ending(target_path)
+    _write_out(src_path, open_sink(target_path, force=True), root_dir)
 
 
-def _write_all(src_path: str, writer: ArchiveWriter, root_dir: str | None) -> None:
-    """All entries, sorted by path; every file is checked on the way."""
-    with writer as target, Barecat(src_path) as bc, translated():
-        for info in bc.index.iter_all_infos(order=Order.PATH):
-            if info.path:
-                file = None
-                if isinstance(info, BarecatFileInfo):
-                    file = CheckedFile(bc._archive, cast("FileInfo", bc._archive.stat(info.path)))
-                info.path = f"{root_dir}/{info.path}" if root_dir else info.path
-                target.add(info, file)
+def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
+    """An archive as a tar on standard output."""
+    _write_out(src_path, open_sink(sys.stdout.buffer, kind=tar_format), root_dir)
+
+
+def _write_out(src_path: str, sink: Sink, root_dir: str | None) -> None:
+    """All entries; every file is checked on the way."""
+    before = f"{root_dir}/" if root_dir else ""
+    try:
+        with Barecat(src_path) as bc, translated():
+            for entry in archive_entries(bc._archive):
+                sink.put(replace(entry, name=before + entry.name))
+        sink.finish()
+    except BaseException as error:
+        sink.abort(error)
+        raise
 
 
 def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> None:
@@ -255,7 +279,8 @@ def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> No
         raise ValueError(problem)
     if overwrite:
         misc.remove(target_path)
-    infos = list(iter_archive_nocontent(src_path))
+    _check_ending(src_path)
+    infos = list(_zip_places(src_path) if src_path.lower().endswith(".zip") else _tar_places(src_path))
     with Index(target_path, readonly=False) as index:
         for info in infos:
             if isinstance(info, BarecatDirInfo):
@@ -271,13 +296,8 @@ def _not_wrappable(path: str) -> str | None:
     kind = next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)
     if kind:
         return f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files."
-    return check_zip_wrappable(path) if path.lower().endswith(".zip") else None
-
-
-def check_zip_wrappable(path: str) -> str | None:
-    """Why a zip cannot be wrapped, if so."""
-    import zipfile
-
+    if not path.lower().endswith(".zip"):
+        return None
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED:
@@ -287,17 +307,31 @@ def check_zip_wrappable(path: str) -> str | None:
     return None
 
 
-def stdin_tar2barecat(
-    tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
-) -> None:
-    """A tar from standard input as an archive."""
-    with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
-        _add_all(writer, iter_tar_stream(sys.stdin.buffer, tar_format))
+def _tar_places(path: str) -> Iterator[BarecatEntryInfo]:
+    with tarfile.open(path, "r:*") as tar:
+        for member in tar:
+            name = safe_name(member.name)
+            about = (member.mode, member.uid, member.gid, int(member.mtime * 1e9))
+            if member.isdir() and name:
+                yield BarecatDirInfo(name, *about)
+            elif member.isreg() and not member.issparse():
+                yield BarecatFileInfo(name, *about, shard=0, offset=member.offset_data, size=member.size)
 
 
-def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
-    """An archive as a tar on standard output."""
-    _write_all(src_path, ArchiveWriter(sys.stdout.buffer, tar_format), root_dir)
+def _zip_places(path: str) -> Iterator[BarecatEntryInfo]:
+    size = os.path.getsize(path)
+    with open(path, "rb") as file, zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name, mode = safe_name(member.filename), stat.S_IMODE(member.external_attr >> 16) or None
+            if member.is_dir():
+                yield BarecatDirInfo(name, mode)
+                continue
+            file.seek(member.header_offset + 26)
+            lengths = file.read(4)  # of the name and of more facts, which stand before the content
+            offset = member.header_offset + 30 + sum(struct.unpack("<HH", lengths.ljust(4, b"\xff")))
+            if offset + member.file_size > size:
+                raise ValueError(f"{path}: {name} lies outside of the file")
+            yield BarecatFileInfo(name, mode, shard=0, offset=offset, size=member.file_size)
 
 
 def print_ncdu_json(path: PathLike) -> None:
@@ -342,11 +376,3 @@ def read_index(path: PathLike) -> dict[str, tuple[int | None, int | None, int | 
     )
     with Index(path) as index:
         return {info.path: (info.shard, info.offset, info.size) for info in index.iter_all_fileinfos()}
-
-
-def iterate_zero_terminated(fileobj: IO[bytes]) -> Iterator[str]:
-    """Names that end with a NUL, as ``find -print0`` writes them; what comes after the last one does not count."""
-    rest = b""
-    while chunk := fileobj.read(65536):
-        *names, rest = (rest + chunk).split(b"\0")
-        yield from (os.fsdecode(name) for name in names)

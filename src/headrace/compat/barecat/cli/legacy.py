@@ -9,14 +9,18 @@ import warnings
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.cli.main import check_archive
+from headrace.compat.barecat.cli.main import check_archive, fail, report_errors
 from headrace.compat.barecat.cli.main import main as run_command
-from headrace.compat.barecat.cli.reporting import fail, report_errors
+from headrace.compat.barecat.cli.packing import by_physical_order, read_names
+from headrace.compat.barecat.cli.parsing import argument, flag
 from headrace.compat.barecat.core.barecat import Barecat
+from headrace.compat.barecat.maintenance.upgrade_database import upgrade
 from headrace.compat.barecat.util.misc import exists, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from headrace.compat.barecat.cli.parsing import Argument
 
 __all__ = [
     "archive2barecat",
@@ -30,51 +34,67 @@ __all__ = [
     "merge",
     "merge_symlink",
     "print_ncdu_json",
+    "upgrade_database",
     "verify_integrity",
 ]
 
+_FILE = argument("file", help="path of the archive")
+_SHARD_SIZE = argument("--shard-size-limit", help="limit of a shard, such as 1G")
+_OVERWRITE = flag("--overwrite", help="replace an archive that exists")
+_QUICK = flag("--quick", help="only a part, in less time")
+_PACKING = (
+    argument("--file", required=True, help="path of the archive"),
+    argument("--workers", type=int, help="number of threads"),
+    _SHARD_SIZE,
+    _OVERWRITE,
+)
+_MERGING = (
+    argument("input_paths", metavar="N", nargs="+", help="archives"),
+    argument("--output", required=True, help="the archive they go into"),
+    _OVERWRITE,
+    flag("--ignore-duplicates", help="leave out files that are there already"),
+)
 
-def _parser(name: str, instead: str, about: str) -> argparse.ArgumentParser:
-    warnings.warn(f"{name} is deprecated, use 'barecat {instead}' instead", DeprecationWarning, stacklevel=3)
-    return argparse.ArgumentParser(prog=name, description=about)
+
+def _command(
+    name: str, instead: str, *arguments: Argument
+) -> Callable[[Callable[[argparse.Namespace], None]], Callable[[], None]]:
+    """A command of its own that says what to use instead."""
+
+    def decorate(run: Callable[[argparse.Namespace], None]) -> Callable[[], None]:
+        def command() -> None:
+            warnings.warn(f"{name} is deprecated, use 'barecat {instead}' instead", DeprecationWarning, stacklevel=2)
+            parser = argparse.ArgumentParser(prog=name, description=run.__doc__)
+            for names, options in arguments:
+                parser.add_argument(*names, **options)
+            with report_errors():
+                run(parser.parse_args())
+
+        return command
+
+    return decorate
 
 
-def _add_packing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--file", required=True, help="path of the archive")
-    parser.add_argument("--workers", type=int, help="number of threads")
-    parser.add_argument("--shard-size-limit", help="limit of a shard, such as 1G")
-    parser.add_argument("--overwrite", action="store_true", help="replace an archive that exists")
-
-
-@report_errors()
-def create() -> None:
-    """``barecat-create``: paths from standard input."""
-    parser = _parser("barecat-create", "create", "Pack files whose paths come from standard input.")
-    _add_packing(parser)
-    parser.add_argument("--null", action="store_true", help="paths end with a NUL, as find -print0 writes them")
-    args = parser.parse_args()
-    stream = sys.stdin.buffer
-    names = impl.iterate_zero_terminated(stream) if args.null else (os.fsdecode(line.rstrip(b"\n")) for line in stream)
-    pairs = ((name, name) for name in names if name)
+@_command("barecat-create", "create", *_PACKING, flag("--null", help="paths end with a NUL"))
+def create(args: argparse.Namespace) -> None:
+    """Pack files whose paths come from standard input."""
+    pairs = ((name, name) for name in read_names(sys.stdin.buffer, is_null=args.null))
     if exists(args.file) and not args.overwrite:
         fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
     impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
 
 
-@report_errors()
-def create_recursive() -> None:
-    """``barecat-create-recursive``: what is in folders, without their names."""
-    parser = _parser("barecat-create-recursive", "create", "Pack what is in folders.")
-    _add_packing(parser)
-    parser.add_argument("paths", nargs="+", help="folders")
-    parser.add_argument("--strip-root", action="store_true", default=True, help="leave out the names of the folders")
-    parser.add_argument("--physical-order", action="store_true", help="in the order in which files lie on the disk")
-    args = parser.parse_args()
-    pairs: list[tuple[str, str]] | Iterator[tuple[str, str]] = _inside(args.paths)
-    if args.physical_order:
-        from headrace.compat.barecat.util.physical_order import get_physical_offset
-
-        pairs = sorted(pairs, key=lambda pair: get_physical_offset(pair[0]))
+@_command(
+    "barecat-create-recursive",
+    "create",
+    *_PACKING,
+    argument("paths", nargs="+", help="folders"),
+    argument("--strip-root", action="store_true", default=True, help="leave out the names of the folders"),
+    flag("--physical-order", help="in the order in which files lie on the disk"),
+)
+def create_recursive(args: argparse.Namespace) -> None:
+    """Pack what is in folders, without their names."""
+    pairs = by_physical_order(_inside(args.paths)) if args.physical_order else _inside(args.paths)
     impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
 
 
@@ -86,107 +106,91 @@ def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
                 yield path, os.path.relpath(path, root)
 
 
-@report_errors()
-def extract() -> None:
-    """``barecat-extract``."""
-    parser = _parser("barecat-extract", "extract", "Write all files of an archive to a folder.")
-    parser.add_argument("--file", required=True, help="path of the archive")
-    parser.add_argument("--target-directory", required=True, help="the folder")
-    args = parser.parse_args()
+@_command("barecat-extract", "extract", _PACKING[0], argument("--target-directory", required=True, help="the folder"))
+def extract(args: argparse.Namespace) -> None:
+    """Write all files of an archive to a folder."""
     run_command(["extract", args.file, "-C", args.target_directory])
 
 
-@report_errors()
-def extract_single() -> None:
-    """``barecat-extract-single``."""
-    parser = _parser("barecat-extract-single", "cat", "Write one file to standard output.")
-    parser.add_argument("--barecat-file", required=True, help="path of the archive")
-    parser.add_argument("--path", required=True, help="path in the archive")
-    args = parser.parse_args()
+@_command(
+    "barecat-extract-single",
+    "cat",
+    argument("--barecat-file", required=True, help="path of the archive"),
+    argument("--path", required=True, help="path in the archive"),
+)
+def extract_single(args: argparse.Namespace) -> None:
+    """Write one file to standard output."""
     run_command(["cat", args.barecat_file, args.path])
 
 
-@report_errors()
-def index_to_csv() -> None:
-    """``barecat-index-to-csv``."""
-    parser = _parser("barecat-index-to-csv", "index-to-csv", "The index as CSV.")
-    parser.add_argument("file", help="path of the index")
-    run_command(["index-to-csv", parser.parse_args().file])
+@_command("barecat-index-to-csv", "index-to-csv", _FILE)
+def index_to_csv(args: argparse.Namespace) -> None:
+    """The index as CSV."""
+    run_command(["index-to-csv", args.file])
 
 
-def _add_merging(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("input_paths", metavar="N", nargs="+", help="archives")
-    parser.add_argument("--output", required=True, help="the archive they go into")
-    parser.add_argument("--overwrite", action="store_true", help="replace it if it exists")
-    parser.add_argument("--ignore-duplicates", action="store_true", help="leave out files that are there already")
-
-
-@report_errors()
-def merge() -> None:
-    """``barecat-merge``."""
-    parser = _parser("barecat-merge", "merge", "Copy archives into one.")
-    _add_merging(parser)
-    parser.add_argument("--shard-size-limit", help="limit of a shard, such as 1G")
-    args = parser.parse_args()
+@_command("barecat-merge", "merge", *_MERGING, _SHARD_SIZE)
+def merge(args: argparse.Namespace) -> None:
+    """Copy archives into one."""
     limit = parse_size(args.shard_size_limit)
     impl.merge(args.input_paths, args.output, limit, args.overwrite, args.ignore_duplicates)
 
 
-@report_errors()
-def merge_symlink() -> None:
-    """``barecat-merge-symlink``."""
-    parser = _parser("barecat-merge-symlink", "merge --symlink", "Link to the shards of archives.")
-    _add_merging(parser)
-    args = parser.parse_args()
+@_command("barecat-merge-symlink", "merge --symlink", *_MERGING)
+def merge_symlink(args: argparse.Namespace) -> None:
+    """Link to the shards of archives."""
     impl.merge_symlink(args.input_paths, args.output, args.overwrite, args.ignore_duplicates)
 
 
-@report_errors()
-def verify_integrity() -> None:
-    """``barecat-verify``."""
-    parser = _parser("barecat-verify", "verify", "Check an archive.")
-    parser.add_argument("file", help="path of the archive")
-    parser.add_argument("--quick", action="store_true", help="of the bytes, only those of the last file")
-    args = parser.parse_args()
+@_command("barecat-verify", "verify", _FILE, _QUICK)
+def verify_integrity(args: argparse.Namespace) -> None:
+    """Check an archive."""
     with Barecat(args.file) as bc:
         check_archive(bc, quick=args.quick)
 
 
-@report_errors()
-def defrag() -> None:
-    """``barecat-defrag``."""
-    parser = _parser("barecat-defrag", "defrag", "Take gaps out of the shards.")
-    parser.add_argument("file", help="path of the archive")
-    parser.add_argument("--quick", action="store_true", help="only move files from the end into gaps")
-    args = parser.parse_args()
+@_command("barecat-defrag", "defrag", _FILE, _QUICK)
+def defrag(args: argparse.Namespace) -> None:
+    """Take gaps out of the shards."""
     run_command(["defrag", args.file, *(["--quick"] if args.quick else [])])
 
 
-@report_errors()
-def archive2barecat() -> None:
-    """``archive2barecat``."""
-    parser = _parser("archive2barecat", "convert", "A tar or zip as an archive.")
-    parser.add_argument("archive_file", help="the tar or zip")
-    parser.add_argument("barecat_file", help="the archive")
-    parser.add_argument("--shard-size-limit", help="limit of a shard, such as 1G")
-    parser.add_argument("--overwrite", action="store_true", help="replace an archive that exists")
-    args = parser.parse_args()
+@_command(
+    "archive2barecat",
+    "convert",
+    argument("archive_file", help="the tar or zip"),
+    argument("barecat_file", help="the archive"),
+    _SHARD_SIZE,
+    _OVERWRITE,
+)
+def archive2barecat(args: argparse.Namespace) -> None:
+    """A tar or zip as an archive."""
     impl.archive2barecat(args.archive_file, args.barecat_file, parse_size(args.shard_size_limit), args.overwrite)
 
 
-@report_errors()
-def barecat2archive() -> None:
-    """``barecat2archive``."""
-    parser = _parser("barecat2archive", "convert", "An archive as a tar or zip.")
-    parser.add_argument("barecat_file", help="the archive")
-    parser.add_argument("archive_file", help="the tar or zip")
-    args = parser.parse_args()
+@_command(
+    "barecat2archive",
+    "convert",
+    argument("barecat_file", help="the archive"),
+    argument("archive_file", help="the tar or zip"),
+)
+def barecat2archive(args: argparse.Namespace) -> None:
+    """An archive as a tar or zip."""
     impl.barecat2archive(args.barecat_file, args.archive_file)
 
 
-@report_errors()
-def print_ncdu_json() -> None:
-    """``barecat-to-ncdu-json``."""
-    parser = _parser("barecat-to-ncdu-json", "to-ncdu-json", "Sizes for ncdu.")
-    parser.add_argument("file", help="path of the index")
-    run_command(["to-ncdu-json", parser.parse_args().file])
+@_command("barecat-to-ncdu-json", "to-ncdu-json", _FILE)
+def print_ncdu_json(args: argparse.Namespace) -> None:
+    """Sizes for ncdu."""
+    run_command(["to-ncdu-json", args.file])
+
+
+@_command(
+    "barecat-upgrade-database",
+    "upgrade",
+    argument("path", help="path of the archive"),
+    argument("--workers", type=int, default=8, help="kept for scripts that pass it"),
+)
+def upgrade_database(args: argparse.Namespace) -> None:
+    """Bring an old index up to date."""
+    upgrade(args.path, workers=args.workers)

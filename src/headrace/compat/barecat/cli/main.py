@@ -5,38 +5,66 @@ Exit codes: 0 fine, 1 something went wrong or is damaged, 2 wrong usage.
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import importlib
 import logging
+import os
+import sqlite3
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import headrace.cli.main
+from headrace.cli.common import message_of
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.cli.commands import _format_size, du_entries, find_entries, list_entries, tree_entries
 from headrace.compat.barecat.cli.converting import convert
 from headrace.compat.barecat.cli.packing import pack_paths
 from headrace.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
 from headrace.compat.barecat.cli.parsing import parse_arguments
-from headrace.compat.barecat.cli.reporting import fail, report_errors
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
-from headrace.compat.barecat.core.paths import resolve_index_path
+from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED, Order
-from headrace.compat.barecat.exceptions import FileExistsBarecatError
-from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
+from headrace.compat.barecat.exceptions import BarecatError, FileExistsBarecatError
+from headrace.compat.barecat.maintenance.defrag import defragment, get_gap_stats, reshard
 from headrace.compat.barecat.util import misc
+from headrace.errors import HeadraceError
+from headrace.transfer.containers import translate_errors
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["main", "parse_shard_size"]
+    from headrace.formats.barecat.edit.maintenance import Method
+
+__all__ = ["check_archive", "fail", "main", "report_errors"]
 
 _SHOWN = 20  # of what is damaged
 
 
-def parse_shard_size(value: str | None) -> int:
+def fail(problem: str) -> NoReturn:
+    """Say what is wrong and leave with code 1."""
+    print(f"Error: {problem}", file=sys.stderr)
+    sys.exit(1)
+
+
+@contextlib.contextmanager
+def report_errors() -> Iterator[None]:
+    """Run a command in this block: code 1 for errors, 130 for Ctrl-C, and nothing when the reader goes away."""
+    try:
+        with translate_errors("the input"):
+            yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # not our business
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (BarecatError, HeadraceError, OSError, ValueError, LookupError, sqlite3.Error) as error:
+        fail(message_of(error))
+
+
+def _parse_shard_size(value: str | None) -> int:
     """Bytes from text; no text means no limit."""
     return SHARD_SIZE_UNLIMITED if value is None else misc.parse_size(value)
 
@@ -54,14 +82,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _create(args: argparse.Namespace) -> None:
     if misc.exists(args.archive) and not args.force:
         fail(f"Archive '{args.archive}' already exists. Use -f to overwrite, or 'barecat add'.")
-    pack_paths(args, parse_shard_size(args.shard_size_limit), overwrite=args.force)
+    pack_paths(args, _parse_shard_size(args.shard_size_limit), overwrite=args.force)
 
 
 def _add(args: argparse.Namespace) -> None:
     is_there = misc.exists(args.archive)
     if not is_there and not args.create:
         fail(f"Archive '{args.archive}' does not exist. Use 'barecat create' or 'barecat add -c'.")
-    limit = None if is_there and args.shard_size_limit is None else parse_shard_size(args.shard_size_limit)
+    limit = None if is_there and args.shard_size_limit is None else _parse_shard_size(args.shard_size_limit)
     pack_paths(args, limit, overwrite=False)
 
 
@@ -144,13 +172,13 @@ def _shell(args: argparse.Namespace) -> None:
 
 def _native(verb: str, *words: str) -> None:
     """Let headrace's own command do it."""
-    sys.exit(importlib.import_module("headrace.cli.main").main([verb, *words]))
+    sys.exit(headrace.cli.main.main([verb, *words]))
 
 
 def _browse(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat.tui.browse import BarecatBrowser
-
-    sys.exit(BarecatBrowser(args.archive).run())
+    if not misc.exists(args.archive):
+        fail(f"{args.archive} does not exist")
+    _native("browse", args.archive)
 
 
 def _mount(args: argparse.Namespace) -> None:
@@ -186,14 +214,11 @@ def check_archive(bc: Barecat, *, quick: bool) -> None:
 
 def _defrag(args: argparse.Namespace) -> None:
     with Barecat(args.archive, readonly=args.dry_run) as bc:
-        defragger = BarecatDefragger(bc)
         if args.dry_run:
-            _print_gaps(defragger.get_gap_stats())
-        elif defragger.needs_defrag():
-            if args.quick:
-                freed = defragger.defrag_quick(time_max_seconds=args.max_seconds)
-            else:
-                freed = defragger.defrag_smart() if args.smart else defragger.defrag()
+            _print_gaps(get_gap_stats(bc))
+        elif bc.total_physical_size_seek > bc.total_logical_size:
+            method: Method = "quick" if args.quick else "smart" if args.smart else "full"
+            freed = defragment(bc, method, args.max_seconds if args.quick else None)
             print(f"Freed {_format_size(freed, human_readable=True)}")
 
 
@@ -220,8 +245,6 @@ def _print_gaps(stats: dict[str, Any]) -> None:
 
 
 def _reshard(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat.maintenance.reshard import reshard
-
     with Barecat(args.archive, readonly=False) as bc:
         reshard(bc, misc.parse_size(args.shard_size_limit))
 
@@ -230,7 +253,7 @@ def _subset(args: argparse.Namespace) -> None:
     if misc.exists(args.output) and not args.force:
         fail(f"Output '{args.output}' already exists. Use -f to overwrite.")
     pattern, rules = _check_filters(args)
-    limit = parse_shard_size(args.shard_size_limit)
+    limit = _parse_shard_size(args.shard_size_limit)
     impl.merge([args.archive], args.output, limit, overwrite=args.force, pattern=pattern, filter_rules=rules)
 
 
@@ -238,7 +261,7 @@ def _merge(args: argparse.Namespace) -> None:
     if args.symlink and args.append:
         fail("--append is not supported with --symlink")
     pattern, rules = _check_filters(args)
-    if args.symlink and any(impl.is_traditional_archive(one) for one in args.archives):
+    if args.symlink and any(is_tar_or_zip(one) for one in args.archives):
         fail("--symlink is not supported with tar/zip inputs")
     is_there = misc.exists(args.output)
     if is_there and not args.force and not args.append:
@@ -255,7 +278,7 @@ def _merge(args: argparse.Namespace) -> None:
             impl.merge_symlink(args.archives, args.output, ignore_duplicates=args.ignore_duplicates, **common)
         else:
             keeps_limit = is_there and args.append and args.shard_size_limit is None
-            limit = None if keeps_limit else parse_shard_size(args.shard_size_limit)
+            limit = None if keeps_limit else _parse_shard_size(args.shard_size_limit)
             ignore = args.ignore_duplicates or args.append
             impl.merge(args.archives, args.output, limit, ignore_duplicates=ignore, **common)
     except FileExistsBarecatError as error:
@@ -313,7 +336,7 @@ _HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {
     "merge": _merge,
     "index-to-csv": _index_to_csv,
     "to-ncdu-json": lambda args: impl.print_ncdu_json(args.archive),
-    "convert": lambda args: convert(args, parse_shard_size(args.shard_size_limit)),
+    "convert": lambda args: convert(args, _parse_shard_size(args.shard_size_limit)),
     "upgrade": _upgrade,
     "completion-script": _completion_script,
     "mount": _mount,

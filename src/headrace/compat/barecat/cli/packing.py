@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import re
+import struct
 import sys
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.util.glob_to_regex import glob_to_regex
-from headrace.compat.barecat.util.physical_order import get_physical_offset
-from headrace.compat.barecat.util.progbar import progressbar
+from headrace.compat.barecat.core._globs import matcher
+from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
 
-__all__ = ["pack_paths"]
+__all__ = ["by_physical_order", "pack_paths", "read_names"]
+
+_UNKNOWN = (1 << 63) - 1
+_FIEMAP = 0xC020660B  # FS_IOC_FIEMAP of Linux
+_HEAD = struct.Struct("=QQLLLL")
+_EXTENT = struct.Struct("=QQQQQLLLL")
 
 
 def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwrite: bool) -> None:
@@ -27,11 +33,21 @@ def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwr
     archive = os.path.abspath(args.archive) if args.directory is None else args.archive
     if args.directory:
         os.chdir(args.directory)
-    pairs = ((path, _name(path)) for path in _paths(args))
+    pairs: Iterable[tuple[str, str]] = ((path, _name(path)) for path in _paths(args))
     if args.physical_order:
-        pairs = iter(sorted(pairs, key=lambda pair: get_physical_offset(pair[0])))  # type: ignore[assignment]
-    shown = progressbar(pairs, desc="Packing files", unit=" files")
-    impl.create(shown, archive, shard_size_limit, overwrite=overwrite, workers=args.workers)
+        pairs = by_physical_order(pairs)
+    impl.create(_shown(pairs), archive, shard_size_limit, overwrite=overwrite, workers=args.workers)
+
+
+def _shown(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The same, with a bar if standard output is a terminal."""
+    if not sys.stdout.isatty():
+        yield from pairs
+        return
+    with ProgressBar("packing", unit="files") as bar:
+        for done, pair in enumerate(pairs, 1):
+            yield pair
+            bar(done, None, 0)
 
 
 def _name(path: str) -> str:
@@ -42,26 +58,27 @@ def _name(path: str) -> str:
     return name
 
 
-def _matcher(patterns: list[str]) -> Callable[[str], bool]:
-    compiled = [
-        re.compile(glob_to_regex(pattern, recursive="**" in pattern, include_hidden=True)).match for pattern in patterns
-    ]
-    return lambda path: any(match(path) for match in compiled)
+def _any_of(patterns: list[str]) -> Callable[[str], bool]:
+    tests = [matcher(pattern, recursive="**" in pattern, include_hidden=True) for pattern in patterns]
+    return lambda path: any(match(path) for match in tests)
 
 
 def _paths(args: argparse.Namespace) -> Iterator[str]:
-    is_excluded, is_included = _matcher(args.exclude), _matcher(args.include)
+    is_excluded, is_included = _any_of(args.exclude), _any_of(args.include)
 
     def keep(path: str) -> bool:
         return not is_excluded(path) and (not args.include or is_included(path))
 
     for root in args.paths:
-        if not os.path.lexists(root):
+        if os.path.lexists(root):
+            yield from _below(root, keep)
+        else:
             print(f"left out: {root}: does not exist", file=sys.stderr)
-            continue
-        yield from _below(root, keep)
-    if args.files_from:
-        yield from filter(keep, _listed(args.files_from, args.null))
+    if args.files_from == "-":
+        yield from filter(keep, read_names(sys.stdin.buffer, is_null=args.null))
+    elif args.files_from:
+        with open(args.files_from, "rb") as file:
+            yield from filter(keep, read_names(file, is_null=args.null))
 
 
 def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
@@ -74,17 +91,33 @@ def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
         yield from (path for name in (*files, *dirs) if keep(path := os.path.join(folder, name)))
 
 
-def _listed(source: str, is_null: bool) -> Iterator[str]:
-    if source == "-":
-        stream = sys.stdin.buffer
-        yield from impl.iterate_zero_terminated(stream) if is_null else _lines(stream)
+def read_names(file: BinaryIO, *, is_null: bool) -> Iterator[str]:
+    """Names that end with a newline, or with a NUL as ``find -print0`` writes them."""
+    if not is_null:
+        yield from (os.fsdecode(name) for line in file if (name := line.rstrip(b"\n")))
         return
-    with open(source, "rb") as file:
-        yield from impl.iterate_zero_terminated(file) if is_null else _lines(file)
+    rest = b""
+    while chunk := file.read(65536):
+        *names, rest = (rest + chunk).split(b"\0")  # what comes after the last NUL does not count
+        yield from (os.fsdecode(name) for name in names)
 
 
-def _lines(file: object) -> Iterator[str]:
-    for line in file:  # type: ignore[attr-defined]
-        name = os.fsdecode(line.rstrip(b"\n"))
-        if name:
-            yield name
+def by_physical_order(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """In the order in which files lie on the disk, for disks that turn."""
+    return iter(sorted(pairs, key=lambda pair: _physical_offset(pair[0])))
+
+
+def _physical_offset(path: str) -> int:
+    """The first byte of a file on its disk; a large number where the file system does not tell."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return _UNKNOWN
+    try:
+        answer = fcntl.ioctl(fd, _FIEMAP, _HEAD.pack(0, 0xFFFFFFFFFFFFFFFF, 0, 0, 1, 0) + bytes(_EXTENT.size))
+        is_known = _HEAD.unpack_from(answer)[3] > 0
+        return int(_EXTENT.unpack_from(answer, _HEAD.size)[1]) if is_known else _UNKNOWN
+    except OSError:
+        return _UNKNOWN
+    finally:
+        os.close(fd)

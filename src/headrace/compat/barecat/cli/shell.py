@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import cmd
+import glob
 import os
+import posixpath
 import shlex
 import sqlite3
 import subprocess
 import sys
 from typing import Any, Self
 
+from headrace.cli.common import message_of
 from headrace.compat.barecat.cli.commands import du_entries, find_entries, list_entries, tree_entries
-from headrace.compat.barecat.cli.shell_files import FileCommands
 from headrace.compat.barecat.cli.summaries import summarize
 from headrace.compat.barecat.core.barecat import Barecat
+from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.exceptions import BarecatError
+from headrace.formats.barecat import Metadata
+from headrace.transfer.extract import FolderTarget
 
-__all__ = ["BarecatShell", "main"]
+__all__ = ["BarecatShell"]
 
 _MAX_COMPLETIONS = 200
 _DIR_COMMANDS = ("cd", "tree", "lss")
 _PATH_COMMANDS = ("ls", "cat", "head", "stat", "du", "get", "rm", "mv", "find")
 
 
-class BarecatShell(FileCommands, cmd.Cmd):
+class BarecatShell(cmd.Cmd):
     """Commands on an archive, with a current directory in it and one on the disk.
 
     Args:
@@ -41,36 +45,56 @@ class BarecatShell(FileCommands, cmd.Cmd):
         self.bc = Barecat(archive_path, readonly=readonly)
         self.cwd = ""
         self.local_cwd = os.getcwd()
-        self._update_prompt()
+        self.prompt = "barecat:/> "
 
-    def _update_prompt(self) -> None:
-        self.prompt = f"barecat:/{self.cwd}> "
-
-    def _parse_args(self, arg: str) -> list[str]:
+    def _words(self, arg: str, word: str = "", missing: str = "") -> list[str]:
+        """The words of a line; ValueError if there are none and something is missing then."""
         try:
-            return shlex.split(arg)
+            words = shlex.split(arg)
         except ValueError:
-            return arg.split()
+            words = arg.split()
+        if missing and not words:
+            raise _Refusal(f"{word}: {missing}")
+        return words
+
+    def _path(self, path: str) -> str:
+        return normalize_path(path if path.startswith("/") else f"{self.cwd}/{path}")
+
+    def _local(self, path: str) -> str:
+        return os.path.join(self.local_cwd, path) if path else self.local_cwd
+
+    def _existing(self, word: str, arg: str) -> str:
+        """The file that a command is about."""
+        path = self._path(arg)
+        if not path:
+            raise _Refusal(f"{word}: missing path")
+        if path not in self.bc:
+            raise _Refusal(f"{word}: {path}: No such file")
+        return path
+
+    def _need_write(self, word: str) -> None:
+        if self.readonly:
+            raise _Refusal(f"{word}: archive is read-only (use barecat shell --write)")
 
     def onecmd(self, line: str) -> Any:
         """Run a command; what goes wrong is said, and the shell goes on."""
         try:
             return super().onecmd(line)
+        except _Refusal as refusal:
+            print(refusal)
         except (BarecatError, OSError, ValueError, LookupError) as error:
-            word = (line.split() or [""])[0]
-            print(f"{word}: {error.args[0] if isinstance(error, KeyError) and error.args else error}")
-            return None
+            print(f"{(line.split() or [''])[0]}: {message_of(error)}")
+        return None
 
     # Where we are
 
     def do_cd(self, arg: str) -> None:
         """Cd [DIR]: go to a directory of the archive."""
-        path = self._resolve_path(arg.strip() or "/")
-        if self.bc.isdir(path):
-            self.cwd = path
-        else:
-            print(f"cd: not a directory: {path}")
-        self._update_prompt()
+        path = self._path(arg.strip() or "/")
+        if not self.bc.isdir(path):
+            raise _Refusal(f"cd: not a directory: {path}")
+        self.cwd = path
+        self.prompt = f"barecat:/{path}> "
 
     def do_pwd(self, arg: str) -> None:
         """pwd: say in which directory of the archive we are."""
@@ -78,10 +102,9 @@ class BarecatShell(FileCommands, cmd.Cmd):
 
     def do_lcd(self, arg: str) -> None:
         """Lcd [DIR]: go to a directory of the disk."""
-        path = self._resolve_local_path(arg.strip() or os.path.expanduser("~"))
+        path = self._local(arg.strip() or os.path.expanduser("~"))
         if not os.path.isdir(path):
-            print(f"lcd: not a directory: {path}")
-            return
+            raise _Refusal(f"lcd: not a directory: {path}")
         self.local_cwd = path
         print(f"Local directory: {self.local_cwd}")
 
@@ -91,7 +114,7 @@ class BarecatShell(FileCommands, cmd.Cmd):
 
     def do_lls(self, arg: str) -> None:
         """Lls [DIR]: list a directory of the disk."""
-        path = self._resolve_local_path(arg.strip())
+        path = self._local(arg.strip())
         for name in sorted(os.listdir(path)):
             print(f"{name}/" if os.path.isdir(os.path.join(path, name)) else name)
 
@@ -99,65 +122,47 @@ class BarecatShell(FileCommands, cmd.Cmd):
 
     def do_ls(self, arg: str) -> None:
         """Ls [-l] [-R] [PATH]: list a directory of the archive."""
-        words = self._parse_args(arg)
-        paths = [word for word in words if word not in ("-l", "-R")]
-        path = self._resolve_path(paths[0] if paths else "")
-        list_entries(self.bc.index, [path], long_format="-l" in words, recursive="-R" in words)
+        options, paths = _options(self._words(arg), {}, {"-l", "-R"})
+        path = self._path(paths[0] if paths else "")
+        list_entries(self.bc.index, [path], long_format="-l" in options, recursive="-R" in options)
 
     def do_lss(self, arg: str) -> None:
         """Lss [DIR]: list a directory, numbered files as one line."""
-        path = self._resolve_path(arg.strip())
+        path = self._path(arg.strip())
         if not self.bc.isdir(path):
-            print(f"lss: not a directory: {path}")
-            return
-        dirs = [info.path.rpartition("/")[2] for info in self.bc.index.list_subdir_dirinfos(path)]
-        files = [info.path.rpartition("/")[2] for info in self.bc.index.list_direct_fileinfos(path)]
-        for name in sorted(dirs):
-            print(f"{name}/")
-        for line in summarize(sorted(files)):
+            raise _Refusal(f"lss: not a directory: {path}")
+        dirs = sorted(info.path.rpartition("/")[2] for info in self.bc.index.list_subdir_dirinfos(path))
+        files = sorted(info.path.rpartition("/")[2] for info in self.bc.index.list_direct_fileinfos(path))
+        for line in (*(f"{name}/" for name in dirs), *summarize(files)):
             print(line)
 
     def do_tree(self, arg: str) -> None:
         """Tree [-L N] [-d] [DIR]: directories and files as a tree."""
-        words = self._parse_args(arg)
-        options, rest = _options(words, {"-L": int, "--depth": int}, {"-d"})
+        options, rest = _options(self._words(arg), {"-L": int, "--depth": int}, {"-d"})
         level = options.get("-L", options.get("--depth"))
-        tree_entries(self.bc.index, self._resolve_path(rest[-1] if rest else ""), level, "-d" in options)
+        tree_entries(self.bc.index, self._path(rest[-1] if rest else ""), level, "-d" in options)
 
     def do_find(self, arg: str) -> None:
         """Find [PATH] [-name P] [-path P] [-type f|d] [-size [+-]N] [-maxdepth N]: search."""
         values = {"-name": str, "-path": str, "-type": str, "-size": str, "-maxdepth": int}
-        options, rest = _options(self._parse_args(arg), values, set())
+        options, rest = _options(self._words(arg), values, set())
         unknown = next((word for word in rest if word.startswith("-")), None)
         if unknown is not None:
-            print(f"find: unknown option: {unknown}")
-            return
-        find_entries(
-            self.bc.index,
-            path=self._resolve_path(rest[-1] if rest else ""),
-            name=options.get("-name"),
-            pathpattern=options.get("-path"),
-            ftype=options.get("-type"),
-            size=options.get("-size"),
-            maxdepth=options.get("-maxdepth"),
-        )
+            raise _Refusal(f"find: unknown option: {unknown}")
+        name, path, kind, size = (options.get(word) for word in ("-name", "-path", "-type", "-size"))
+        start = self._path(rest[-1] if rest else "")
+        find_entries(self.bc.index, start, name, path, kind, size, options.get("-maxdepth"))
 
     def do_du(self, arg: str) -> None:
         """Du [-a] [-s] [-H] [-d N] [PATH]: sizes; without options only the total."""
-        options, rest = _options(self._parse_args(arg), {"-d": int}, {"-a", "-s", "-H"})
-        depth = options.get("-d")
-        du_entries(
-            self.bc.index,
-            path=self._resolve_path(rest[-1] if rest else ""),
-            all_files="-a" in options,
-            summarize="-s" in options or ("-a" not in options and depth is None),
-            human_readable="-H" in options,
-            max_depth=depth,
-        )
+        options, rest = _options(self._words(arg), {"-d": int}, {"-a", "-s", "-H"})
+        depth, is_all = options.get("-d"), "-a" in options
+        is_total = "-s" in options or (not is_all and depth is None)
+        du_entries(self.bc.index, self._path(rest[-1] if rest else ""), is_all, is_total, "-H" in options, depth)
 
     def do_stat(self, arg: str) -> None:
         """Stat PATH: what is known about a file or directory."""
-        path = self._resolve_path(arg.strip())
+        path = self._path(arg.strip())
         if not path:
             print("stat: missing path")
         elif self.bc.isfile(path):
@@ -173,17 +178,13 @@ class BarecatShell(FileCommands, cmd.Cmd):
 
     def do_info(self, arg: str) -> None:
         """info: what is known about the archive."""
-        print(f"Archive: {self.archive_path}")
-        print(f"  Files: {self.bc.num_files}")
-        print(f"   Dirs: {self.bc.num_dirs}")
-        print(f"  Total: {self.bc.total_size} bytes")
-        print(f" Shards: {self.bc.sharder.num_shards}")
+        print(f"Archive: {self.archive_path}\n  Files: {self.bc.num_files}\n   Dirs: {self.bc.num_dirs}")
+        print(f"  Total: {self.bc.total_size} bytes\n Shards: {self.bc.sharder.num_shards}")
 
     def do_sql(self, arg: str) -> None:
         """Sql QUERY: ask the index in SQL."""
         if not arg.strip():
-            print("sql: provide a query")
-            return
+            raise _Refusal("sql: provide a query")
         try:
             cursor = self.bc.index.cursor.execute(arg.strip())
             rows = cursor.fetchall()
@@ -197,15 +198,102 @@ class BarecatShell(FileCommands, cmd.Cmd):
             print("\t".join(str(value) for value in row))
         print(f"({len(rows)} rows)")
 
+    def do_cat(self, arg: str) -> None:
+        """Cat PATH: the content of a file."""
+        _show(self.bc[self._existing("cat", arg.strip())])
+
+    def do_head(self, arg: str) -> None:
+        """Head [-n BYTES] PATH: the beginning of a file."""
+        options, rest = _options(self._words(arg), {"-n": int}, set())
+        path = self._existing("head", rest[-1] if rest else "/")
+        _show(self.bc.read(path, 0, options.get("-n", 1024)))
+
+    # To the disk
+
+    def do_get(self, arg: str) -> None:
+        """Get PATH [TARGET]: a file, or a directory with all below, to the disk."""
+        words = self._words(arg, "get", "missing archive path")
+        path = self._path(words[0])
+        target = self._local(words[1] if len(words) > 1 else os.path.basename(path))
+        if self.bc.isfile(path):
+            if os.path.isdir(target):
+                target = os.path.join(target, os.path.basename(path))
+            self._write(os.path.dirname(target), {path: os.path.basename(target)})
+            print(f"Extracted: {path} -> {target}")
+        elif self.bc.isdir(path):
+            below = self.bc.index.glob_paths(f"{path}/**".lstrip("/"), True, True, only_files=True)
+            self._write(target, {name: name[len(path) :].lstrip("/") for name in below})
+            print(f"Extracted {len(below)} files to {target}")
+        else:
+            print(f"get: {path}: No such file or directory")
+
+    def _write(self, folder: str, names: dict[str, str]) -> None:
+        target = FolderTarget(folder or ".", force=True)
+        for path, name in names.items():
+            target.write(name, self.bc[path], Metadata())
+
+    def do_mget(self, arg: str) -> None:
+        """Mget PATTERN [DIR]: files that match, to the disk."""
+        words = self._words(arg, "mget", "missing pattern")
+        folder = self._local(words[1]) if len(words) > 1 else self.local_cwd
+        pattern = posixpath.join("/", self.cwd, words[0]).lstrip("/")
+        found = self.bc.index.glob_paths(pattern, recursive=True, only_files=True)
+        for path in found:
+            self._write(folder, {path: os.path.basename(path)})
+            print(f"  {path} -> {os.path.join(folder, os.path.basename(path))}")
+        print(f"Extracted {len(found)} files")
+
+    # To the archive
+
+    def do_put(self, arg: str) -> None:
+        """Put FILE [PATH]: a file of the disk to the archive."""
+        self._need_write("put")
+        words = self._words(arg, "put", "missing local path")
+        file = self._local(words[0])
+        path = self._path(words[1] if len(words) > 1 else os.path.basename(file))
+        if not os.path.isfile(file):
+            raise _Refusal(f"put: {file}: No such file")
+        self.bc.add_by_path(file, path)
+        print(f"Added: {file} -> {path}")
+
+    def do_mput(self, arg: str) -> None:
+        """Mput PATTERN [DIR]: files of the disk that match, to the archive."""
+        self._need_write("mput")
+        words = self._words(arg, "mput", "missing pattern")
+        folder = self._path(words[1]) if len(words) > 1 else self.cwd
+        files = [file for file in glob.glob(self._local(words[0]), recursive=True) if os.path.isfile(file)]
+        for file in files:
+            path = normalize_path(f"{folder}/{os.path.basename(file)}")
+            self.bc.add_by_path(file, path)
+            print(f"  {file} -> {path}")
+        print(f"Added {len(files)} files")
+
+    def do_rm(self, arg: str) -> None:
+        """Rm PATH: remove a file."""
+        self._need_write("rm")
+        if self._path(arg.strip()) and self.bc.isdir(self._path(arg.strip())):
+            raise _Refusal(f"rm: {self._path(arg.strip())}: Is a directory (use rmdir or rm -r)")
+        path = self._existing("rm", arg.strip())
+        del self.bc[path]
+        print(f"Removed: {path}")
+
+    def do_mv(self, arg: str) -> None:
+        """Mv OLD NEW: give a file or directory another name."""
+        self._need_write("mv")
+        words = self._words(arg)
+        if len(words) < 2:
+            raise _Refusal("mv: need source and destination")
+        old, new = self._path(words[0]), self._path(words[1])
+        self.bc.rename(old, new)
+        print(f"Renamed: {old} -> {new}")
+
     # The shell itself
 
     def do_quit(self, arg: str) -> bool:
         """quit: leave."""
         return True
 
-    def do_exit(self, arg: str) -> bool:
-        """exit: leave."""
-        return True
+    do_exit = do_quit
 
     def do_EOF(self, arg: str) -> bool:
         """Leave."""
@@ -234,19 +322,14 @@ class BarecatShell(FileCommands, cmd.Cmd):
     def completedefault(self, text: str, line: str, begidx: int, endidx: int) -> list[str]:
         """Paths in the archive, where a command takes one."""
         word = (line.split() or [""])[0]
-        if word in _DIR_COMMANDS or word in _PATH_COMMANDS:
-            return self._complete_archive_path(text, dirs_only=word in _DIR_COMMANDS)
-        return []
-
-    def _complete_archive_path(self, text: str, dirs_only: bool = False) -> list[str]:
         folder, slash, beginning = text.rpartition("/")
-        place = self._resolve_path(folder or ("/" if slash else ""))
-        if not self.bc.isdir(place):
+        place = self._path(folder or ("/" if slash else ""))
+        if word not in (*_DIR_COMMANDS, *_PATH_COMMANDS) or not self.bc.isdir(place):
             return []
         matches = []
         for info in self.bc.index.iterdir_infos(place):
             name = info.path.rpartition("/")[2]
-            if name.startswith(beginning) and (info.isdir() or not dirs_only):
+            if name.startswith(beginning) and (info.isdir() or word not in _DIR_COMMANDS):
                 matches.append(f"{folder}{slash}{name}{'/' if info.isdir() else ''}")
             if len(matches) >= _MAX_COMPLETIONS:
                 break
@@ -273,6 +356,10 @@ class BarecatShell(FileCommands, cmd.Cmd):
         self.close()
 
 
+class _Refusal(Exception):
+    """A line for the user, in place of what a command would do."""
+
+
 def _options(words: list[str], with_value: dict[str, Any], flags: set[str]) -> tuple[dict[str, Any], list[str]]:
     """Options that are known, with their values, and the other words."""
     options: dict[str, Any] = {}
@@ -289,19 +376,7 @@ def _options(words: list[str], with_value: dict[str, Any], flags: set[str]) -> t
     return options, rest
 
 
-def main() -> None:
-    """Run the shell as a command of its own."""
-    parser = argparse.ArgumentParser(description="Look at an archive interactively")
-    parser.add_argument("archive", help="path of the archive")
-    parser.add_argument("-c", "--command", help="run one command and exit")
-    parser.add_argument("-w", "--write", action="store_true", help="allow changes")
-    args = parser.parse_args()
-    with BarecatShell(args.archive, readonly=not args.write) as shell:
-        if args.command:
-            shell.onecmd(args.command)
-        else:
-            shell.cmdloop()
-
-
-if __name__ == "__main__":
-    main()
+def _show(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
+    sys.stdout.buffer.flush()

@@ -506,12 +506,11 @@ class Barecat(MutableMapping[str, Any]):
         """End every shard after its last file, and delete the empty ones at the end."""
         self.sharder.truncate_all_to_logical_size([])
 
-    def defrag(self, quick: bool = False) -> Any:
+    def defrag(self, quick: bool = False) -> int:
         """Take the gaps out of the shards; gives the number of bytes freed."""
-        from headrace.compat.barecat.maintenance.defrag import BarecatDefragger
+        from headrace.compat.barecat.maintenance.defrag import defragment
 
-        defragger = BarecatDefragger(self)
-        return defragger.defrag_quick() if quick else defragger.defrag()
+        return defragment(self, "quick", 5) if quick else defragment(self, "full")
 
     # Values instead of bytes
 

@@ -55,9 +55,7 @@ class Sharder:
     ) -> None:
         self.path = os.fspath(path)
         self.shard_size_limit = SHARD_SIZE_UNLIMITED if shard_size_limit is None else shard_size_limit
-        self.readonly = readonly
-        self.append_only = append_only
-        self.threadsafe = threadsafe
+        self.readonly, self.append_only, self.threadsafe = readonly, append_only, threadsafe
         self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
         self._archive: Archive | None = None
         self._opened: ShardStore | None = None
@@ -141,8 +139,7 @@ class Sharder:
 
     def _write_at(self, shard: int, offset: int, file: BinaryIO, size: int) -> Address:
         checksum, done = 0, 0
-        while done < size:
-            piece = file.read(min(size - done, _PIECE_BYTES))
+        for piece in _pieces(file, size):
             checksum = crc32c_of(piece, checksum)
             self._store.overwrite(shard, offset + done, piece)
             done += len(piece)
@@ -153,14 +150,12 @@ class Sharder:
             with translated():
                 place = self._archive.editor.append("a file", file, size)
             return place.shard, place.offset, size, place.crc32c or 0
-        store, checksum, left = self._writer, 0, size
+        store, checksum = self._writer, 0
         with store.lock:
             shard, offset = store.shards.reserve(size, self.shard_size_limit)
-            while left:
-                piece = file.read(min(left, _PIECE_BYTES))
+            for piece in _pieces(file, size):
                 checksum = crc32c_of(piece, checksum)
                 store.shards.append(piece)
-                left -= len(piece)
         return shard, offset, size, checksum
 
     @misc.raise_if_readonly
@@ -180,13 +175,9 @@ class Sharder:
     @misc.raise_if_readonly
     def reserve(self, size: int) -> tuple[int, int]:
         """Make room behind all others; gives shard and offset."""
-        shard, offset, _, _ = self.add(data=bytes(size)) if size <= _PIECE_BYTES else self._reserve_large(size)
-        return shard, offset
-
-    def _reserve_large(self, size: int) -> Address:
         if size > self.shard_size_limit:
             raise FileTooLargeBarecatError(size, self.shard_size_limit)
-        return self._append(cast("BinaryIO", _Zeros()), size)
+        return self._append(cast("BinaryIO", _Zeros()), size)[:2]
 
     @misc.raise_if_readonly
     def start_new_shard(self) -> ShardFile:
@@ -293,6 +284,13 @@ class Sharder:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
+    while size:
+        piece = file.read(min(size, _PIECE_BYTES))
+        size -= len(piece)
+        yield piece
 
 
 class _Zeros:

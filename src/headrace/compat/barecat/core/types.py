@@ -7,27 +7,17 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from headrace.compat.barecat.core.paths import normalize_path
-from headrace.compat.barecat.util.misc import datetime_to_ns, ns_to_datetime
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.index.schema import UNLIMITED, VERSION
+from headrace.formats.barecat.index.schema import UNLIMITED
 
 if TYPE_CHECKING:
     import os
     import sqlite3
 
-__all__ = [
-    "SCHEMA_VERSION_MAJOR",
-    "SCHEMA_VERSION_MINOR",
-    "SHARD_SIZE_UNLIMITED",
-    "BarecatDirInfo",
-    "BarecatEntryInfo",
-    "BarecatFileInfo",
-    "Order",
-]
+__all__ = ["SHARD_SIZE_UNLIMITED", "BarecatDirInfo", "BarecatEntryInfo", "BarecatFileInfo", "Order"]
 
 SHARD_SIZE_UNLIMITED = UNLIMITED
 """The limit of an archive that has none."""
-SCHEMA_VERSION_MAJOR, SCHEMA_VERSION_MINOR = VERSION
 
 
 class BarecatEntryInfo:
@@ -47,10 +37,8 @@ class BarecatEntryInfo:
         if path is None:
             raise TypeError("path must be a str or PathLike, not None")
         self._path = normalize_path(path)
-        self.mode = mode
-        self.uid = uid
-        self.gid = gid
-        self.mtime_ns: int | None = datetime_to_ns(mtime_ns) if isinstance(mtime_ns, datetime) else mtime_ns
+        self.mode, self.uid, self.gid = mode, uid, gid
+        self.mtime_ns: int | None = int(mtime_ns.timestamp() * 1e9) if isinstance(mtime_ns, datetime) else mtime_ns
 
     @property
     def path(self) -> str:
@@ -64,11 +52,11 @@ class BarecatEntryInfo:
     @property
     def mtime_dt(self) -> datetime | None:
         """The time of the last change, in local time."""
-        return ns_to_datetime(self.mtime_ns) if self.mtime_ns else None
+        return datetime.fromtimestamp(self.mtime_ns / 1e9) if self.mtime_ns else None
 
     @mtime_dt.setter
     def mtime_dt(self, dt: datetime) -> None:
-        self.mtime_ns = datetime_to_ns(dt)
+        self.mtime_ns = int(dt.timestamp() * 1e9)
 
     @property
     def metadata(self) -> Metadata:
@@ -94,10 +82,7 @@ class BarecatEntryInfo:
 
     def fill_from_statresult(self, s: os.stat_result) -> None:
         """Take mode, owner and time from what the file system says."""
-        self.mode = s.st_mode
-        self.uid = s.st_uid
-        self.gid = s.st_gid
-        self.mtime_ns = s.st_mtime_ns
+        self.mode, self.uid, self.gid, self.mtime_ns = Metadata.of(s)
 
     @classmethod
     def row_factory(cls, cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Self:
@@ -132,10 +117,7 @@ class BarecatFileInfo(BarecatEntryInfo):
         crc32c: int | None = None,
     ) -> None:
         super().__init__(path, mode, uid, gid, mtime_ns)
-        self.shard = shard
-        self.offset = offset
-        self.size = size
-        self.crc32c = crc32c
+        self.shard, self.offset, self.size, self.crc32c = shard, offset, size, crc32c
 
     def fill_from_statresult(self, s: os.stat_result) -> None:
         """Take size, mode, owner and time from what the file system says."""
@@ -174,10 +156,8 @@ class BarecatDirInfo(BarecatEntryInfo):
         num_files_tree: int | None = None,
     ) -> None:
         super().__init__(path, mode, uid, gid, mtime_ns)
-        self.num_subdirs = num_subdirs
-        self.num_files = num_files
-        self.size_tree = size_tree
-        self.num_files_tree = num_files_tree
+        self.num_subdirs, self.num_files = num_subdirs, num_files
+        self.size_tree, self.num_files_tree = size_tree, num_files_tree
 
     @property
     def num_entries(self) -> int:

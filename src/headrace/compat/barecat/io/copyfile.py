@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import stat
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from headrace._native import crc32c as crc32c_of
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["accumulate_crc32c", "copy", "copy_crc32c", "write_zeroes"]
 
-_DEFAULT_BUFSIZE = 64 * 1024
+_BUFSIZE = 64 * 1024
 _HAS_SPLICE = hasattr(os, "splice")
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _copy_file_range = getattr(os, "copy_file_range", None)
@@ -34,16 +33,20 @@ def copy(
     size: int | None = None,
     src_offset: int | None = None,
     dst_offset: int | None = None,
-    bufsize: int = _DEFAULT_BUFSIZE,
+    bufsize: int = _BUFSIZE,
 ) -> int:
     """Copy bytes, all that are left if no size is given; says how many it were."""
-    ctx = _CopyContext(src, dst, size, src_offset, dst_offset, bufsize)
-    for copy_with in ctx.ways:
-        with contextlib.suppress(_CannotError):
-            return copy_with(ctx)
-    if ctx.is_inside:
-        return _copy_same_file_overlap(ctx)
-    return _copy_buffered(ctx)
+    job = _Job(src, dst, size, src_offset, dst_offset, bufsize)
+    if job.is_inside:
+        return _copy_same_file_overlap(job)
+    with contextlib.suppress(_CannotError):
+        if job.src_kind == job.dst_kind == stat.S_IFREG and _HAS_COPY_FILE_RANGE:
+            return _copy_file_range_loop(job)
+        if job.src_kind == stat.S_IFREG and job.dst_kind == stat.S_IFSOCK and _HAS_SENDFILE:
+            return _copy_sendfile(job)
+        if stat.S_IFIFO in (job.src_kind, job.dst_kind) and _HAS_SPLICE:
+            return _copy_splice(job)
+    return _copy_buffered(job)
 
 
 def copy_crc32c(
@@ -52,15 +55,15 @@ def copy_crc32c(
     size: int | None = None,
     src_offset: int | None = None,
     dst_offset: int | None = None,
-    bufsize: int = _DEFAULT_BUFSIZE,
+    bufsize: int = _BUFSIZE,
     initial: int = 0,
 ) -> tuple[int, int]:
     """Copy bytes and give their number and CRC-32C, counted on from ``initial``."""
-    ctx = _CopyContext(src, dst, size, src_offset, dst_offset, bufsize)
-    if not ctx.is_inside:
-        return _through_memory(ctx, initial)
-    target = ctx.dst_offset or 0
-    count = _copy_same_file_overlap(ctx)
+    job = _Job(src, dst, size, src_offset, dst_offset, bufsize)
+    if not job.is_inside:
+        return _through_memory(job, initial)
+    target = job.dst_offset or 0
+    count = _copy_same_file_overlap(job)
     before = src.tell()
     checksum = accumulate_crc32c(src, count, target, bufsize, initial)
     src.seek(before)
@@ -68,11 +71,7 @@ def copy_crc32c(
 
 
 def accumulate_crc32c(
-    fileobj: Any,
-    size: int | None = None,
-    offset: int | None = None,
-    bufsize: int = _DEFAULT_BUFSIZE,
-    initial: int = 0,
+    fileobj: Any, size: int | None = None, offset: int | None = None, bufsize: int = _BUFSIZE, initial: int = 0
 ) -> int:
     """The CRC-32C of bytes of a file, counted on from ``initial``."""
     if offset is not None:
@@ -83,7 +82,7 @@ def accumulate_crc32c(
     return checksum
 
 
-def write_zeroes(file: Any, n: int, bufsize: int = _DEFAULT_BUFSIZE) -> int:
+def write_zeroes(file: Any, n: int, bufsize: int = _BUFSIZE) -> int:
     """Write so many zeros at the position; says how many it were."""
     for start in range(0, n, bufsize):
         _write_all(file, bytes(min(bufsize, n - start)))
@@ -94,116 +93,43 @@ class _CannotError(Exception):
     """The kernel, or the file system, cannot do it; nothing was copied."""
 
 
-class _FdType(Enum):
-    FILE = auto()
-    PIPE = auto()
-    SOCKET = auto()
-    NONE = auto()
-
-
-def _get_fd_type(fd: int) -> _FdType:
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISFIFO(mode):
-        return _FdType.PIPE
-    return _FdType.SOCKET if stat.S_ISSOCK(mode) else _FdType.FILE
-
-
-def _is_seekable(file: Any) -> bool:
-    try:
-        return bool(file.seekable())
-    except _NO_FILE:
-        return False
-
-
-def _same_file(fd1: int, fd2: int) -> bool:
-    return fd1 == fd2 or os.path.samestat(os.fstat(fd1), os.fstat(fd2))
-
-
-def _sync_position(file: Any) -> None:
-    """Let the descriptor stand where the file object does."""
-    file.flush()
-    position = file.tell()
-    file.seek(0, os.SEEK_END)
-    file.seek(position)
-
-
-class _CopyContext:
-    """What is copied: two files, their kinds, and the spans."""
+class _Job:
+    """What is copied: two files, the kinds of their descriptors where they have some, and the spans."""
 
     def __init__(
         self, src: Any, dst: Any, size: int | None, src_offset: int | None, dst_offset: int | None, bufsize: int
     ) -> None:
         self.src, self.dst, self.bufsize = src, dst, bufsize
-        self.src_fd = self.dst_fd = -1
-        self.src_type = self.dst_type = _FdType.NONE
+        self.moves = (src_offset is None, dst_offset is None)
+        can_seek = _can_seek(src), _can_seek(dst)
+        self.src_offset = src.tell() if src_offset is None and can_seek[0] else src_offset
+        self.dst_offset = dst.tell() if dst_offset is None and can_seek[1] else dst_offset
+        self.size = self._bytes_there(size) if can_seek[0] else size
+        self.src_kind = self.dst_kind = 0
+        is_same = src is dst
         with contextlib.suppress(*_NO_FILE):
-            self.src_fd, self.dst_fd = src.fileno(), dst.fileno()
-            self.src_type, self.dst_type = _get_fd_type(self.src_fd), _get_fd_type(self.dst_fd)
-        self.has_fd = self.dst_type is not _FdType.NONE
-        self.src_seekable, self.dst_seekable = _is_seekable(src), _is_seekable(dst)
-        are_files = self.src_type is self.dst_type is _FdType.FILE
-        self.same_file = src is dst or (are_files and _same_file(self.src_fd, self.dst_fd))
-        self.src_position_based, self.dst_position_based = src_offset is None, dst_offset is None
-        if src_offset is None and self.src_seekable:
-            src_offset = src.tell()
-        if dst_offset is None and self.dst_seekable:
-            dst_offset = dst.tell()
-        self.src_offset, self.dst_offset = src_offset, dst_offset
-        self.size = self._bytes_there(size)
-        self.has_overlap = self._overlaps()
+            found = os.fstat(src.fileno()), os.fstat(dst.fileno())
+            is_same = is_same or (os.path.samestat(*found) and all(can_seek))
+            if self.size:
+                self.src_kind, self.dst_kind = (stat.S_IFMT(status.st_mode) for status in found)
+        count = self.size or 0
+        overlaps = is_same and all(can_seek) and abs((self.src_offset or 0) - (self.dst_offset or 0)) < count
+        # Both have one position, or the spans overlap: what is read could have been written just before.
+        self.is_inside = overlaps or (src is dst and self.size is not None)
 
-    def _bytes_there(self, size: int | None) -> int | None:
-        """The size as far as there are bytes; None if that is not known."""
-        if not self.src_seekable or self.src_offset is None:
-            return size
+    def _bytes_there(self, size: int | None) -> int:
+        """The size as far as there are bytes."""
         position = self.src.tell()
-        left: int = max(0, self.src.seek(0, os.SEEK_END) - self.src_offset)
+        left: int = max(0, self.src.seek(0, os.SEEK_END) - (self.src_offset or 0))
         self.src.seek(position)
         return left if size is None else min(size, left)
-
-    def _overlaps(self) -> bool:
-        if not self.same_file or self.size is None or self.src_offset is None or self.dst_offset is None:
-            return False
-        return abs(self.src_offset - self.dst_offset) < self.size
-
-    @property
-    def is_inside(self) -> bool:
-        """Both files have one position, or the spans overlap: what is read could have been written just before."""
-        return self.has_overlap or (self.src is self.dst and self.size is not None)
-
-    @property
-    def src_is_pipe(self) -> bool:
-        return self.src_type is _FdType.PIPE
-
-    @property
-    def dst_is_pipe(self) -> bool:
-        return self.dst_type is _FdType.PIPE
-
-    @property
-    def dst_is_socket(self) -> bool:
-        return self.dst_type is _FdType.SOCKET
-
-    @property
-    def ways(self) -> Iterator[Callable[[_CopyContext], int]]:
-        """What the kernel can do here."""
-        if not self.has_fd or not self.size or self.is_inside:
-            return
-        is_plain = self.src_type is _FdType.FILE and self.src_seekable
-        if is_plain and self.dst_type is _FdType.FILE and self.dst_seekable and _HAS_COPY_FILE_RANGE:
-            yield _copy_file_range_loop
-        elif is_plain and self.dst_is_socket and _HAS_SENDFILE:
-            yield _copy_sendfile
-        elif (self.dst_is_pipe or self.src_is_pipe) and _HAS_SPLICE:
-            yield _copy_splice
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
         """Both files at their offsets; files with an offset of their own go back afterwards."""
         back = []
-        for file, offset, is_moving in (
-            (self.src, self.src_offset, self.src_position_based),
-            (self.dst, self.dst_offset, self.dst_position_based),
-        ):
+        offsets = (self.src, self.src_offset), (self.dst, self.dst_offset)
+        for (file, offset), is_moving in zip(offsets, self.moves, strict=True):
             if offset is not None:
                 if not is_moving:
                     back.append((file, file.tell()))
@@ -216,10 +142,17 @@ class _CopyContext:
 
     def advance(self, count: int) -> None:
         """Move the positions of files that are read or written at them."""
-        if self.src_position_based and self.src_offset is not None:
-            self.src.seek(self.src_offset + count)
-        if self.dst_position_based and self.dst_offset is not None:
-            self.dst.seek(self.dst_offset + count)
+        offsets = (self.src, self.src_offset), (self.dst, self.dst_offset)
+        for (file, offset), is_moving in zip(offsets, self.moves, strict=True):
+            if is_moving and offset is not None:
+                file.seek(offset + count)
+
+
+def _can_seek(file: Any) -> bool:
+    try:
+        return bool(file.seekable())
+    except _NO_FILE:
+        return False
 
 
 def _pieces(file: Any, size: int | None, bufsize: int) -> Iterator[bytes]:
@@ -239,43 +172,43 @@ def _write_all(file: Any, data: bytes) -> None:
         view = view[len(view) if written is None else written :]
 
 
-def _through_memory(ctx: _CopyContext, initial: int | None) -> tuple[int, int]:
+def _through_memory(job: _Job, initial: int | None) -> tuple[int, int]:
     """Gives the number of bytes and, if there is a number to begin with, their CRC-32C."""
     done, checksum = 0, initial or 0
-    with ctx.placed():
-        for piece in _pieces(ctx.src, ctx.size, ctx.bufsize):
+    with job.placed():
+        for piece in _pieces(job.src, job.size, job.bufsize):
             if initial is not None:
                 checksum = crc32c_of(piece, checksum)
-            _write_all(ctx.dst, piece)
+            _write_all(job.dst, piece)
             done += len(piece)
     return done, checksum
 
 
-def _copy_buffered(ctx: _CopyContext) -> int:
-    return _through_memory(ctx, None)[0]
+def _copy_buffered(job: _Job) -> int:
+    return _through_memory(job, None)[0]
 
 
-def _copy_same_file_overlap(ctx: _CopyContext) -> int:
+def _copy_same_file_overlap(job: _Job) -> int:
     """Inside one file: from the end where the target lies behind the beginning of the source."""
-    start, target, count = ctx.src_offset or 0, ctx.dst_offset or 0, ctx.size or 0
-    before = ctx.src.tell(), ctx.dst.tell()
-    pieces = [(at, min(ctx.bufsize, count - at)) for at in range(0, count, ctx.bufsize)]
+    start, target, count = job.src_offset or 0, job.dst_offset or 0, job.size or 0
+    before = job.src.tell(), job.dst.tell()
+    pieces = [(at, min(job.bufsize, count - at)) for at in range(0, count, job.bufsize)]
     for at, length in reversed(pieces) if target > start else pieces:
-        ctx.src.seek(start + at)
-        data = ctx.src.read(length)
-        ctx.dst.seek(target + at)
-        _write_all(ctx.dst, data)
-        ctx.dst.flush()
-    ctx.src.seek(before[0])
-    ctx.dst.seek(before[1])
-    ctx.advance(count)
+        job.src.seek(start + at)
+        data = job.src.read(length)
+        job.dst.seek(target + at)
+        _write_all(job.dst, data)
+        job.dst.flush()
+    job.src.seek(before[0])
+    job.dst.seek(before[1])
+    job.advance(count)
     return count
 
 
-def _repeat(ctx: _CopyContext, step: Callable[[int, int], int]) -> int:
+def _repeat(job: _Job, step: Callable[[int, int], int]) -> int:
     """Call ``step`` with what is done and what is left until nothing is; it says how far it came."""
-    ctx.dst.flush()
-    done, size = 0, ctx.size or 0
+    job.dst.flush()
+    done, size = 0, job.size or 0
     while done < size:
         try:
             count = step(done, size - done)
@@ -286,39 +219,34 @@ def _repeat(ctx: _CopyContext, step: Callable[[int, int], int]) -> int:
         if count == 0:
             break
         done += count
-    ctx.advance(done)
+    job.advance(done)
     return done
 
 
-def _copy_file_range_loop(ctx: _CopyContext) -> int:
-    start, target = ctx.src_offset or 0, ctx.dst_offset or 0
-    return _repeat(
-        ctx, lambda done, left: os.copy_file_range(ctx.src_fd, ctx.dst_fd, left, start + done, target + done)
-    )
+def _copy_file_range_loop(job: _Job) -> int:
+    fds, start, target = (job.src.fileno(), job.dst.fileno()), job.src_offset or 0, job.dst_offset or 0
+    return _repeat(job, lambda done, left: os.copy_file_range(*fds, left, start + done, target + done))
 
 
-def _copy_sendfile(ctx: _CopyContext) -> int:
-    start = ctx.src_offset or 0
-    return _repeat(ctx, lambda done, left: os.sendfile(ctx.dst_fd, ctx.src_fd, start + done, left))
+def _copy_sendfile(job: _Job) -> int:
+    fds, start = (job.dst.fileno(), job.src.fileno()), job.src_offset or 0
+    return _repeat(job, lambda done, left: os.sendfile(*fds, start + done, left))
 
 
-def _copy_splice(ctx: _CopyContext) -> int:
+def _copy_splice(job: _Job) -> int:
     def step(done: int, left: int) -> int:
-        if done == 0 and ctx.src_is_pipe and isinstance(ctx.src, io.BufferedReader):
-            return _write_fd(ctx, ctx.src.read1(left))  # all that Python has read ahead, which the kernel cannot see
-        offsets: list[Any] = [None if one is None else one + done for one in (ctx.src_offset, ctx.dst_offset)]
-        return os.splice(ctx.src_fd, ctx.dst_fd, left, *offsets)
+        if done == 0 and job.src_kind == stat.S_IFIFO and isinstance(job.src, io.BufferedReader):
+            return _write_fd(job, job.src.read1(left))  # all that Python has read ahead, which the kernel cannot see
+        offsets: list[Any] = [None if one is None else one + done for one in (job.src_offset, job.dst_offset)]
+        return os.splice(job.src.fileno(), job.dst.fileno(), left, *offsets)
 
-    return _repeat(ctx, step)
+    return _repeat(job, step)
 
 
-def _write_fd(ctx: _CopyContext, data: bytes) -> int:
+def _write_fd(job: _Job, data: bytes) -> int:
     """Write to the target's descriptor, at its offset if it has one."""
-    done = 0
+    done, fd = 0, job.dst.fileno()
     while done < len(data):
         rest = data[done:]
-        if ctx.dst_offset is None:
-            done += os.write(ctx.dst_fd, rest)
-        else:
-            done += os.pwrite(ctx.dst_fd, rest, ctx.dst_offset + done)
+        done += os.write(fd, rest) if job.dst_offset is None else os.pwrite(fd, rest, job.dst_offset + done)
     return done

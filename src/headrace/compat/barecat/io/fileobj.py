@@ -31,21 +31,51 @@ def read_span(shard_file: Any, offset: int, size: int) -> bytes:
     return data
 
 
-def _whence(offset: int, whence: int, position: int, size: int) -> int:
-    base = {io.SEEK_SET: 0, io.SEEK_CUR: position, io.SEEK_END: size}.get(whence)
-    if base is None:
-        raise ValueError(f"Invalid value for whence: {whence}")
-    if base + offset < 0:
-        raise ValueError("Negative seek position")
-    return base + offset
-
-
 class BarecatFileObject(io.IOBase):
     """A file of an archive."""
+
+    position: int
+    size: int
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Bytes from the position on."""
+        raise NotImplementedError
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        """Bytes from the position on."""
+        return self.read(size)
+
+    def readall(self) -> bytes:
+        """The rest."""
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as there are bytes."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        """The position."""
+        return self.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position; past the end there is nothing to read."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size}.get(whence)
+        if base is None:
+            raise ValueError(f"Invalid value for whence: {whence}")
+        if base + offset < 0:
+            raise ValueError("Negative seek position")
+        self.position = base + offset
+        return self.position
 
     def seekable(self) -> bool:
         """It is."""
         return True
+
+    def __len__(self) -> int:
+        return self.size
 
     def __enter__(self) -> Self:
         return self
@@ -66,37 +96,23 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
     def __init__(self, shard_file: Any, start: int, size: int) -> None:
         super().__init__()
         self.shard_file = shard_file
-        self.start = start
-        self.end = start + size
-        self.position = start
+        self.start, self.end, self.size = start, start + size, size
+        self.position = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Bytes from the position on."""
-        left = max(0, self.end - self.position)
+        left = max(0, self.size - self.position)
         count = left if size is None or size < 0 else min(size, left)
         if count == 0:
             return b""
-        data = read_span(self.shard_file, self.position, count)
+        data = read_span(self.shard_file, self.start + self.position, count)
         self.position += count
         return data
-
-    read1 = read
-
-    def readall(self) -> bytes:
-        """The rest."""
-        return self.read()
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as there are bytes."""
-        target = memoryview(buffer).cast("B")
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """Bytes up to the end of the line."""
         line, begin = b"", self.position
-        limit = self.end - begin if size is None or size < 0 else size
+        limit = self.size - begin if size is None or size < 0 else size
         while len(line) < limit and (piece := self.read(min(8192, limit - len(line)))):
             found = piece.find(b"\n") + 1
             line += piece[:found] if found else piece
@@ -108,10 +124,6 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
     def readable(self) -> bool:
         """It is."""
         return True
-
-    def writable(self) -> bool:
-        """It is not."""
-        return False
 
     def write(self, data: Any, /) -> int:
         """Refuses."""
@@ -127,25 +139,8 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
             raise ValueError("Offset out of bounds")
         wanted = self.size - offset if count is None else min(count, self.size - offset)
         sent = os.sendfile(out_fd, self.shard_file.fileno(), self.start + offset, wanted)
-        self.position = self.start + offset + sent
+        self.position = offset + sent
         return sent
-
-    def tell(self) -> int:
-        """The position."""
-        return self.position - self.start
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a position; past the end there is nothing to read."""
-        self.position = self.start + _whence(offset, whence, self.tell(), self.size)
-        return self.tell()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.end - self.start
-
-    def __len__(self) -> int:
-        return self.size
 
 
 class BarecatReadWriteFileObject(BarecatFileObject):
@@ -169,9 +164,7 @@ class BarecatReadWriteFileObject(BarecatFileObject):
     ) -> None:
         super().__init__()
         letters = mode.replace("b", "")
-        self.shard_file = shard_file
-        self.offset = offset
-        self.original_size = size
+        self.shard_file, self.offset, self.original_size = shard_file, offset, size
         self.on_close_callback = on_close_callback
         self.mode = mode
         self.append_mode = "a" in letters
@@ -193,19 +186,6 @@ class BarecatReadWriteFileObject(BarecatFileObject):
         data = self.spillover.read(-1 if size is None else size)
         self.position += len(data)
         return data
-
-    read1 = read
-
-    def readall(self) -> bytes:
-        """The rest."""
-        return self.read()
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as there are bytes."""
-        target = memoryview(buffer).cast("B")
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
 
     def write(self, data: Any, /) -> int:
         """Write at the position, or at the end when appending."""
@@ -244,15 +224,6 @@ class BarecatReadWriteFileObject(BarecatFileObject):
             self.dirty = True
         return self.size
 
-    def tell(self) -> int:
-        """The position."""
-        return self.position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a position."""
-        self.position = _whence(offset, whence, self.position, self.size)
-        return self.position
-
     def readable(self) -> bool:
         """Whether reading is allowed."""
         return self.can_read
@@ -278,6 +249,3 @@ class BarecatReadWriteFileObject(BarecatFileObject):
         finally:
             self.spillover.close()
             super().close()
-
-    def __len__(self) -> int:
-        return self.size

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sqlite3
-import warnings
 from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,21 +19,9 @@ from headrace.formats.barecat.shards import MappedShards
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["get_schema_version", "main", "upgrade"]
+__all__ = ["get_schema_version", "upgrade"]
 
 _OLDEST = (-1, 0)
-
-
-def main() -> None:
-    """``barecat-upgrade-database``."""
-    warnings.warn(
-        "barecat-upgrade-database is deprecated, use 'barecat upgrade' instead", DeprecationWarning, stacklevel=2
-    )
-    parser = argparse.ArgumentParser(description="Bring an old index up to date")
-    parser.add_argument("path", help="path of the archive")
-    parser.add_argument("--workers", type=int, default=8, help="kept for scripts that pass it")
-    args = parser.parse_args()
-    upgrade(args.path, workers=args.workers)
 
 
 def get_schema_version(dbase_path: PathLike) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["expand_doublestar", "glob_to_regex", "glob_to_sqlite", "pattern_to_sql_exclude"]
+__all__ = ["expand_doublestar", "glob_to_regex", "glob_to_sqlite"]
 
 _DEEP = "**"
 _MAX_EXPANDED = 2
@@ -143,22 +143,6 @@ def _flatten(pattern: str) -> str:
 
 def _covers(wide: str, narrow: str) -> bool:
     return wide.endswith("*") and narrow.startswith(f"{wide}/")
-
-
-def pattern_to_sql_exclude(pattern: str) -> tuple[str, dict[str, str]] | None:
-    """An SQL condition that is true for exactly what the pattern matches, or None if there is no simple one."""
-    if pattern.startswith("**/") and "/" not in pattern[3:]:
-        return "path GLOB :p", {"p": glob_to_sqlite(pattern[3:])}
-    if pattern.endswith("/**") and "*" not in pattern[:-3]:
-        return "path GLOB :p", {"p": glob_to_sqlite(f"{pattern[:-3]}/*")}
-    if _DEEP in pattern:
-        return None
-    parent, slash, _ = pattern.rpartition("/")
-    if not slash:
-        return "parent = '' AND path GLOB :p", {"p": glob_to_sqlite(pattern)}
-    if any(char in parent for char in "*?["):
-        return None
-    return "parent = :parent AND path GLOB :p", {"parent": parent, "p": glob_to_sqlite(pattern)}
 
 
 def glob_to_sqlite(pat: str) -> str:

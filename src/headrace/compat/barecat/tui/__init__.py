@@ -1,1 +1,0 @@
-"""Programs for the terminal."""
