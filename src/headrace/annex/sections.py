@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKSUMS",
     "CLASSES",
-    "JPEG_TILES",
     "METADATA",
     "NAMES",
     "SCHEMA",
+    "TILE_INDEX",
     "Names",
-    "Tiles",
+    "TileIndex",
     "checksums_section",
     "json_section",
     "names_section",
     "read_checksums",
     "read_json",
     "read_names",
-    "read_tiles",
-    "tiles_section",
+    "read_tile_index",
+    "tile_index_section",
 ]
 
 CHECKSUMS, NAMES, CLASSES, SCHEMA, METADATA = "checksums", "names", "classes", "schema", "metadata"
-JPEG_TILES = "jpeg_tiles"
+TILE_INDEX = "jpeg_tiles"
 _CHECKSUMS_HEAD = struct.Struct("<HHI")
-_TILES_HEAD = struct.Struct("<HHI")
+_TILE_INDEX_HEAD = struct.Struct("<HHI")
 _CRC32C = 1
 _MAX_JSON_BYTES = 256 << 20
 
@@ -73,26 +73,29 @@ def json_section(value: Any) -> Iterator[Buffer]:
     yield json.dumps(value).encode("ascii")
 
 
-def tiles_section(columns: int, sizes: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+def tile_index_section(columns: int, sizes: npt.NDArray[np.uint32], pieces: Iterable[Buffer]) -> Iterator[Buffer]:
     """Make the bytes of ``jpeg_tiles`` from the sizes of the indices and pieces of their bytes."""
-    yield _TILES_HEAD.pack(columns, 0, 0)
+    yield _TILE_INDEX_HEAD.pack(columns, 0, 0)
     yield from names_section(sizes, pieces)
 
 
-def read_tiles(annex: Annex, columns: int) -> Tiles | None:
+def read_tile_index(annex: Annex, columns: int) -> TileIndex | None:
     """The indices of the pictures, or None; offsets and indices are checked as they are used."""
-    data = annex.section(JPEG_TILES, is_checked=False)
+    data = annex.section(TILE_INDEX, is_checked=False)
     if data is None:
         return None
     offsets_size = 8 * (annex.num_samples * columns + 1)
-    if len(data) < _TILES_HEAD.size + offsets_size or _TILES_HEAD.unpack(data[: _TILES_HEAD.size])[0] != columns:
-        raise annex.fail(JPEG_TILES, f"has {len(data)} bytes, which cannot hold indices for {columns} fields")
-    offsets = data[_TILES_HEAD.size :][:offsets_size].view("<u8")
-    return Tiles(columns, offsets, data[_TILES_HEAD.size + offsets_size :])
+    if (
+        len(data) < _TILE_INDEX_HEAD.size + offsets_size
+        or _TILE_INDEX_HEAD.unpack(data[: _TILE_INDEX_HEAD.size])[0] != columns
+    ):
+        raise annex.fail(TILE_INDEX, f"has {len(data)} bytes, which cannot hold indices for {columns} fields")
+    offsets = data[_TILE_INDEX_HEAD.size :][:offsets_size].view("<u8")
+    return TileIndex(columns, offsets, data[_TILE_INDEX_HEAD.size + offsets_size :])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tiles:
+class TileIndex:
     """Packed indices of pictures: that of column c of sample i is entry ``i * columns + c`` of the offsets."""
 
     columns: int

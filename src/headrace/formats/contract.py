@@ -14,6 +14,7 @@ from headrace._native import crc32c
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, ImageError, WriteError
+from headrace.fields import NDArray
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
@@ -218,7 +219,8 @@ class BaseDataset(ABC):
 
     def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
-        return self
+        is_decoded = all(field.kind != "image" for field in self.schema.values())
+        return self if is_decoded else _StoredSamples(self)
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """What a listing says about each sample, by field: numbers and texts, and the sides of pictures."""
@@ -240,7 +242,10 @@ class BaseDataset(ABC):
             source: where the file's bytes are, for formats with pages; by default the mapped file.
         """
         values = [sample[field] for sample in self._samples(indices)]
-        dtype = {"int": np.int64, "float": np.float64}.get(self.schema[field].kind)
+        kind = self.schema[field]
+        if isinstance(kind, NDArray):
+            return np.array(values, kind.dtype).reshape(-1, *kind.shape)
+        dtype = {"int": np.int64, "float": np.float64}.get(kind.kind)
         return values if dtype is None else np.array(values, dtype)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
@@ -322,6 +327,26 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredSamples:
+    """Samples with JPEG pictures as their bytes, everything else decoded."""
+
+    dataset: BaseDataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return tuple(self._value(index, name, field) for name, field in self.dataset.schema.items())
+
+    def _value(self, index: int, name: str, field: Field) -> Any:
+        if field.kind == "image":
+            (data,) = self.dataset.read_bytes([index], name)
+            if jpeg.is_jpeg(data):
+                return data
+        return self.dataset.read_values(np.array([index], np.int64), name)[0]
 
 
 def _brief(value: object) -> object:

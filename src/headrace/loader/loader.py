@@ -7,19 +7,20 @@ import os
 import re
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace._native import ImageLoader, crc32c, simd_level
 from headrace.formats import open_dataset
 from headrace.formats.contract import BaseDataset, check_contract, normalize_indices
+from headrace.loader.byte_sources import ByteSources
 from headrace.loader.engine import Prefetcher
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
 from headrace.loader.job import Job
-from headrace.loader.options import LoaderOptions, find_rank
+from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
-from headrace.loader.reading import Reading
 from headrace.loader.slots import SlotPool
 from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
 from headrace.registry import PluginTable
@@ -30,11 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from headrace.errors import CorruptSampleError, PathLike
-    from headrace.loader.collate import Collate
-    from headrace.loader.options import Cache, ErrorPolicy, OrderChoice
-    from headrace.loader.plan import Pipeline
-    from headrace.loader.reading import SourceOf
-    from headrace.types import Batch, IndexArray, Indices, Output
+    from headrace.loader.byte_sources import SourceOf
+    from headrace.types import Batch, IndexArray, Output
 
 __all__ = ["Loader"]
 
@@ -92,68 +90,25 @@ class Loader:
         (2, [(4,), (4,)])
     """
 
-    def __init__(
-        self,
-        dataset: Dataset | PathLike,
-        batch_size: int,
-        *,
-        order: OrderChoice = "sequential",
-        seed: int = 0,
-        workers: int | None = None,
-        pipelines: Mapping[str, Pipeline | None] | None = None,
-        device: Any = None,
-        indices: Indices | None = None,
-        drop_last: bool = True,
-        batches_ahead: int = 3,
-        distributed: bool = False,
-        rank: int | None = None,
-        world: int | None = None,
-        on_error: ErrorPolicy = "raise",
-        cache: Cache = None,
-        collate: Collate | Mapping[str, Collate] = "list",
-        verify: bool | None = None,
-        pool_pages: int = 16,
-        jpeg: Literal["window", "slice", "libjpeg"] = "window",
-        precision: Literal["exact", "fast"] = "exact",
-    ) -> None:
-        this, count = find_rank(distributed=distributed, rank=rank, world=world)
-        options = LoaderOptions(
-            batch_size=batch_size,
-            order=order,
-            seed=seed,
-            workers=len(os.sched_getaffinity(0)) if workers is None else workers,
-            pipelines=dict(pipelines or {}),
-            device=device,
-            drop_last=drop_last,
-            batches_ahead=batches_ahead,
-            rank=this,
-            world=count,
-            on_error=on_error,
-            cache=cache,
-            collate=collate,
-            verify=verify,
-            pool_pages=pool_pages,
-            jpeg=jpeg,
-            precision=precision,
-        )
+    @takes(LoaderOptions)
+    def __init__(self, dataset: Dataset | PathLike, options: LoaderOptions) -> None:
         opened = open_dataset(dataset) if isinstance(dataset, str | os.PathLike) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
-        self._prepare(opened, options, None if indices is None else normalize_indices(indices, len(opened)))
+        self._prepare(opened, options)
 
-    def _prepare(self, dataset: Dataset, options: LoaderOptions, indices: IndexArray | None) -> None:
+    def _prepare(self, dataset: Dataset, options: LoaderOptions) -> None:
         self.dataset = _checked_dataset(dataset, options.verify)
         self.options = options
         self.epoch = 0
-        self._indices = indices
-        self._batches = BatchPlan(
-            batch_size=options.batch_size, drop_last=options.drop_last, rank=options.rank, world=options.world
-        )
+        self._indices = None if options.indices is None else normalize_indices(options.indices, len(self.dataset))
+        rank, world = options.place
+        self._batches = BatchPlan(batch_size=options.batch_size, drop_last=options.drop_last, rank=rank, world=world)
         self._plans = self._compile()
         self._output: Output | None = None if options.device is None else _FRAMEWORKS.load("torch")(options.device)
-        self._native = ImageLoader(options.workers)
+        self._native = ImageLoader(options.threads)
         allocate = allocate_pages if self._output is None else self._output.allocate
         self._slots = SlotPool(options.batches_ahead + 2, allocate)
-        self._reading = Reading(self.dataset, options)
+        self._sources = ByteSources(self.dataset, options)
         self._problems = SampleErrors(options.on_error)
         self.stats = LoaderStats()
         self._step = 0
@@ -165,18 +120,17 @@ class Loader:
         return {
             "dataset": self.dataset,
             "options": self.options,
-            "indices": self._indices,
             "epoch": self.epoch,
             "step": self._step,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._prepare(state["dataset"], state["options"], state["indices"])
+        self._prepare(state["dataset"], state["options"])
         self.set_epoch(state["epoch"])
         self._step = state["step"]
 
     def _compile(self) -> tuple[FieldPlan, ...]:
-        schema, pipelines, collates = self.dataset.schema, self.options.pipelines, self.options.collates()
+        schema, pipelines, collates = self.dataset.schema, self.options.ops, self.options.collates()
         for name in pipelines:
             if name not in schema:
                 raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}")
@@ -218,10 +172,10 @@ class Loader:
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
         lines = [plan.describe() for plan in self._plans]
-        lines += [f"{name}: left out" for name, ops in self.options.pipelines.items() if ops is None]
+        lines += [f"{name}: left out" for name, ops in self.options.ops.items() if ops is None]
         if any(plan.kind == "image" for plan in self._plans):
             lines.append(self.options.describe_jpegs(simd_level()))
-        lines.append(self._reading.describe())
+        lines.append(self._sources.describe())
         return "\n".join(lines)
 
     def set_epoch(self, epoch: int) -> None:
@@ -234,7 +188,7 @@ class Loader:
         self._is_begun = True
         steps, number = len(self), self.epoch
         with contextlib.ExitStack() as stack:
-            epoch = self._epoch(number, self._reading.sources(self._pages_of(number), self._step, steps, stack))
+            epoch = self._epoch(number, self._sources.sources(self._pages_of(number), self._step, steps, stack))
             batches = stack.enter_context(Prefetcher(epoch, self._step, steps, self.options.batches_ahead))
             for batch in self._deliver(batches, epoch):
                 self._step += 1
@@ -278,7 +232,7 @@ class Loader:
         index = step + len(self) if step < 0 else step
         if not 0 <= index < len(self):
             raise IndexError(f"batch {step} is out of range, an epoch has {len(self)}")
-        epoch = self._epoch(self.epoch, self._reading.single())
+        epoch = self._epoch(self.epoch, self._sources.single())
         batch = epoch.finish(index, epoch.begin(index))
         if self._output is None or not self._output.is_device:
             return batch
@@ -320,7 +274,7 @@ class Loader:
             values = values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
             kept += [bool(condition(value)) for value in values]
         loader = Loader.__new__(Loader)
-        loader._prepare(self.dataset, self.options, indices[np.array(kept, bool)])
+        loader._prepare(self.dataset, replace(self.options, indices=indices[np.array(kept, bool)]))
         return loader
 
     def _order(self, epoch: int) -> Order:

@@ -1,55 +1,72 @@
-"""The options of a loader as one value, checked once."""
+"""The options of a loader as one value, stated and checked once."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from headrace.loader.collate import Collate, check_collate
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from headrace.errors import CorruptSampleError
-    from headrace.types import IndexArray
+    from headrace.loader.plan import Pipeline
+    from headrace.types import IndexArray, Indices
 
-__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_rank"]
+__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_rank", "takes"]
 
 OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
 OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
 ErrorPolicy: TypeAlias = Literal["raise", "skip"] | Callable[["CorruptSampleError"], None]
 Cache: TypeAlias = Literal["os"] | int | str | None
 
+_P = ParamSpec("_P")
+_This = TypeVar("_This")
+_Dataset = TypeVar("_Dataset")
+_Options = TypeVar("_Options")
+
 _ORDERS = ("sequential", "random", "quasi_random")
 # What launchers tell the processes they start: torchrun and most others, then Slurm.
 _RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoaderOptions:
-    """See Loader."""
+    """All that a loader can be told, checked once; ``Loader`` takes the same, and says what it means."""
 
     batch_size: int
-    order: OrderChoice
-    seed: int
-    workers: int
-    pipelines: Mapping[str, Any]
-    device: Any
-    drop_last: bool
-    batches_ahead: int
-    rank: int
-    world: int
-    on_error: ErrorPolicy
-    cache: Cache
-    collate: Collate | Mapping[str, Collate]
-    verify: bool | None
-    pool_pages: int
-    jpeg: Literal["window", "slice", "libjpeg"]
+    _: KW_ONLY
+    order: OrderChoice = "sequential"
+    seed: int = 0
+    workers: int | None = None
+    pipelines: Mapping[str, Pipeline | None] | None = None
+    device: object = None
+    indices: Indices | None = None
+    drop_last: bool = True
+    batches_ahead: int = 3
+    distributed: bool = False
+    rank: int | None = None
+    world: int | None = None
+    on_error: ErrorPolicy = "raise"
+    cache: Cache = None
+    collate: Collate | Mapping[str, Collate] = "list"
+    verify: bool | None = None
+    pool_pages: int = 16
+    jpeg: Literal["window", "slice", "libjpeg"] = "window"
     precision: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
+        rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
+        threads = len(os.sched_getaffinity(0)) if self.workers is None else self.workers
+        # Found out once: a copy of a loader, in another process too, has the same.
+        found = {"rank": rank, "world": world, "workers": threads, "pipelines": dict(self.pipelines or {})}
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -70,6 +87,24 @@ class LoaderOptions:
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
+
+    @property
+    def threads(self) -> int:
+        """How many threads decode."""
+        assert self.workers is not None
+        return self.workers
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Rank and world."""
+        assert self.rank is not None
+        assert self.world is not None
+        return self.rank, self.world
+
+    @property
+    def ops(self) -> Mapping[str, Pipeline | None]:
+        """The pipelines by field, perhaps none."""
+        return self.pipelines or {}
 
     @property
     def cache_bytes(self) -> int | None:
@@ -101,6 +136,29 @@ class LoaderOptions:
     def collates(self) -> dict[str, Collate]:
         """How to put ragged outputs together, by name; the empty name is for those that are not named."""
         return dict(self.collate) if isinstance(self.collate, Mapping) else {"": self.collate}
+
+
+def takes(
+    options: Callable[_P, _Options],
+) -> Callable[[Callable[[_This, _Dataset, _Options], None]], Callable[Concatenate[_This, _Dataset, _P], None]]:
+    """Let an ``__init__`` of a dataset and options take the options by name, as their own class does.
+
+    So they are stated in one place, and ``help()``, editors and type checkers know them all the same.
+    """
+
+    def decorate(
+        init: Callable[[_This, _Dataset, _Options], None],
+    ) -> Callable[Concatenate[_This, _Dataset, _P], None]:
+        def outer(this: _This, dataset: _Dataset, *args: _P.args, **kwargs: _P.kwargs) -> None:
+            init(this, dataset, options(*args, **kwargs))
+
+        own = list(inspect.signature(init).parameters.values())[:2]
+        functools.update_wrapper(outer, init)
+        parameters = [*own, *inspect.signature(options).parameters.values()]
+        setattr(outer, "__signature__", inspect.Signature(parameters, return_annotation=None))  # noqa: B010
+        return outer  # type: ignore[return-value]  # the dataset may also be given by name
+
+    return decorate
 
 
 def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:

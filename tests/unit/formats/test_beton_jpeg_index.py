@@ -12,7 +12,7 @@ from tests.conftest import GOLDEN_NAMES
 from tests.helpers import Indexable, Surgeon, image_file, picture, sections_of
 
 import headrace as hr
-from headrace.annex import Annex, Tiles, read_tiles, tiles_section, write_annex
+from headrace.annex import Annex, TileIndex, read_tile_index, tile_index_section, write_annex
 from headrace.cli.main import main
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError, ClosedError, ImageError
@@ -65,8 +65,8 @@ def test_every_jpeg_has_the_index_of_its_bytes(tmp_path: Path) -> None:
     assert entries(path) == [index_of(data) for data in [*BASELINE[:4], PROGRESSIVE, *BASELINE[4:]]]
     assert (entries(path) or [])[4] == b""
     with hr.open(path) as dataset:
-        assert dataset.tiles is not None
-        assert dataset.tiles.count == 9
+        assert dataset.tile_index is not None
+        assert dataset.tile_index.count == 9
         assert dataset.verify(decode=True).ok
 
 
@@ -112,13 +112,13 @@ def test_raw_pictures_have_none(tmp_path: Path) -> None:
 def test_files_without(tmp_path: Path, files: list[bytes], options: dict[str, bool]) -> None:
     path = write(tmp_path / "x.beton", files, **options)
     assert entries(path) is None
-    assert hr.open(path).tiles is None
+    assert hr.open(path).tile_index is None
     assert options.get("annex") is False or "jpeg_tiles" not in sections_of(path)
 
 
 def test_files_without_pictures(tmp_path: Path) -> None:
     hr.write(tmp_path / "x.beton", [(1,), (2,)], fields={"n": hr.Int()})
-    assert hr.open(tmp_path / "x.beton").tiles is None
+    assert hr.open(tmp_path / "x.beton").tile_index is None
 
 
 def test_the_jpegs_are_the_same_with_and_without(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_verify_looks_at_every_index(tmp_path: Path) -> None:
     start, _ = sections_of(path)["jpeg_tiles"]
     first = start + 8 + 8 * (len(BASELINE) + 1)
     with hr.open(path) as dataset:
-        offsets = dataset.tiles.offsets.tolist()
+        offsets = dataset.tile_index.offsets.tolist()
     surgeon = Surgeon(path)
     surgeon.flip(first + offsets[1] + 3, 0x02)  # the version
     surgeon.flip(first + offsets[3] - 1)  # the checksum
@@ -257,7 +257,7 @@ def test_verify_finds_the_index_of_another_jpeg(tmp_path: Path) -> None:
     one, other = BASELINE[:2]
     path = write(tmp_path / "z.beton", [one, one], annex=False)
     packed = jpeg.index(other)
-    section = tiles_section(1, np.array([len(packed)] * 2, np.uint32), [packed, packed])
+    section = tile_index_section(1, np.array([len(packed)] * 2, np.uint32), [packed, packed])
     with hr.open(path) as plain:
         _put_beside(plain.file, {"jpeg_tiles": section})
     report = hr.verify(tmp_path / "z.beton")
@@ -294,9 +294,9 @@ def annex_of(pieces: Any, num_samples: int) -> Annex:
     return annex
 
 
-def tiles_of(packed: list[bytes], columns: int = 1) -> Tiles:
+def tiles_of(packed: list[bytes], columns: int = 1) -> TileIndex:
     sizes = np.array([len(p) for p in packed], np.uint32)
-    tiles = read_tiles(annex_of(tiles_section(columns, sizes, packed), len(packed) // columns), columns)
+    tiles = read_tile_index(annex_of(tile_index_section(columns, sizes, packed), len(packed) // columns), columns)
     assert tiles is not None
     return tiles
 
@@ -317,7 +317,7 @@ def test_offsets_from_nowhere_stay_inside(seed: int) -> None:
     tiles = tiles_of([bytes(10)] * 50)
     rng = np.random.default_rng(seed)
     limit = [2**64, 2**63 + 500, 1000, 501][seed % 4]
-    wrong = Tiles(1, rng.integers(0, limit, 51, dtype=np.uint64), tiles.packed)
+    wrong = TileIndex(1, rng.integers(0, limit, 51, dtype=np.uint64), tiles.packed)
     packed, starts, sizes = wrong.locate(np.arange(50), 0)
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         assert 0 <= start <= start + size <= len(packed) == 500
@@ -329,19 +329,19 @@ def test_offsets_from_nowhere_stay_inside(seed: int) -> None:
 )
 def test_a_section_that_is_too_short_or_of_other_columns(section: bytes, samples: int) -> None:
     with pytest.raises(AnnexError, match="jpeg_tiles"):
-        read_tiles(annex_of([section], samples), 1)
+        read_tile_index(annex_of([section], samples), 1)
 
 
 def test_datasets_that_travel_and_close(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", BASELINE)
     dataset = hr.open(path)
     copy = pickle.loads(pickle.dumps(dataset))
-    assert copy.tiles.count == dataset.tiles.count == 9
-    assert copy.with_checksums(False).tiles.count == 9
-    assert hr.open(path, annex=False).tiles is None
+    assert copy.tile_index.count == dataset.tile_index.count == 9
+    assert copy.with_checksums(False).tile_index.count == 9
+    assert hr.open(path, annex=False).tile_index is None
     dataset.close()
     with pytest.raises(ClosedError):
-        _ = dataset.tiles
+        _ = dataset.tile_index
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

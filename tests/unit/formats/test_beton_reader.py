@@ -241,7 +241,7 @@ def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path])
         lambda: dataset.table,
         lambda: dataset.class_names,
         lambda: dataset.metadata,
-        lambda: dataset.tiles,
+        lambda: dataset.tile_index,
         lambda: dataset.annex,
         lambda: dataset.has_checksums,
         lambda: dataset.fingerprint,

@@ -70,8 +70,8 @@ def test_the_loader_uses_them(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
     assert counts == {"window": len(JPEGS), "libjpeg_by_kind": 1}
     with hr.open(path, **KINDS[kind][1]) as dataset:
-        assert dataset.tiles.count == len(JPEGS)
-        assert pickle.loads(pickle.dumps(dataset)).tiles.count == len(JPEGS)
+        assert dataset.tile_index.count == len(JPEGS)
+        assert pickle.loads(pickle.dumps(dataset)).tile_index.count == len(JPEGS)
     assert hr.verify(path).ok
 
 
@@ -159,7 +159,7 @@ def test_a_folder_of_parts(tmp_path: Path) -> None:
     assert hr.index(f"{folder}/") == f"{folder}.annex"
     assert load(folder, "ffr")[1]["window"] == len(JPEGS)
     with hr.open([folder / "a.ffr", folder / "b.ffr"], decode="image") as files:
-        assert files.tiles is None
+        assert files.tile_index is None
         with pytest.raises(ValueError, match="a list of files has no place"):
             files.index_jpegs()
 

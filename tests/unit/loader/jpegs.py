@@ -120,7 +120,7 @@ def counts(loader: hr.Loader) -> dict[str, int]:
     return {name: count for name, count in loader.stats.jpegs.items() if count}
 
 
-class Tiles:
+class TileIndex:
     """The ``jpeg_tiles`` section of a file under the knife."""
 
     def __init__(self, path: Path, count: int) -> None:

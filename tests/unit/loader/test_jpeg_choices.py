@@ -17,7 +17,7 @@ from tests.unit.loader.jpegs import (
     OTHER_KINDS,
     WINDOWED,
     Files,
-    Tiles,
+    TileIndex,
     counts,
     loader,
     write,
@@ -108,7 +108,7 @@ def test_fast_is_exact_without_avx512(tmp_path: Path, level: str) -> None:
 
 def test_damage_does_not_stop_the_fast_way(tmp_path: Path) -> None:
     path = write(tmp_path / "x.beton", [*SMOOTH, *OTHER_KINDS.values()])
-    tiles = Tiles(path, len(SMOOTH) + len(OTHER_KINDS))
+    tiles = TileIndex(path, len(SMOOTH) + len(OTHER_KINDS))
     tiles.surgeon.flip(tiles.first + 40)
     found = loader(tiles.save(tmp_path / "y.beton"), CROPS["random"], precision="fast")
     with pytest.warns(RuntimeWarning, match="sample 0, field 'image': the index of the JPEG is not used"):

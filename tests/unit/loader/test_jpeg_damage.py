@@ -16,7 +16,7 @@ from tests.unit.loader.jpegs import (
     NEEDS_DECODER,
     WINDOWED,
     Files,
-    Tiles,
+    TileIndex,
     counts,
     loader,
     made,
@@ -37,8 +37,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files.make(tmp_path_factory.mktemp("good"), WINDOWED)
 
 
-def tiles_of(files: Files) -> Tiles:
-    return Tiles(files.indexed, len(WINDOWED))
+def tiles_of(files: Files) -> TileIndex:
+    return TileIndex(files.indexed, len(WINDOWED))
 
 
 def load_with_warnings(path: Path, **options: Any) -> tuple[list[Any], dict[str, int], list[str]]:
@@ -111,7 +111,7 @@ def test_indices_of_other_samples(good: Files, tmp_path: Path, verify: bool) -> 
 def test_an_index_of_the_same_picture_in_another_quality(good: Files, tmp_path: Path) -> None:
     one, other = made(30, quality=90), made(30, quality=91)
     path = write(tmp_path / "x.beton", [one, other])
-    tiles = Tiles(path, 2)
+    tiles = TileIndex(path, 2)
     tiles.set_entries([tiles.entry(1), tiles.entry(0)])
     _, counted, told = load_with_warnings(tiles.save(tmp_path / "y.beton"))
     assert counted["indices_rejected"] == 4
@@ -157,8 +157,8 @@ def test_hostile_offsets(good: Files, tmp_path: Path, name: str) -> None:
     assert first == contents(loader(good.raw, CROPS["random"]))
     assert len(told) <= 1
     with hr.open(path) as dataset:
-        assert dataset.tiles is not None
-        assert 0 <= dataset.tiles.count <= len(WINDOWED)
+        assert dataset.tile_index is not None
+        assert 0 <= dataset.tile_index.count <= len(WINDOWED)
 
 
 def test_a_section_for_another_number_of_fields_is_refused(good: Files, tmp_path: Path) -> None:

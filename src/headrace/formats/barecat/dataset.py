@@ -26,13 +26,19 @@ from headrace.formats.barecat.members import (
 )
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
-from headrace.formats.jpeg_index import refuse_annex_options, side_problems, with_problems, with_tiles, write_side_tiles
+from headrace.formats.tile_index import (
+    refuse_annex_options,
+    side_problems,
+    with_problems,
+    with_tile_index,
+    write_tile_index,
+)
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headrace.annex import Tiles
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
@@ -247,8 +253,8 @@ class BarecatDataset(BaseDataset):
         if sides is None:
             return join_images(self.path, field, indices, self._read(indices, field))
         spans = ImageSpans(base, offsets, sizes, np.zeros(len(sizes), np.uint8), *sides, checksums)
-        tiles = self.tiles
-        return spans if tiles is None else with_tiles(spans, tiles, self._numbers(field)[indices])
+        tile_index = self.tile_index
+        return spans if tile_index is None else with_tile_index(spans, tile_index, self._numbers(field)[indices])
 
     def _numbers(self, field: str) -> IndexArray:
         if field not in self._picture_numbers:
@@ -256,13 +262,13 @@ class BarecatDataset(BaseDataset):
         return self._picture_numbers[field]
 
     @property
-    def tiles(self) -> Tiles | None:
+    def tile_index(self) -> TileIndex | None:
         """Indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
-        return self.pictures.tiles
+        return self.pictures.tile_index
 
     def index_jpegs(self, progress: Progress | None = None) -> str:
         """Write indices of all JPEGs of the archive beside it; gives the path of the annex."""
-        return write_side_tiles(self.pictures.facts, self.pictures.stored, progress)
+        return write_tile_index(self.pictures.facts, self.pictures.stored, progress)
 
     def _find_sides(
         self,

@@ -15,10 +15,10 @@ from headrace._native import crc32c
 from headrace.annex import side_path
 from headrace.codecs.image import SUFFIXES
 from headrace.formats.barecat.batches import Places, gather_places
-from headrace.formats.jpeg_index import SideFacts, side_tiles_or_warning
+from headrace.formats.tile_index import SideFacts, tile_index_or_warning
 
 if TYPE_CHECKING:
-    from headrace.annex import Tiles
+    from headrace.annex import TileIndex
     from headrace.formats.barecat.archive import Archive
     from headrace.types import IndexArray
 
@@ -43,9 +43,9 @@ class Pictures:
         return np.fromiter((places[name] for name in names), np.int64, len(names))
 
     @cached_property
-    def tiles(self) -> Tiles | None:
+    def tile_index(self) -> TileIndex | None:
         """Indices of the JPEGs among them, or None."""
-        return side_tiles_or_warning(self.facts) if os.path.exists(side_path(self._archive.path)) else None
+        return tile_index_or_warning(self.facts) if os.path.exists(side_path(self._archive.path)) else None
 
     @property
     def facts(self) -> SideFacts:

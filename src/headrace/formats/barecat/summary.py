@@ -65,7 +65,7 @@ def _jpeg_index(archive: Archive) -> dict[str, int] | None:
     if not os.path.exists(side_path(archive.path)):
         return None
     pictures = Pictures(archive, is_checked=False)
-    count = 0 if pictures.tiles is None else pictures.tiles.count
+    count = 0 if pictures.tile_index is None else pictures.tile_index.count
     return {"pictures": pictures.facts.num_samples, "jpegs_indexed": count}
 
 

@@ -14,7 +14,7 @@ from headrace.errors import WriteError
 from headrace.fields import JPG, Image
 from headrace.formats.beton.columns import record_dtype
 from headrace.formats.contract import values_in_order
-from headrace.formats.jpeg_index import index_jpeg
+from headrace.formats.tile_index import tile_index_of
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ class EncodedChunk:
     """Consecutive samples, encoded and not yet placed.
 
     ``payloads`` holds the payloads sample by sample in slot order, ``sizes`` their sizes (samples x slots),
-    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tiles`` the packed indices of
-    the pictures, sample by sample, empty where there is none.
+    ``records`` the metadata with zero pointers, ``checksums`` samples x (1 + slots), ``tile_indices`` the packed
+    tile indices of the pictures, sample by sample, empty where there is none.
     """
 
     records: bytes
     payloads: list[bytes]
     sizes: npt.NDArray[np.uint64]
     checksums: npt.NDArray[np.uint32]
-    tiles: list[bytes]
+    tile_indices: list[bytes]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -113,9 +113,9 @@ class ChunkEncoder:
         checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(rows), -1), [])
         checksums[:, 1:] = _native.crc32c_buffers(payloads).reshape(shape)
         sizes = np.fromiter(map(len, payloads), np.uint64, len(payloads)).reshape(shape)
-        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, self._tiles(rows))
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, self._tile_indices(rows))
 
-    def _tiles(self, rows: list[list[Encoded]]) -> list[bytes]:
+    def _tile_indices(self, rows: list[list[Encoded]]) -> list[bytes]:
         """Indices of the pictures' JPEGs."""
         if not self.is_indexing:
             return []
@@ -127,4 +127,4 @@ def index_picture(encoded: Encoded) -> bytes:
     """The packed index of a stored picture; empty for raw pixels, and JPEGs that cannot be entered in the middle."""
     if encoded.payload is None or encoded.facts[0] != JPG:
         return b""
-    return index_jpeg(encoded.payload)
+    return tile_index_of(encoded.payload)

@@ -24,11 +24,11 @@ from headrace.annex import (
     TRAILER_SIZE,
     Annex,
     Names,
-    Tiles,
+    TileIndex,
     read_checksums,
     read_json,
     read_names,
-    read_tiles,
+    read_tile_index,
     side_path,
 )
 from headrace.errors import AnnexError, CorruptSampleError
@@ -138,9 +138,9 @@ class BetonFile:
         return read_json(self.annex, METADATA) if self.annex else None
 
     @cached_property
-    def tiles(self) -> Tiles | None:
+    def tile_index(self) -> TileIndex | None:
         """Indices of the JPEGs, or None."""
-        return read_tiles(self.annex, len(self.pictures)) if self.annex else None
+        return read_tile_index(self.annex, len(self.pictures)) if self.annex else None
 
     @property
     def fingerprint(self) -> int:

@@ -12,15 +12,15 @@ from headrace import _native
 from headrace.annex import (
     CHECKSUMS,
     CLASSES,
-    JPEG_TILES,
     METADATA,
     NAMES,
     SCHEMA,
+    TILE_INDEX,
     checksums_section,
     json_section,
     names_section,
     side_path,
-    tiles_section,
+    tile_index_section,
     write_annex,
 )
 from headrace.errors import FormatError
@@ -30,7 +30,7 @@ from headrace.formats.beton.reader import BetonDataset
 from headrace.formats.beton.verify import verify_beton
 from headrace.formats.beton.writer import checked_class_names, encode_name
 from headrace.formats.contract import index_chunks
-from headrace.formats.jpeg_index import index_jpeg
+from headrace.formats.tile_index import tile_index_of
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def index_beton(
         }
         pictures = [c for c in dataset.layout.columns if c.field.kind == "image"]
         if jpeg_index and pictures:
-            packed = _tiles(dataset.file, pictures)
+            packed = _tile_indices(dataset.file, pictures)
             sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
             if sizes.any():
-                sections[JPEG_TILES] = tiles_section(len(pictures), sizes, packed)
+                sections[TILE_INDEX] = tile_index_section(len(pictures), sizes, packed)
         if dataset.stored_schema is not None:
             sections[SCHEMA] = json_section(dataset.stored_schema)
         if names is not None:
@@ -99,10 +99,10 @@ def _refuse_damage(dataset: BetonDataset) -> None:
         )
 
 
-def _tiles(file: BetonFile, pictures: list[Column]) -> list[bytes]:
+def _tile_indices(file: BetonFile, pictures: list[Column]) -> list[bytes]:
     """Packed indices of all JPEGs, sample by sample; a few threads, for the native part needs no lock."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        by_field = [list(pool.map(index_jpeg, _jpegs(file, column))) for column in pictures]
+        by_field = [list(pool.map(tile_index_of, _jpegs(file, column))) for column in pictures]
     return [index for row in zip(*by_field, strict=True) for index in row]
 
 

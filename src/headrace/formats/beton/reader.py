@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.annex import Annex, Names, Tiles
+    from headrace.annex import Annex, Names, TileIndex
     from headrace.errors import PathLike
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.layout import Layout
@@ -105,9 +105,9 @@ class BetonDataset(BaseDataset):
         return self.file.metadata
 
     @property
-    def tiles(self) -> Tiles | None:
+    def tile_index(self) -> TileIndex | None:
         """Indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
-        return self.file.tiles
+        return self.file.tile_index
 
     @property
     def has_checksums(self) -> bool:
@@ -282,8 +282,10 @@ class BetonDataset(BaseDataset):
             if file.checksums is not None and column.slot is not None:
                 file.check_records(indices)
                 checksums = np.ascontiguousarray(file.checksums[indices, 1 + column.slot])
-            tiles = None if file.tiles is None else file.tiles.locate(indices, file.pictures.index(field))
-            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tiles)
+            tile_index = (
+                None if file.tile_index is None else file.tile_index.locate(indices, file.pictures.index(field))
+            )
+            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tile_index)
         finally:
             file.check()
 

@@ -49,7 +49,7 @@ def _values(dataset: BetonDataset) -> dict[str, Any]:
         "page_use": stored / (pages * layout.page_size) if pages else None,
         "annex": _annex(dataset),
         "has_checksums": dataset.has_checksums,
-        "jpegs_indexed": 0 if dataset.tiles is None else dataset.tiles.count,
+        "jpegs_indexed": 0 if dataset.tile_index is None else dataset.tile_index.count,
         "has_names": dataset.keys is not None,
         "classes": {name: len(values) for name, values in dataset.class_names.items()},
         "metadata": dataset.metadata,

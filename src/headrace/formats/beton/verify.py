@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from headrace import _native
 from headrace.errors import AnnexError, ImageError
-from headrace.formats.jpeg_index import index_problems
 from headrace.formats.report import MAX_PROBLEMS, Found, check_all
+from headrace.formats.tile_index import tile_index_problems
 from headrace.types import Problem
 
 if TYPE_CHECKING:
-    from headrace.annex import Tiles
+    from headrace.annex import TileIndex
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.file import BetonFile
     from headrace.types import IndexArray, Progress, Report
@@ -32,9 +32,9 @@ def verify_beton(
 ) -> Report:
     """Check everything that can be checked and list what is wrong; indices of JPEGs only if asked for."""
     about_file = _annex_problems(file) + _table_problems(file)
-    tiles = _tiles(file, about_file) if jpeg_index else None
+    tile_index = _tile_index(file, about_file) if jpeg_index else None
     total = check_all(
-        lambda indices: _check(file, indices, decode, tiles), len(file), workers=workers, progress=progress
+        lambda indices: _check(file, indices, decode, tile_index), len(file), workers=workers, progress=progress
     )
     total.problems = about_file + total.problems
     return total.report(file.path)
@@ -51,9 +51,9 @@ def _annex_problems(file: BetonFile) -> list[Problem]:
     return problems
 
 
-def _tiles(file: BetonFile, problems: list[Problem]) -> Tiles | None:
+def _tile_index(file: BetonFile, problems: list[Problem]) -> TileIndex | None:
     try:
-        return file.tiles
+        return file.tile_index
     except AnnexError as error:
         problems.append(Problem(sample=None, field=None, message=error.problem))
         return None
@@ -69,24 +69,24 @@ def _table_problems(file: BetonFile) -> list[Problem]:
     return problems
 
 
-def _check(file: BetonFile, indices: IndexArray, decode: bool, tiles: Tiles | None) -> Found:
+def _check(file: BetonFile, indices: IndexArray, decode: bool, tile_index: TileIndex | None) -> Found:
     found = Found(samples=len(indices))
     for i in file.bad_records(indices).tolist():
         found.problems.append(Problem(sample=i, field=None, message="the metadata record does not match its checksum"))
     if file.checksums is not None:
         found.checksums += len(indices)
     for column in file.layout.payload_columns:
-        _check_column(file, indices, column, decode, tiles, found)
+        _check_column(file, indices, column, decode, tile_index, found)
     return found
 
 
 def _check_column(
-    file: BetonFile, indices: IndexArray, column: Column, decode: bool, tiles: Tiles | None, found: Found
+    file: BetonFile, indices: IndexArray, column: Column, decode: bool, tile_index: TileIndex | None, found: Found
 ) -> None:
     spans = file.locate(indices, column)
     found.size_bytes += int(spans.sizes.sum())
-    has_tiles = tiles is not None and column.name in file.pictures
-    if file.checksums is not None or has_tiles:
+    has_tile_index = tile_index is not None and column.name in file.pictures
+    if file.checksums is not None or has_tile_index:
         sums = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
     if file.checksums is not None:
         file.compare_checksums(spans, indices, column, sums)
@@ -103,7 +103,7 @@ def _check_column(
                 spans.problems[position] = f"cannot be decoded ({error})"
             found.images += column.field.kind == "image"
     wrong = {}
-    if tiles is not None and has_tiles:
-        wrong = index_problems(tiles, indices, file.pictures.index(column.name), spans.sizes, sums)
+    if tile_index is not None and has_tile_index:
+        wrong = tile_index_problems(tile_index, indices, file.pictures.index(column.name), spans.sizes, sums)
     for position, message in sorted((wrong | spans.problems).items()):  # what is wrong with the JPEG itself says more
         found.problems.append(Problem(sample=int(indices[position]), field=column.name, message=message))

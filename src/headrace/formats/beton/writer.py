@@ -19,14 +19,14 @@ from headrace import _native
 from headrace.annex import (
     CHECKSUMS,
     CLASSES,
-    JPEG_TILES,
     METADATA,
     NAMES,
     SCHEMA,
+    TILE_INDEX,
     checksums_section,
     json_section,
     names_section,
-    tiles_section,
+    tile_index_section,
     write_annex,
 )
 from headrace.errors import ClosedError, SampleTooLargeError
@@ -130,9 +130,15 @@ class BetonWriter(BaseWriter):
         self._pending_names: list[str] = []
         self._pending_bytes = 0
         directory = self._file.path.rpartition("/")[0] or "/"
-        self._records, self._table, self._checksums, self._names, self._name_lengths, self._tiles, self._tile_sizes = (
-            _spool(directory) for _ in range(7)
-        )
+        (
+            self._records,
+            self._table,
+            self._checksums,
+            self._names,
+            self._name_lengths,
+            self._tile_indices,
+            self._tile_index_sizes,
+        ) = (_spool(directory) for _ in range(7))
 
     def _layout(self, num_samples: int) -> Layout:
         return Layout(
@@ -189,8 +195,8 @@ class BetonWriter(BaseWriter):
         if self._has_annex:
             self._checksums.write(chunk.checksums.astype("<u4").tobytes())
         if self._pictures:
-            self._tiles.write(b"".join(chunk.tiles))
-            self._tile_sizes.write(np.fromiter(map(len, chunk.tiles), "<u4").tobytes())
+            self._tile_indices.write(b"".join(chunk.tile_indices))
+            self._tile_index_sizes.write(np.fromiter(map(len, chunk.tile_indices), "<u4").tobytes())
         self._names.write(b"".join(encoded_names))
         self._name_lengths.write(np.fromiter(map(len, encoded_names), "<u4").tobytes())
         self._count += len(chunk)
@@ -320,10 +326,12 @@ class BetonWriter(BaseWriter):
             lengths = np.frombuffer(self._name_lengths.read(), "<u4")
             sections[NAMES] = names_section(lengths, _blocks(self._names, _COPY_BYTES))
         if self._pictures:
-            self._tile_sizes.seek(0)
-            sizes = np.frombuffer(self._tile_sizes.read(), "<u4")
+            self._tile_index_sizes.seek(0)
+            sizes = np.frombuffer(self._tile_index_sizes.read(), "<u4")
             if sizes.any():
-                sections[JPEG_TILES] = tiles_section(self._pictures, sizes, _blocks(self._tiles, _COPY_BYTES))
+                sections[TILE_INDEX] = tile_index_section(
+                    self._pictures, sizes, _blocks(self._tile_indices, _COPY_BYTES)
+                )
         sections |= self._extras
         table_size = ROW_SIZE * self._slots * self._count
 
@@ -353,7 +361,7 @@ class BetonWriter(BaseWriter):
     def _release(self) -> None:
         self._is_open = False
         spools = (self._records, self._table, self._checksums, self._names, self._name_lengths)
-        for spool in (*spools, self._tiles, self._tile_sizes):
+        for spool in (*spools, self._tile_indices, self._tile_index_sizes):
             spool.close()
 
     def _check_open(self) -> None:

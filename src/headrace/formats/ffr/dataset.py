@@ -18,21 +18,21 @@ from headrace.formats.ffr.fields import field_for
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from headrace.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
-from headrace.formats.jpeg_index import (
+from headrace.formats.tile_index import (
     SideFacts,
     refuse_annex_options,
     side_problems,
-    side_tiles_or_warning,
+    tile_index_or_warning,
     with_problems,
-    with_tiles,
-    write_side_tiles,
+    with_tile_index,
+    write_tile_index,
 )
 from headrace.types import Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headrace.annex import Tiles
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.ffr.fields import Decode
     from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, SampleSequence, Source
@@ -198,9 +198,9 @@ class FfrDataset(BaseDataset):
         return Ragged(out, offsets)
 
     @cached_property
-    def tiles(self) -> Tiles | None:
+    def tile_index(self) -> TileIndex | None:
         """Indices of the JPEGs among the stored samples, by which crops are decoded without the rest, or None."""
-        return None if isinstance(self._source, list) else side_tiles_or_warning(self.side_facts)
+        return None if isinstance(self._source, list) else tile_index_or_warning(self.side_facts)
 
     @property
     def side_facts(self) -> SideFacts:
@@ -215,11 +215,11 @@ class FfrDataset(BaseDataset):
         """Write indices of all samples that are JPEGs beside the files; gives the path of the annex."""
         if isinstance(self._source, list):
             raise ValueError("a list of files has no place for indices of its JPEGs; index the folder, or each file")
-        return write_side_tiles(self.side_facts, self._stored, progress)
+        return write_tile_index(self.side_facts, self._stored, progress)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, with the indices of JPEGs where there are some."""
-        return with_tiles(super().image_spans(indices, field, source), self.tiles, self.numbers(indices))
+        return with_tile_index(super().image_spans(indices, field, source), self.tile_index, self.numbers(indices))
 
     def view(self, index: int, field: str) -> npt.NDArray[np.uint8]:
         """A read-only array straight on a sample's bytes: nothing is copied, and no checksum is computed."""

@@ -42,7 +42,7 @@ def _values(dataset: FfrDataset) -> dict[str, Any]:
         "is_packed_folder": dataset.keys is not None,
         "has_checksums": True,
         "has_names": dataset.keys is not None,
-        "jpegs_indexed": 0 if dataset.tiles is None else dataset.tiles.count,
+        "jpegs_indexed": 0 if dataset.tile_index is None else dataset.tile_index.count,
     }
 
 

@@ -1,6 +1,6 @@
-"""Indices of JPEGs, whatever the format that holds them: made, kept beside the dataset, found again and checked.
+"""Tile indices of JPEGs, in any format: made, kept beside the dataset, found again and checked.
 
-A .beton has them in its annex. Every other format that has JPEGs keeps them in an annex of their own beside it, with
+A tile index says where in a JPEG its parts begin, so that a crop is decoded without the rest. A .beton has them in its annex. Every other format that has JPEGs keeps them in an annex of their own beside it, with
 the section ``jpeg_tiles`` alone. It is bound to the dataset by ``SideFacts``; a dataset that changed since is loaded
 without its indices, and a warning says so, for they are there for speed alone.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace import _native
-from headrace.annex import JPEG_TILES, Annex, read_tiles, side_path, tiles_section, write_annex
+from headrace.annex import TILE_INDEX, Annex, read_tile_index, side_path, tile_index_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
 from headrace.formats.report import MAX_PROBLEMS
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.annex import Tiles
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.types import Buffer, ImageSpans, IndexArray, Progress, Report
 
 __all__ = [
     "SideFacts",
-    "index_jpeg",
-    "index_problems",
-    "open_side_tiles",
+    "open_tile_index",
     "refuse_annex_options",
     "side_problems",
-    "side_tiles_or_warning",
+    "tile_index_of",
+    "tile_index_or_warning",
+    "tile_index_problems",
     "with_problems",
-    "with_tiles",
-    "write_side_tiles",
+    "with_tile_index",
+    "write_tile_index",
 ]
 
 _CHUNK = 1024
 
 
 class SideFacts(NamedTuple):
-    """What binds an annex beside a dataset to it: how many indices there may be, of what."""
+    """What binds an annex beside a dataset to it: how many tile indices there may be, of what."""
 
     path: str
     num_samples: int
@@ -57,15 +57,15 @@ class SideFacts(NamedTuple):
     fingerprint: int
 
 
-def index_jpeg(data: Buffer) -> bytes:
-    """The packed index of a JPEG, empty when it has none."""
+def tile_index_of(data: Buffer) -> bytes:
+    """The packed tile index of a JPEG, empty when it has none."""
     try:
         return _native.jpeg_tiles(data)[0] or b""
     except _native.NativeError:  # damaged, or no JPEG at all; whoever decodes it will tell
         return b""
 
 
-def write_side_tiles(
+def write_tile_index(
     facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]], progress: Progress | None = None
 ) -> str:
     """Write the indices of all JPEGs of a dataset beside it; gives the path of the annex.
@@ -78,7 +78,7 @@ def write_side_tiles(
     packed: list[bytes] = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for start in range(0, facts.num_samples, _CHUNK):  # so that not all files are in memory at once
-            packed += pool.map(index_jpeg, files(start, min(start + _CHUNK, facts.num_samples)))
+            packed += pool.map(tile_index_of, files(start, min(start + _CHUNK, facts.num_samples)))
             if progress is not None:
                 progress(len(packed), facts.num_samples, sum(map(len, packed)))
     sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
@@ -88,7 +88,7 @@ def write_side_tiles(
     with AtomicFile(target) as file:
         write_annex(
             file.write,
-            {JPEG_TILES: tiles_section(1, sizes, packed)},
+            {TILE_INDEX: tile_index_section(1, sizes, packed)},
             num_samples=facts.num_samples,
             dataset_size=lambda _: facts.size_bytes,
             dataset_fingerprint=lambda _: facts.fingerprint,
@@ -105,7 +105,7 @@ def refuse_annex_options(path: PathLike, kind: str, options: Mapping[str, object
         raise ValueError(f"{path}: {', '.join(wrong)} is for .beton files; a .{kind} gets indices of its JPEGs alone")
 
 
-def open_side_tiles(facts: SideFacts) -> Tiles | None:
+def open_tile_index(facts: SideFacts) -> TileIndex | None:
     """The indices beside a dataset, or None when there are none; AnnexError when they are damaged or of another one."""
     path = side_path(facts.path)
     if not os.path.isfile(path):
@@ -122,13 +122,13 @@ def open_side_tiles(facts: SideFacts) -> Tiles | None:
     )
     if annex is None:
         raise AnnexError(path, problem="this is not an annex", fix=f"Make a new one with: headrace index {facts.path}")
-    return read_tiles(annex, 1)
+    return read_tile_index(annex, 1)
 
 
-def side_tiles_or_warning(facts: SideFacts) -> Tiles | None:
+def tile_index_or_warning(facts: SideFacts) -> TileIndex | None:
     """The same for loading: what cannot be used is warned of, and left alone."""
     try:
-        return open_side_tiles(facts)
+        return open_tile_index(facts)
     except AnnexError as error:
         warnings.warn(
             f"{error.path}: {error.problem}; JPEGs are decoded without their indices. Make new ones with: "
@@ -139,25 +139,25 @@ def side_tiles_or_warning(facts: SideFacts) -> Tiles | None:
         return None
 
 
-def with_tiles(spans: ImageSpans, tiles: Tiles | None, numbers: IndexArray) -> ImageSpans:
+def with_tile_index(spans: ImageSpans, tile_index: TileIndex | None, numbers: IndexArray) -> ImageSpans:
     """Pictures together with their indices."""
-    return spans if tiles is None else replace(spans, tiles=tiles.locate(numbers, 0))
+    return spans if tile_index is None else replace(spans, tiles=tile_index.locate(numbers, 0))
 
 
 def side_problems(facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]]) -> list[Problem]:
-    """What is wrong with the indices beside a dataset; ``files`` as for ``write_side_tiles``."""
+    """What is wrong with the indices beside a dataset; ``files`` as for ``write_tile_index``."""
     try:
-        tiles = open_side_tiles(facts)
+        tile_index = open_tile_index(facts)
     except AnnexError as error:
         return [Problem(sample=None, field=None, message=f"{error.path}: {error.problem}")]
     problems = []
-    for start in range(0, facts.num_samples if tiles is not None else 0, _CHUNK):
-        assert tiles is not None
+    for start in range(0, facts.num_samples if tile_index is not None else 0, _CHUNK):
+        assert tile_index is not None
         stored = list(files(start, min(start + _CHUNK, facts.num_samples)))
         numbers = np.arange(start, start + len(stored), dtype=np.int64)
         sizes = np.fromiter(map(len, stored), np.uint64, len(stored))
         sums = np.fromiter(map(_native.crc32c, stored), np.uint32, len(stored))
-        for position, message in index_problems(tiles, numbers, 0, sizes, sums).items():
+        for position, message in tile_index_problems(tile_index, numbers, 0, sizes, sums).items():
             problems.append(Problem(sample=start + position, field=None, message=message))
     return problems
 
@@ -169,8 +169,8 @@ def with_problems(report: Report, problems: list[Problem]) -> Report:
     return replace(report, problems=every[:MAX_PROBLEMS], problems_left_out=left_out)
 
 
-def index_problems(
-    tiles: Tiles,
+def tile_index_problems(
+    tile_index: TileIndex,
     indices: IndexArray,
     column: int,
     sizes: npt.NDArray[np.uint64],
@@ -179,14 +179,14 @@ def index_problems(
     """What is wrong with the indices of some pictures, by position.
 
     Args:
-        tiles: the indices of a dataset.
+        tile_index: the indices of a dataset.
         indices: samples of it, as the indices are numbered.
         column: which of the fields with pictures.
         sizes: bytes of each sample's picture.
         checksums: CRC-32C of each, as its bytes are.
     """
     found = {}
-    for position, packed in tiles.stored(indices, column):
+    for position, packed in tile_index.stored(indices, column):
         problem = "tile index: lies outside of its section"
         if packed is not None:
             fault = jpeg.index_problem(packed, int(sizes[position]), int(checksums[position]))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headrace.loader.options import LoaderOptions
     from headrace.types import Dataset, IndexArray
 
-__all__ = ["Reading", "SourceOf"]
+__all__ = ["ByteSources", "SourceOf"]
 
 SourceOf: TypeAlias = Callable[[int], AbstractContextManager[Source | None]]
 
@@ -35,7 +35,7 @@ _LARGEST_DEFAULT = 4 << 30
 _SPARE_PAGES = 8  # beyond those an order keeps open
 
 
-class Reading:
+class ByteSources:
     """Gives the source of the bytes of each step.
 
     Args:

@@ -13,7 +13,7 @@ from tests.unit.loader.tools import CROP, blob, contents, headrace_threads, labe
 
 import headrace as hr
 from headrace import Loader, ops
-from headrace.loader import reading
+from headrace.loader import byte_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ def test_a_file_larger_than_memory_is_read_ahead(pages: Path, monkeypatch: pytes
         return Loader(pages, 4, **options).plan().splitlines()[-1]
 
     assert plan() == "bytes: from the mapped file"
-    monkeypatch.setattr(reading, "available_bytes", lambda: pages.stat().st_size)
+    monkeypatch.setattr(byte_sources, "available_bytes", lambda: pages.stat().st_size)
     assert plan().startswith("bytes: read ahead into 48 MiB, by ")
     assert plan(pool_pages=2).startswith("bytes: read ahead into 20 MiB, by ")
     assert plan(cache="os") == "bytes: from the mapped file"
