@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import io
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.helpers import image_file, patch_jpeg_frame, picture
 
-from headrace.codecs import jpeg
+from headrace.codecs import image, jpeg
 from headrace.errors import ImageError
 
 PIXELS = picture(3, 40, 56)
@@ -111,3 +113,14 @@ def test_wrong_slices_are_refused() -> None:
         jpeg.slice(image_file(PIXELS, "JPEG", quality=91), entries, (0, 0, 5, 5))
     with pytest.raises(ImageError, match="checksum"):
         jpeg.slice(DATA, entries[:30] + b"\x55" + entries[31:], (0, 0, 5, 5))
+
+
+def test_which_jpegs_are_plain() -> None:
+    plain = jpeg.read_info(jpeg.encode(np.zeros((8, 8, 3), np.uint8)))
+    assert jpeg.has_rgb(plain)
+    assert jpeg.is_plain(plain)
+    out = io.BytesIO()
+    Image.new("CMYK", (8, 8)).save(out, "JPEG")
+    assert not jpeg.has_rgb(jpeg.read_info(out.getvalue()))
+    assert not jpeg.is_plain(jpeg.read_info(out.getvalue()))
+    assert image.decode_any(out.getvalue()).shape == (8, 8, 3)

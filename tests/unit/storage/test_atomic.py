@@ -165,3 +165,25 @@ def test_what_a_link_stands_for_is_replaced(tmp_path: Path) -> None:
         file.write([b"new"])
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_a_stream_writes_seeks_and_gets_its_name_at_the_end(tmp_path: Path) -> None:
+    with AtomicFile(tmp_path / "x") as file:
+        stream = file.stream()
+        stream.write(b"head, then the rest")
+        stream.seek(0)
+        stream.write(b"HEAD")
+        stream.seek(0, 2)
+        stream.write(b"!")
+        assert stream.tell() == 20
+        stream.close()
+        assert not (tmp_path / "x").exists()
+    assert (tmp_path / "x").read_bytes() == b"HEAD, then the rest!"
+
+
+def test_a_link_into_a_directory_that_does_not_exist_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "x").symlink_to("nowhere/x")
+    with AtomicFile(tmp_path / "x") as file:
+        file.write([b"1"])
+    assert not (tmp_path / "x").is_symlink()
+    assert (tmp_path / "x").read_bytes() == b"1"

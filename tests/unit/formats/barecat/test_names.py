@@ -1,0 +1,93 @@
+"""Names of the files of an archive, and of what is inside."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.formats.barecat.names import (
+    MAX_SHARDS,
+    archive_exists,
+    archive_files,
+    archive_path,
+    beside_path,
+    check_new_name,
+    clean_name,
+    incomplete_files,
+    index_path,
+    is_part_of,
+    lies_in,
+    making_path,
+    parent_of,
+    safe_name,
+    shard_numbers,
+    shard_path,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"), [("a/b", "a/b"), ("/a//b/", "a/b"), ("./a/../b", "b"), (".", ""), ("/", ""), ("../a", "../a")]
+)
+def test_names_are_cleaned(name: str, cleaned: str) -> None:
+    assert clean_name(name) == cleaned
+
+
+@pytest.mark.parametrize("name", ["..", "../a", "a\0b", "\udcff"])
+def test_names_that_cannot_be_new(name: str) -> None:
+    with pytest.raises(ValueError, match=r"leads out|NUL|UTF-8"):
+        check_new_name(name)
+
+
+def test_names_from_elsewhere_stay_inside() -> None:
+    assert safe_name("./a//b") == "a/b"
+    for name in ("/a", "a/../../b", ".."):
+        with pytest.raises(ValueError, match=r"absolute|leads out"):
+            safe_name(name)
+
+
+def test_parents() -> None:
+    assert [parent_of(name) for name in ("a/b/c", "a/b", "a", "")] == ["a/b", "a", "", ""]
+
+
+def test_shards_have_five_digits(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.barecat")
+    for number in (3, 0, 12):
+        open(shard_path(path, number), "wb").close()
+    open(f"{path}-shard-1", "wb").close()
+    assert shard_numbers(path) == [0, 3, 12]
+    for number in (-1, MAX_SHARDS):
+        with pytest.raises(ValueError, match="shard numbers go from 0"):
+            shard_path(path, number)
+
+
+def test_the_index_may_have_its_old_name(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.barecat")
+    assert not archive_exists(path)
+    (tmp_path / "x.barecat-sqlite-index").write_bytes(b"")
+    assert archive_exists(path)
+    assert index_path(path) == f"{path}-sqlite-index"
+    assert archive_path(index_path(path)) == path
+    assert archive_files(path) == [f"{path}-sqlite-index"]
+
+
+def test_hidden_names_are_found_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.barecat")
+    beside = beside_path(path)
+    for file in (beside, shard_path(beside, 0), making_path(path), f"{beside}.txt"):
+        open(file, "wb").close()
+    assert sorted(incomplete_files(path)) == sorted([beside, shard_path(beside, 0)])
+    assert is_part_of(shard_path(beside, 0), path)
+    assert not is_part_of(f"{beside}.txt", path)
+
+
+def test_links_count_for_what_lies_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to("in")
+    assert lies_in(str(tmp_path / "link" / "x"), str(tmp_path / "in"))
+    assert not lies_in(str(tmp_path / "inner"), str(tmp_path / "in"))
+    assert not lies_in(os.fspath(tmp_path / "in"), str(tmp_path / "in"))
