@@ -16,14 +16,14 @@ import tarfile
 import zipfile
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.pack import count_ahead, find_below
 from headrace.transfer.entry import Entry
-from headrace.transfer.extract import LARGE_BYTES, CheckedFile
+from headrace.transfer.extract import LARGE_BYTES, CheckedFile, blocks_of
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
 from headrace.transfer.zip import count_in_zip, read_zip
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from headrace.formats.barecat.index.rows import FileInfo
     from headrace.types import Progress
 
 __all__ = [
@@ -69,7 +68,6 @@ KINDS = {
 }
 STREAM_KINDS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip")
 """What fits into one file or stream; a zip can be written to a stream, but not read from one."""
-_BLOCK = 256
 
 
 def kind_of(path: str) -> str:
@@ -193,29 +191,11 @@ def archive_entries(archive: Archive, keep: Callable[[str], bool] = lambda path:
     for directory in archive.dirs("path"):
         if directory.path and keep(directory.path):
             yield Entry(directory.path, True, 0, directory.metadata)
-    block: list[FileInfo] = []
-    size_bytes = 0
-    for info in archive.files("address"):
-        if not keep(info.path):
+    for block in blocks_of(info for info in archive.files("address") if keep(info.path)):
+        if block[0].size > LARGE_BYTES:
+            opened: Any = partial(CheckedFile, archive, block[0])
+            yield Entry(block[0].path, False, block[0].size, block[0].metadata, opened)
             continue
-        if info.size > LARGE_BYTES:
-            yield from _loaded(archive, block)
-            block, size_bytes = [], 0
-            yield Entry(info.path, False, info.size, info.metadata, partial(_checked, archive, info))
-            continue
-        block.append(info)
-        size_bytes += info.size
-        if len(block) >= _BLOCK or size_bytes > LARGE_BYTES:
-            yield from _loaded(archive, block)
-            block, size_bytes = [], 0
-    yield from _loaded(archive, block)
-
-
-def _checked(archive: Archive, info: FileInfo) -> BinaryIO:
-    return cast("BinaryIO", CheckedFile(archive, info))
-
-
-def _loaded(archive: Archive, block: list[FileInfo]) -> Iterator[Entry]:
-    contents = archive.read_many([info.path for info in block])
-    for info, data in zip(block, contents, strict=True):
-        yield Entry(info.path, False, info.size, info.metadata, partial(io.BytesIO, data))
+        contents = archive.read_many([info.path for info in block])
+        for info, data in zip(block, contents, strict=True):
+            yield Entry(info.path, False, info.size, info.metadata, partial(io.BytesIO, data))

@@ -12,6 +12,7 @@ from headrace.errors import CorruptFileError, FormatError
 from headrace.formats.barecat.batches import RESTORE, checksum_problem
 from headrace.formats.barecat.names import parent_of, safe_name
 from headrace.formats.report import Transfer
+from headrace.transfer.entry import Exactly, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,19 +21,20 @@ if TYPE_CHECKING:
     from headrace.errors import HeadraceError, PathLike
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
+    from headrace.transfer.entry import Entry
     from headrace.types import Progress
 
-__all__ = ["LARGE_BYTES", "CheckedFile", "FolderTarget", "extract_files", "select_infos"]
+__all__ = ["LARGE_BYTES", "CheckedFile", "FolderSink", "blocks_of", "extract_files", "select_infos"]
 
-_BLOCK = 64
+_BLOCK = 256
 _PIECE = 1 << 20
 LARGE_BYTES = 64 << 20
 """Files from this size on are not held in memory as a whole."""
 _PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
 
 
-class FolderTarget:
-    """Writes files below a folder.
+class FolderSink:
+    """Writes entries below a folder.
 
     Args:
         folder: made if it is missing.
@@ -90,6 +92,19 @@ class FolderTarget:
             if isinstance(error, OSError) and error.filename is None and error.errno is not None:
                 error.filename = path  # which disk is full, say
             raise
+
+    def put(self, entry: Entry) -> None:
+        """Write one."""
+        if entry.is_dir:
+            self.make_dir(entry.name, entry.about)
+        elif entry.size <= LARGE_BYTES:
+            self.write(entry.name, content_of(entry), entry.about)
+        else:
+            with entry.open() as file:
+                self.write(entry.name, cast("BinaryIO", Exactly(entry, file)), entry.about)
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """Leave what is there: it may be the user's own."""
 
     def finish(self) -> None:
         """Give the directories their modes and times, the deepest first."""
@@ -174,51 +189,51 @@ def extract_files(
         progress: called as the work advances.
     """
     dirs, files = select_infos(archive, names)
-    target = FolderTarget(folder, force=force)
+    sink = FolderSink(folder, force=force)
     result = Transfer(dirs=len(dirs))
     for directory in dirs:
         if directory.path:
-            target.make_dir(directory.path, directory.metadata)
-    for block in _blocks(files):
+            sink.make_dir(directory.path, directory.metadata)
+    for block in blocks_of(files):
         try:
-            written = _write_block(archive, block, target)
+            written = _write_block(archive, block, sink)
         except (CorruptFileError, FormatError):
             if on_damage is None:
                 raise
-            written = _write_intact(archive, block, target, on_damage)
+            written = _write_intact(archive, block, sink, on_damage)
         result.files += len(written)
         result.size_bytes += sum(info.size for info in written)
         if progress is not None:
             progress(result.files, len(files), result.size_bytes)
-    target.finish()
+    sink.finish()
     return result
 
 
-def _write_block(archive: Archive, block: list[FileInfo], target: FolderTarget) -> list[FileInfo]:
+def _write_block(archive: Archive, block: list[FileInfo], sink: FolderSink) -> list[FileInfo]:
     if block[0].size > LARGE_BYTES:
         with CheckedFile(archive, block[0]) as file:
-            target.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
+            sink.write(block[0].path, cast("BinaryIO", file), block[0].metadata)
     else:
         contents = archive.read_many([info.path for info in block])
         for info, data in zip(block, contents, strict=True):
-            target.write(info.path, data, info.metadata)
+            sink.write(info.path, data, info.metadata)
     return block
 
 
 def _write_intact(
-    archive: Archive, block: list[FileInfo], target: FolderTarget, on_damage: Callable[[HeadraceError], None]
+    archive: Archive, block: list[FileInfo], sink: FolderSink, on_damage: Callable[[HeadraceError], None]
 ) -> list[FileInfo]:
     """One after the other, without those that cannot be read."""
     written = []
     for info in block:
         try:
-            written += _write_block(archive, [info], target)
+            written += _write_block(archive, [info], sink)
         except (CorruptFileError, FormatError) as error:
             on_damage(error)
     return written
 
 
-def _blocks(files: list[FileInfo]) -> Iterator[list[FileInfo]]:
+def blocks_of(files: Iterable[FileInfo]) -> Iterator[list[FileInfo]]:
     """A few files, or one that is large."""
     block: list[FileInfo] = []
     size_bytes = 0

@@ -26,21 +26,26 @@ Rule = tuple[bool, str]
 """True to include or False to exclude what a pattern matches."""
 
 
-def rule_filter(rules: Sequence[Rule]) -> Callable[[str], bool]:
+def rule_filter(rules: Sequence[Rule], *, by_last_part: bool = False) -> Callable[[str], bool]:
     """A test of paths: the first rule whose pattern matches decides; without one, a path is included.
+
+    With ``by_last_part`` a pattern without a slash also fits the last part of a path, and one may end in a slash.
 
     Example:
         >>> keep = rule_filter([(True, "**/*.jpg"), (False, "**")])
         >>> keep("a/b.jpg"), keep("a/b.txt")
         (True, False)
     """
-    compiled = [
-        (is_included, translate(pattern, recursive=True, include_hidden=True).fullmatch)
-        for is_included, pattern in rules
-    ]
+    compiled = []
+    for is_included, text in rules:
+        pattern = translate(text.rstrip("/") if by_last_part else text, recursive=True, include_hidden=True)
+        compiled.append((is_included, by_last_part and "/" not in text, pattern))
 
     def keep(path: str) -> bool:
-        return next((is_included for is_included, match in compiled if match(path)), True)
+        for is_included, is_last, pattern in compiled:
+            if pattern.fullmatch(path) or (is_last and pattern.fullmatch(path.rpartition("/")[2])):
+                return is_included
+        return True
 
     return keep
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.archive import new_archive
 from headrace.transfer.containers import kind_of
-from headrace.transfer.entry import Entry, Exactly, content_of
-from headrace.transfer.extract import LARGE_BYTES, FolderTarget
+from headrace.transfer.entry import Entry, content_of
+from headrace.transfer.extract import FolderSink
 from headrace.transfer.tar import TarSink
 from headrace.transfer.targets import open_target
 from headrace.transfer.zip import ZipSink
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.index.rows import Metadata
     from headrace.formats.report import Transfer
 
-__all__ = ["ArchiveSink", "FolderSink", "Sink", "open_sink"]
+__all__ = ["ArchiveSink", "Sink", "open_sink"]
 
 _PIECE = 1 << 20
 
@@ -119,27 +119,6 @@ class _NewArchiveSink:
     def abort(self, error: BaseException | None = None) -> None:
         cause = error or InterruptedError("given up")
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
-
-
-class FolderSink:
-    """Writes below a folder."""
-
-    def __init__(self, path: str, *, force: bool) -> None:
-        self._target = FolderTarget(path, force=force)
-        self.finish = self._target.finish
-
-    def put(self, entry: Entry) -> None:
-        """Store one."""
-        if entry.is_dir:
-            self._target.make_dir(entry.name, entry.about)
-        elif entry.size <= LARGE_BYTES:
-            self._target.write(entry.name, content_of(entry), entry.about)
-        else:
-            with entry.open() as file:
-                self._target.write(entry.name, cast("BinaryIO", Exactly(entry, file)), entry.about)
-
-    def abort(self, error: BaseException | None = None) -> None:
-        """Leave what is there: it may be the user's own."""
 
 
 Sink: TypeAlias = TarSink | ZipSink | FolderSink | _NewArchiveSink

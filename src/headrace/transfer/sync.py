@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import archive_exists, clean_name, is_part_of
-from headrace.formats.barecat.patterns import translate
+from headrace.transfer.merge import rule_filter
 from headrace.transfer.tree import ArchiveTree, FolderTree
 
 if TYPE_CHECKING:
@@ -277,15 +277,7 @@ def _kept(entries: dict[str, Entry], rules: Sequence[Rule]) -> dict[str, Entry]:
     """What the rules leave; with a directory goes all that is below. Patterns without a slash fit the last part."""
     if not rules:
         return entries
-    compiled = [
-        (is_included, "/" in pattern, translate(pattern.rstrip("/"), recursive=True, include_hidden=True).fullmatch)
-        for is_included, pattern in rules
-    ]
-
-    def keep(name: str) -> bool:
-        last = name.rpartition("/")[2]
-        return next((inc for inc, is_path, match in compiled if match(name) or (not is_path and match(last))), True)
-
+    keep = rule_filter(rules, by_last_part=True)
     gone = {name for name in entries if not keep(name)}
     return {
         name: entry

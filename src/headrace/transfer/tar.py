@@ -14,7 +14,7 @@ import posixpath
 import stat
 import tarfile
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
@@ -95,7 +95,7 @@ def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarF
     if kind != "tar.zst":
         return tarfile.open(path, "r:*")
     file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
-    return tarfile.open(fileobj=stack.enter_context(_unpack(file, kind)), mode="r|")
+    return tarfile.open(fileobj=stack.enter_context(_filter(file, kind, "rb")), mode="r|")
 
 
 def read_tar_stream(
@@ -112,7 +112,7 @@ def read_tar_stream(
             times what came in.
     """
     counted = _Counted(stream)
-    with _unpack(cast("IO[bytes]", counted), kind) as unpacked:
+    with _filter(cast("IO[bytes]", counted), kind, "rb") as unpacked:
         bounded = _Bounded(unpacked, counted, name, max_bytes)
         total = 0
         with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
@@ -174,16 +174,19 @@ class _Bounded:
         return data
 
 
-def _unpack(file: IO[bytes], kind: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+def _filter(file: IO[bytes], kind: str, mode: Literal["rb", "wb"]) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """What unpacks a file that is read, or compresses one that is written."""
     match kind:
         case "tar.gz":
-            opened: Any = gzip.GzipFile(fileobj=file, mode="rb")
+            opened: Any = gzip.GzipFile(filename="", fileobj=file, mode=mode, compresslevel=6, mtime=0)
         case "tar.bz2":
-            opened = bz2.BZ2File(file)
+            opened = bz2.BZ2File(file, mode)
         case "tar.xz":
-            opened = lzma.LZMAFile(file)  # noqa: SIM115  # a context manager it is
-        case "tar.zst":
+            opened = lzma.LZMAFile(file, mode)  # noqa: SIM115  # a context manager it is
+        case "tar.zst" if mode == "rb":
             opened = open_zst(require("zstandard", ".tar.zst"), cast("BinaryIO", file))
+        case "tar.zst":
+            opened = require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False)
         case _:
             opened = contextlib.nullcontext(file)
     return cast("contextlib.AbstractContextManager[IO[bytes]]", opened)
@@ -214,7 +217,7 @@ class TarSink:
         self._target = target
         self._stack = contextlib.ExitStack()
         try:
-            stream = self._stack.enter_context(_compress(target.file, kind))
+            stream = self._stack.enter_context(_filter(target.file, kind, "wb"))
             tar = tarfile.open(fileobj=stream, mode="w:", format=tarfile.PAX_FORMAT)  # noqa: SIM115
             self._tar = self._stack.enter_context(tar)
         except BaseException:
@@ -246,18 +249,3 @@ class TarSink:
         self._target.drop()
         with contextlib.suppress(Exception):
             self._stack.close()
-
-
-def _compress(file: IO[bytes], kind: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    match kind:
-        case "tar.gz":
-            opened: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
-        case "tar.bz2":
-            opened = bz2.BZ2File(file, "wb")
-        case "tar.xz":
-            opened = lzma.LZMAFile(file, "wb")  # noqa: SIM115  # a context manager it is
-        case "tar.zst":
-            opened = require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False)
-        case _:
-            opened = contextlib.nullcontext(file)
-    return cast("contextlib.AbstractContextManager[IO[bytes]]", opened)

@@ -10,8 +10,8 @@ from headrace._native import crc32c
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.transfer.containers import folder_entries
 from headrace.transfer.entry import Entry
-from headrace.transfer.extract import CheckedFile
-from headrace.transfer.sinks import ArchiveSink, FolderSink
+from headrace.transfer.extract import CheckedFile, FolderSink
+from headrace.transfer.sinks import ArchiveSink
 
 if TYPE_CHECKING:
     from typing import BinaryIO

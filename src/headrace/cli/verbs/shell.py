@@ -17,7 +17,7 @@ from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
 from headrace.formats.barecat.patterns import fixed_prefix
-from headrace.transfer.extract import FolderTarget, select_infos
+from headrace.transfer.extract import FolderSink, select_infos
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -227,7 +227,7 @@ class ArchiveShell(cmd.Cmd):
         if len(words) not in (1, 2):
             raise ValueError("get takes a name, and a directory to write to")
         name = self.resolve(words[0])
-        target = FolderTarget(words[1] if len(words) == 2 else ".", force=is_forced)
+        target = FolderSink(words[1] if len(words) == 2 else ".", force=is_forced)
         with open_archive(self.path) as archive:
             dirs, files = select_infos(archive, [name])
             above = (name if archive.exists(name) else fixed_prefix(name)).rpartition("/")[0]

@@ -17,6 +17,7 @@ from headrace.errors import ClosedError, EntryExistsError, EntryIsDirectoryError
 from headrace.formats.barecat.batches import check_content
 from headrace.formats.barecat.edit.editor import Editor
 from headrace.formats.barecat.edit.handover import finish_handover, made_beside
+from headrace.formats.barecat.edit.transactions import WriteOptions
 from headrace.formats.barecat.file_objects import ArchiveRawFile, EditedFile, parse_mode
 from headrace.formats.barecat.index.rows import Metadata, check_metadata
 from headrace.formats.barecat.names import archive_exists, archive_files, archive_path, clean_name
@@ -101,15 +102,10 @@ class Archive(MutableMapping[str, bytes]):
             self._options = (checksums, preload, cold)
             self._reader = ArchiveReader(self.path, is_checked=checksums, preload=preload, cold=cold)
         else:
-            self._editor = Editor(
-                self.path,
-                is_checked=checksums,
-                shard_size=shard_size,
-                is_synced=sync,
-                wal=wal,
-                allow_links=allow_links,
-                is_append_only=append_only,
+            options = WriteOptions(
+                shard_size=shard_size, is_synced=sync, wal=wal, allow_links=allow_links, is_append_only=append_only
             )
+            self._editor = Editor(self.path, options, is_checked=checksums)
         self._contents: ArchiveReader | Editor = self._reader or cast("Editor", self._editor)
         self._read = self._contents.read
         self.index = self._contents.index

@@ -27,7 +27,7 @@ from headrace.formats.barecat.names import is_part_of, safe_name
 from headrace.formats.barecat.pack import DiskEntry, pack_entries
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import KINDS, archive_entries, read_entries
-from headrace.transfer.extract import FolderTarget, extract_files
+from headrace.transfer.extract import FolderSink, extract_files
 from headrace.transfer.merge import link_archives
 from headrace.transfer.sinks import ArchiveSink, open_sink
 
@@ -186,10 +186,10 @@ def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
 
 def extract_some(bc: Barecat, folder: PathLike, infos: Iterable[BarecatEntryInfo]) -> None:
     """Write some files, with modes and times, below a folder; never outside of it."""
-    target: FolderTarget | None = None
+    target: FolderSink | None = None
     for info in infos:
         if isinstance(info, BarecatFileInfo):
-            target = target or FolderTarget(folder, force=True)
+            target = target or FolderSink(folder, force=True)
             target.write(info.path, bc.read(info), info.metadata)
 
 

@@ -19,7 +19,7 @@ from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.exceptions import BarecatError
 from headrace.formats.barecat import Metadata
-from headrace.transfer.extract import FolderTarget
+from headrace.transfer.extract import FolderSink
 
 __all__ = ["BarecatShell"]
 
@@ -228,7 +228,7 @@ class BarecatShell(cmd.Cmd):
             print(f"get: {path}: No such file or directory")
 
     def _write(self, folder: str, names: dict[str, str]) -> None:
-        target = FolderTarget(folder or ".", force=True)
+        target = FolderSink(folder or ".", force=True)
         for path, name in names.items():
             target.write(name, self.bc[path], Metadata())
 

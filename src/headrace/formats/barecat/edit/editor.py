@@ -9,7 +9,7 @@ from headrace.errors import CorruptFileError, EntryNotFoundError, FileTooLargeEr
 from headrace.formats.barecat.batches import RESTORE, check_content
 from headrace.formats.barecat.edit.directories import Directories
 from headrace.formats.barecat.edit.shard_writer import SMALL_BYTES
-from headrace.formats.barecat.edit.transactions import Transactions
+from headrace.formats.barecat.edit.transactions import Transactions, WriteOptions
 from headrace.formats.barecat.index.rows import Place
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, clean_name
@@ -34,41 +34,21 @@ class Editor:
 
     Args:
         path: of the archive; index and first shard are made if they are missing.
+        options: how it is written.
         is_checked: check every file that is read as a whole against its CRC-32C.
-        shard_size: limit of new shards; None keeps what the archive has.
-        is_synced: wait for the disk at every commit.
-        wal: use SQLite's write-ahead log.
-        allow_links: also write to shards that are symbolic links.
-        is_append_only: refuse everything but new files and directories.
     """
 
     version = VERSION
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        is_checked: bool = True,
-        shard_size: int | None = None,
-        is_synced: bool = True,
-        wal: bool = False,
-        allow_links: bool = False,
-        is_append_only: bool = False,
-    ) -> None:
+    def __init__(self, path: str, options: WriteOptions | None = None, *, is_checked: bool = True) -> None:
+        chosen = options or WriteOptions()
         self._is_checked = is_checked
-        self._transactions = transactions = Transactions(
-            path,
-            shard_size=shard_size,
-            is_synced=is_synced,
-            wal=wal,
-            allow_links=allow_links,
-            is_append_only=is_append_only,
-        )
+        self._transactions = transactions = Transactions(path, chosen)
         self.directories = Directories(transactions)
         self.index = transactions.index
         self.shards = transactions.shards
         self.lock = transactions.lock
-        self.is_append_only = is_append_only
+        self.is_append_only = chosen.is_append_only
         self._queue = transactions.queue
 
     # Transactions

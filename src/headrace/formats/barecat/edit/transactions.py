@@ -12,6 +12,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat.index.connections import WriteConnection
 
-__all__ = ["Transactions"]
+__all__ = ["Transactions", "WriteOptions"]
 
 _COMMIT_FILES = 20_000
 _COMMIT_BYTES = 256 << 20
 _QUEUED_FILES = 5000
 
 
-class Transactions:
-    """An archive open for writing: its shards, its index, and the running transaction.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WriteOptions:
+    """How an archive is written.
 
     Args:
-        path: of the archive; index and first shard are made if they are missing.
         shard_size: limit of new shards; None keeps what the archive has.
         is_synced: wait for the disk at every commit.
         wal: use SQLite's write-ahead log.
@@ -47,35 +48,48 @@ class Transactions:
         is_append_only: refuse everything but new files and directories.
     """
 
-    def __init__(
-        self, path: str, *, shard_size: int | None, is_synced: bool, wal: bool, allow_links: bool, is_append_only: bool
-    ) -> None:
+    shard_size: int | None = None
+    is_synced: bool = True
+    wal: bool = False
+    allow_links: bool = False
+    is_append_only: bool = False
+
+
+class Transactions:
+    """An archive open for writing: its shards, its index, and the running transaction.
+
+    Index and first shard are made if they are missing.
+    """
+
+    def __init__(self, path: str, options: WriteOptions) -> None:
         self.path = path
         self.full_path = os.path.abspath(path)  # shards are begun later, perhaps in another current directory
         recover(self.full_path)
         self.lock = threading.RLock()
-        self.is_append_only = is_append_only
+        self._is_append_only = options.is_append_only
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
         self._is_closed = False
         first = shard_path(self.full_path, 0)
         is_missing = not os.path.lexists(first)  # the shard writer creates it, to lock it
-        self.shards = ShardWriter(self.full_path, is_synced=is_synced, allow_links=allow_links, commit=self.commit)
+        self.shards = ShardWriter(
+            self.full_path, is_synced=options.is_synced, allow_links=options.allow_links, commit=self.commit
+        )
         try:
-            self.connection = _open_index(self.full_path, shard_size, wal, is_synced)
+            self.connection = _open_index(self.full_path, options)
             self._refuse_missing_shards({0} if is_missing else set())
         except BaseException:
             if is_missing:
                 os.unlink(first)
             self.shards.close()
             raise
-        self.undo = UndoLog(self.full_path, self.connection, is_synced=is_synced)
+        self.undo = UndoLog(self.full_path, self.connection, is_synced=options.is_synced)
         self.queue = FileQueue(path, self.connection)
         self.index = Index(path, self._cursor, self._cursor)
         self.limit = self.index.config("shard_size_limit") or UNLIMITED
         try:
-            if shard_size is not None and shard_size != self.limit:
-                self.set_limit(shard_size)
+            if options.shard_size not in (None, self.limit):
+                self.set_limit(options.shard_size)
         except BaseException:
             self.close()
             raise
@@ -123,7 +137,7 @@ class Transactions:
                 "open it again here, after the other has closed it"
             )
         self._check_whole()
-        if self.is_append_only and not is_addition:
+        if self._is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self.connection.in_transaction:
             self.connection.execute("BEGIN IMMEDIATE")
@@ -224,7 +238,7 @@ class Transactions:
             self.connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
 
 
-def _open_index(path: str, shard_size: int | None, wal: bool, is_synced: bool) -> WriteConnection:
+def _open_index(path: str, options: WriteOptions) -> WriteConnection:
     file = index_path(path)
     is_new = not os.path.exists(file) or os.path.getsize(file) == 0
     if is_new:
@@ -236,10 +250,10 @@ def _open_index(path: str, shard_size: int | None, wal: bool, is_synced: bool) -
                 fix="Restore the index from a copy, or remove the shards.",
             )
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-    connection = connect_writer(file, wal=wal, sync=is_synced)
+    connection = connect_writer(file, wal=options.wal, sync=options.is_synced)
     try:
         if is_new:
-            create_schema(connection, shard_size_limit=shard_size or UNLIMITED)
+            create_schema(connection, shard_size_limit=options.shard_size or UNLIMITED)
         check_version(file, connection, is_writer=True)
     except BaseException as error:
         connection.close()

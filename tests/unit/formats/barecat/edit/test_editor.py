@@ -12,6 +12,7 @@ from tests.unit.formats.barecat.tools import FILES
 from headrace.errors import CorruptFileError, EntryIsDirectoryError, EntryNotFoundError, FileTooLargeError
 from headrace.formats.barecat import Archive, Metadata
 from headrace.formats.barecat.edit.editor import Editor
+from headrace.formats.barecat.edit.transactions import WriteOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def test_many_threads_write(path: Path) -> None:
 
 
 def test_what_is_written_can_be_read_at_once(path: Path) -> None:
-    editor = Editor(str(path), shard_size=100)
+    editor = Editor(str(path), WriteOptions(shard_size=100))
     place = editor.add("a/b", b"0123456789", Metadata())
     assert (place.shard, place.offset, place.size) == (0, 0, 10)
     assert editor.read("./a//b") == b"0123456789"
@@ -61,7 +62,7 @@ def test_checksums_are_checked_while_it_is_written(path: Path) -> None:
 
 
 def test_bytes_without_a_row(path: Path) -> None:
-    editor = Editor(str(path), shard_size=100)
+    editor = Editor(str(path), WriteOptions(shard_size=100))
     place = editor.append("loose", io.BytesIO(b"abc"), 3)
     assert editor.bytes_at("loose", place.shard, place.offset, 3) == b"abc"
     assert list(editor.index.file_names()) == []
