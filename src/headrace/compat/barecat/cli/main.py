@@ -13,7 +13,6 @@ import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import headrace.cli.main
 from headrace.cli.common import message_of
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.cli.commands import _format_size, du_entries, find_entries, list_entries, tree_entries
@@ -172,7 +171,9 @@ def _shell(args: argparse.Namespace) -> None:
 
 def _native(verb: str, *words: str) -> None:
     """Let headrace's own command do it."""
-    sys.exit(headrace.cli.main.main([verb, *words]))
+    from headrace.cli import main as command  # loads all verbs
+
+    sys.exit(command.main([verb, *words]))
 
 
 def _browse(args: argparse.Namespace) -> None:
