@@ -142,11 +142,14 @@ class _Machine:
             self._refuse("a value is missing")
         return self._stack[-1]
 
-    def _pop(self) -> object:
-        self._top()
-        return self._stack.pop()
+    def take(self, count: int) -> list[object]:
+        """The last values, in their order."""
+        if len(self._stack) - count < (self._marks[-1] if self._marks else 0):
+            self._refuse("a value is missing")
+        return [self._stack.pop() for _ in range(count)][::-1]
 
-    def _items(self) -> list[object]:
+    def items(self) -> list[object]:
+        """The values since the last mark."""
         if not self._marks:
             self._refuse("items have no beginning")
         start = self._marks.pop()
@@ -197,80 +200,50 @@ class _Machine:
 
     # Protocol, marks, tuples, lists, dicts, sets
 
-    def protocol(self, argument: object) -> None:
+    def check_protocol(self, argument: object) -> None:
         if cast("int", argument) > _MAX_PROTOCOL:
             self._refuse(f"protocol {argument} is not known")
-
-    def frame(self, argument: object) -> None:
-        pass  # only says how much to read ahead
 
     def old_text(self, argument: object) -> None:
         if not cast("str", argument).isascii():
             self._refuse("bytes of Python 2 that are not ASCII")
         self._stack.append(argument)
 
-    def mark(self, argument: object) -> None:
+    def mark(self) -> None:
         self._marks.append(len(self._stack))
 
-    def marked_tuple(self, argument: object) -> None:
-        self._make_tuple(self._items())
-
-    def tuple_1(self, argument: object) -> None:
-        self._make_tuple([self._pop()])
-
-    def tuple_2(self, argument: object) -> None:
-        self._make_tuple([self._pop() for _ in range(2)][::-1])
-
-    def tuple_3(self, argument: object) -> None:
-        self._make_tuple([self._pop() for _ in range(3)][::-1])
-
-    def _make_tuple(self, items: list[object]) -> None:
+    def make_tuple(self, items: list[object]) -> None:
         if items:
             self._push(tuple(items), items)
         else:
             self._stack.append(())
 
-    def empty_list(self, argument: object) -> None:
-        self._push([])
-
-    def marked_list(self, argument: object) -> None:
-        items = self._items()
+    def make_list(self, items: list[object]) -> None:
         self._push(items, items)
 
-    def append(self, argument: object) -> None:
-        self._extend([self._pop()])
+    def make_dict(self, items: list[object]) -> None:
+        self._push({})
+        self.fill(items)
 
-    def appends(self, argument: object) -> None:
-        self._extend(self._items())
+    def make_set(self, items: object) -> None:
+        parts = self._list_of(items)
+        self._push({self._key(item) for item in parts}, parts)
 
-    def _extend(self, items: list[object]) -> None:
+    def make_frozenset(self, items: object) -> None:
+        parts = self._list_of(items)
+        self._push(frozenset([self._key(item) for item in parts]), parts)
+
+    def _list_of(self, items: object) -> list[object]:
+        if not isinstance(items, list):
+            self._refuse("the items of a set are not a list")
+        return items
+
+    def extend(self, items: list[object]) -> None:
         target = self._growing(list)
         self._note(target, items)
         target.extend(items)
 
-    def _growing(self, kind: type[_Container]) -> _Container:
-        """The container that the next items go into."""
-        target = self._top()
-        if not isinstance(target, kind):
-            self._refuse(f"items of a {kind.__name__} for a {type(target).__name__}")
-        return target
-
-    def empty_dict(self, argument: object) -> None:
-        self._push({})
-
-    def marked_dict(self, argument: object) -> None:
-        items = self._items()
-        self._push({})
-        self._fill(items)
-
-    def set_item(self, argument: object) -> None:
-        value, key = self._pop(), self._pop()
-        self._fill([key, value])
-
-    def set_items(self, argument: object) -> None:
-        self._fill(self._items())
-
-    def _fill(self, items: list[object]) -> None:
+    def fill(self, items: list[object]) -> None:
         target = self._growing(dict)
         if len(items) % 2:
             self._refuse("a key has no value")
@@ -281,29 +254,21 @@ class _Machine:
             target[key] = value
         self._note(target, items)
 
-    def empty_set(self, argument: object) -> None:
-        self._push(set())
-
-    def add_items(self, argument: object) -> None:
-        items = self._items()
+    def update(self, items: list[object]) -> None:
         target = self._growing(set)
         target.update([self._key(item) for item in items])
         self._note(target, items)
 
-    def marked_frozenset(self, argument: object) -> None:
-        items = self._items()
-        self._push(frozenset([self._key(item) for item in items]), items)
+    def _growing(self, kind: type[_Container]) -> _Container:
+        """The container that the next items go into."""
+        target = self._top()
+        if not isinstance(target, kind):
+            self._refuse(f"items of a {kind.__name__} for a {type(target).__name__}")
+        return target
 
     # Names and calls
 
-    def named(self, argument: object) -> None:
-        self._push_name(*cast("str", argument).split(" ", 1))
-
-    def stacked_name(self, argument: object) -> None:
-        name, module = self._pop(), self._pop()
-        self._push_name(module, name)
-
-    def _push_name(self, module: object, name: object) -> None:
+    def push_name(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
             self._refuse("a name is not text")
         wanted = _Name("builtins" if module == "__builtin__" else module, name)
@@ -311,8 +276,7 @@ class _Machine:
             self._refuse(f"it names {module:.60}.{name:.60}, and reading it could run any code")
         self._stack.append(wanted)
 
-    def call(self, argument: object) -> None:
-        arguments, name = self._pop(), self._pop()
+    def call(self, name: object, arguments: object) -> None:
         if not isinstance(name, _Name) or name not in _CALLS or not isinstance(arguments, tuple):
             self._refuse(f"a call of {name!r:.60}")
         try:
@@ -327,19 +291,6 @@ class _Machine:
 
     def make_ordered_dict(self) -> None:
         self._push(OrderedDict())
-
-    def make_set(self, items: object) -> None:
-        parts = self._list_of(items)
-        self._push({self._key(item) for item in parts}, parts)
-
-    def make_frozenset(self, items: object) -> None:
-        parts = self._list_of(items)
-        self._push(frozenset([self._key(item) for item in parts]), parts)
-
-    def _list_of(self, items: object) -> list[object]:
-        if not isinstance(items, list):
-            self._refuse("the items of a set are not a list")
-        return items
 
     def make_complex(self, real: object, imaginary: object) -> None:
         if not isinstance(real, float) or not isinstance(imaginary, float):
@@ -386,9 +337,9 @@ class _Machine:
         array = self._checked_array(kind, shape, data)
         self._stack.append(array.reshape(array.shape[::-1]).T if order == "F" else array)
 
-    def build(self, argument: object) -> None:
+    def build(self, state: object) -> None:
         """Give a type or an array its state."""
-        state, target = self._pop(), self._top()
+        target = self._top()
         if isinstance(target, _Type):
             self._set_order(target, state)
             return
@@ -431,32 +382,32 @@ _PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 _GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 _SCALARS = frozenset({int, str, float, bool, bytes, complex, type(None)})
 _METHODS: dict[str, Callable[[_Machine, object], None]] = {
-    "PROTO": _Machine.protocol,
-    "FRAME": _Machine.frame,
-    "STOP": _Machine.frame,
+    "PROTO": _Machine.check_protocol,
+    "FRAME": lambda machine, _: None,  # only says how much to read ahead
+    "STOP": lambda machine, _: None,
     "STRING": _Machine.old_text,
     "BINSTRING": _Machine.old_text,
     "SHORT_BINSTRING": _Machine.old_text,
-    "MARK": _Machine.mark,
-    "TUPLE": _Machine.marked_tuple,
-    "TUPLE1": _Machine.tuple_1,
-    "TUPLE2": _Machine.tuple_2,
-    "TUPLE3": _Machine.tuple_3,
-    "EMPTY_LIST": _Machine.empty_list,
-    "LIST": _Machine.marked_list,
-    "APPEND": _Machine.append,
-    "APPENDS": _Machine.appends,
-    "EMPTY_DICT": _Machine.empty_dict,
-    "DICT": _Machine.marked_dict,
-    "SETITEM": _Machine.set_item,
-    "SETITEMS": _Machine.set_items,
-    "EMPTY_SET": _Machine.empty_set,
-    "ADDITEMS": _Machine.add_items,
-    "FROZENSET": _Machine.marked_frozenset,
-    "GLOBAL": _Machine.named,
-    "STACK_GLOBAL": _Machine.stacked_name,
-    "REDUCE": _Machine.call,
-    "BUILD": _Machine.build,
+    "MARK": lambda machine, _: machine.mark(),
+    "TUPLE": lambda machine, _: machine.make_tuple(machine.items()),
+    "TUPLE1": lambda machine, _: machine.make_tuple(machine.take(1)),
+    "TUPLE2": lambda machine, _: machine.make_tuple(machine.take(2)),
+    "TUPLE3": lambda machine, _: machine.make_tuple(machine.take(3)),
+    "EMPTY_LIST": lambda machine, _: machine.make_list([]),
+    "LIST": lambda machine, _: machine.make_list(machine.items()),
+    "APPEND": lambda machine, _: machine.extend(machine.take(1)),
+    "APPENDS": lambda machine, _: machine.extend(machine.items()),
+    "EMPTY_DICT": lambda machine, _: machine.make_dict([]),
+    "DICT": lambda machine, _: machine.make_dict(machine.items()),
+    "SETITEM": lambda machine, _: machine.fill(machine.take(2)),
+    "SETITEMS": lambda machine, _: machine.fill(machine.items()),
+    "EMPTY_SET": lambda machine, _: machine.make_set([]),
+    "ADDITEMS": lambda machine, _: machine.update(machine.items()),
+    "FROZENSET": lambda machine, _: machine.make_frozenset(machine.items()),
+    "GLOBAL": lambda machine, argument: machine.push_name(*str(argument).split(" ", 1)),
+    "STACK_GLOBAL": lambda machine, _: machine.push_name(*machine.take(2)),
+    "REDUCE": lambda machine, _: machine.call(*machine.take(2)),
+    "BUILD": lambda machine, _: machine.build(*machine.take(1)),
 }
 _NDARRAY = _Name("numpy", "ndarray")
 _CALLS: dict[_Name, Callable[..., None]] = {

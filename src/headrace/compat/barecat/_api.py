@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import os
 import threading
 import warnings
@@ -13,7 +14,7 @@ from headrace.compat.barecat.io.codecs import CodecRegistry
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["get_cached_reader", "open"]
+__all__ = ["get_cached_reader", "get_completion_script", "open"]
 
 _MAX_CACHED = 128
 _WRITE_MODES = {
@@ -71,3 +72,10 @@ def get_cached_reader(path: PathLike, auto_codec: bool | None = None) -> Barecat
         reader.auto_codec = key[2]
         reader.codec_registry = CodecRegistry(auto_codec=key[2])  # set here, where it is no reason for a warning
     return cache[key]
+
+
+def get_completion_script(shell: str = "bash") -> str:
+    """The path of the completion script for ``bash`` or ``zsh``; source it in the shell."""
+    if shell not in ("bash", "zsh"):
+        raise ValueError(f"Unknown shell: {shell}. Use 'bash' or 'zsh'.")
+    return str(importlib.resources.files("headrace.compat.barecat.completions").joinpath(f"barecat.{shell}"))

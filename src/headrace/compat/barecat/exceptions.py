@@ -27,8 +27,10 @@ __all__ = [
 class BarecatError(Exception):
     """Root of all errors of an archive."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    _WORDS = "{}"
+
+    def __init__(self, subject: Any) -> None:
+        super().__init__(self._WORDS.format(subject))
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -46,8 +48,7 @@ def _rebuild(cls: type[BarecatError], args: tuple[Any, ...]) -> BarecatError:
 class FileExistsBarecatError(BarecatError, FileExistsError):
     """There is something of this name already."""
 
-    def __init__(self, path: Any) -> None:
-        super().__init__(f"File already exists: {path}")
+    _WORDS = "File already exists: {}"
 
 
 class DuplicateBarecatError(FileExistsBarecatError, sqlite3.IntegrityError):
@@ -57,22 +58,19 @@ class DuplicateBarecatError(FileExistsBarecatError, sqlite3.IntegrityError):
 class FileNotFoundBarecatError(BarecatError, FileNotFoundError):
     """There is nothing of this name."""
 
-    def __init__(self, path: Any) -> None:
-        super().__init__(f"File not found: {path}")
+    _WORDS = "File not found: {}"
 
 
 class DirectoryNotEmptyBarecatError(BarecatError, OSError):
     """A directory has something in it."""
 
-    def __init__(self, path: Any) -> None:
-        super().__init__(f"Directory not empty: {path}")
+    _WORDS = "Directory not empty: {}"
 
 
 class IsADirectoryBarecatError(BarecatError, IsADirectoryError):
     """A directory was used as a file."""
 
-    def __init__(self, path: Any) -> None:
-        super().__init__(f"Is a directory: {path}")
+    _WORDS = "Is a directory: {}"
 
 
 class NotADirectoryBarecatError(BarecatError, NotADirectoryError):
@@ -95,10 +93,8 @@ class FileTooLargeBarecatError(BarecatError, ValueError):
     """A file is larger than a shard may be."""
 
     def __init__(self, size: int, shard_size_limit: int) -> None:
-        super().__init__(
-            f"File of size {size} is too large to fit into a shard (shard_size_limit={shard_size_limit}); "
-            "raise the limit, or reshard the archive with a larger one"
-        )
+        problem = f"File of size {size} is too large to fit into a shard (shard_size_limit={shard_size_limit})"
+        super().__init__(f"{problem}; raise the limit, or reshard the archive with a larger one")
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from headrace.compat.barecat.core.index import Index
 
@@ -30,10 +30,9 @@ def list_entries(
     long_format: bool = False,
     recursive: bool = False,
     jsonl: bool = False,
-    output: Callable[[str], object] = print,
 ) -> None:
     """Print what is in directories, or what matches patterns."""
-    show = functools.partial(_show, is_long=long_format, is_json=jsonl, output=output)
+    show = functools.partial(_show, is_long=long_format, is_json=jsonl)
     for given in paths or [""]:
         path = _normalize_pattern(given)
         if any(char in path for char in "*?["):
@@ -43,7 +42,7 @@ def list_entries(
             show(index.lookup_file(path), index.lookup_file(path).path)
         elif not index.isdir(path):
             if not recursive:
-                output(f"ls: {path}: No such file or directory")
+                print(f"ls: {path}: No such file or directory")
         elif recursive:
             for _, _, files in index.walk_infos(path):
                 for info in files:
@@ -51,7 +50,7 @@ def list_entries(
         else:
             entries = sorted(index.listdir_infos(path), key=lambda info: info.path)
             if long_format and not jsonl:
-                output(f"total {sum(_size_of(info) for info in entries)}")
+                print(f"total {sum(_size_of(info) for info in entries)}")
             for entry in entries:
                 show(entry, entry.path.rpartition("/")[2])
 
@@ -60,16 +59,16 @@ def _size_of(info: BarecatEntryInfo) -> int:
     return (info.size_tree if isinstance(info, BarecatDirInfo) else getattr(info, "size", 0)) or 0
 
 
-def _show(info: BarecatEntryInfo, name: str, *, is_long: bool, is_json: bool, output: Callable[[str], object]) -> None:
+def _show(info: BarecatEntryInfo, name: str, *, is_long: bool, is_json: bool) -> None:
     if is_json:
-        output(json.dumps(_as_json(info)))
+        print(json.dumps(_as_json(info)))
     elif is_long:
         links = 1 if isinstance(info, BarecatFileInfo) else (getattr(info, "num_subdirs", 0) or 0) + 2
         user, group = _get_user_group(info.uid, info.gid)
         times = _format_time(info.mtime_ns)
-        output(f"{_format_mode(info.mode)} {links:>4} {user:<8} {group:<8} {_size_of(info):>8} {times} {name}")
+        print(f"{_format_mode(info.mode)} {links:>4} {user:<8} {group:<8} {_size_of(info):>8} {times} {name}")
     else:
-        output(f"{name}/" if info.isdir() and name else name)
+        print(f"{name}/" if info.isdir() and name else name)
 
 
 def _as_json(info: BarecatEntryInfo) -> dict[str, Any]:
@@ -89,7 +88,6 @@ def find_entries(
     size: str | None = None,
     maxdepth: int | None = None,
     print0: bool = False,
-    output: Callable[[str], object] = print,
 ) -> None:
     """Print the paths of files and directories that fulfil all conditions, as ``find`` does."""
     root = path.strip("/")
@@ -115,7 +113,7 @@ def find_entries(
         for row in index.fetch_iter(f"SELECT path, {column} AS bytes FROM {table} WHERE {where}", params):
             found = row[0] or "."
             if name is None or fnmatch.fnmatch(found.rpartition("/")[2], name):
-                sys.stdout.write(f"{found}\0") if print0 else output(found)
+                sys.stdout.write(f"{found}\0") if print0 else print(found)
 
 
 def tree_entries(
@@ -123,16 +121,15 @@ def tree_entries(
     path: str = "",
     level: int | None = None,
     dirs_only: bool = False,
-    output: Callable[[str], object] = print,
 ) -> None:
     """Print a directory with everything below, as ``tree`` does."""
     root = path.strip("/")
-    output(root or ".")
+    print(root or ".")
     counts = [1, 0]
     if index.isdir(root):
         for line in _tree_lines(index, root, "", 1, level, dirs_only, counts):
-            output(line)
-    output(f"\n{counts[0]} directories" + ("" if dirs_only else f", {counts[1]} files"))
+            print(line)
+    print(f"\n{counts[0]} directories" + ("" if dirs_only else f", {counts[1]} files"))
 
 
 def _tree_lines(
@@ -159,7 +156,6 @@ def du_entries(
     summarize: bool = False,
     human_readable: bool = False,
     max_depth: int | None = None,
-    output: Callable[[str], object] = print,
 ) -> None:
     """Print sizes of directories, the deepest first, as ``du`` does."""
     root = path.strip("/")
@@ -167,7 +163,7 @@ def du_entries(
         print(f"du: {path}: No such file or directory", file=sys.stderr)
         return
     if summarize or index.isfile(root):
-        output(f"{_format_size(_size_of(index.lookup(root)), human_readable)}\t{root or '.'}")
+        print(f"{_format_size(_size_of(index.lookup(root)), human_readable)}\t{root or '.'}")
         return
     where, params = "1", []
     if root:
@@ -180,7 +176,7 @@ def du_entries(
         rows = index.fetch_all(f"SELECT path, size FROM files WHERE {where}", params)
         found += [(row[0], row[1] or 0) for row in rows]
     for name, size in sorted(found, key=lambda pair: (-pair[0].count("/"), pair[0])):
-        output(f"{_format_size(size, human_readable)}\t{name}")
+        print(f"{_format_size(size, human_readable)}\t{name}")
 
 
 def _format_mode(mode: int | None) -> str:

@@ -13,11 +13,9 @@ import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import headrace.cli.main
 from headrace.cli.common import message_of
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.cli.commands import _format_size, du_entries, find_entries, list_entries, tree_entries
-from headrace.compat.barecat.cli.converting import convert
 from headrace.compat.barecat.cli.packing import pack_paths
 from headrace.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
 from headrace.compat.barecat.cli.parsing import parse_arguments
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["check_archive", "fail", "main", "report_errors"]
 
 _SHOWN = 20  # of what is damaged
+_STREAMS = ("tar", "tar.gz", "tar.bz2", "tar.xz")
 
 
 def fail(problem: str) -> NoReturn:
@@ -172,7 +171,9 @@ def _shell(args: argparse.Namespace) -> None:
 
 def _native(verb: str, *words: str) -> None:
     """Let headrace's own command do it."""
-    sys.exit(headrace.cli.main.main([verb, *words]))
+    from headrace.cli import main as command  # loads all verbs
+
+    sys.exit(command.main([verb, *words]))
 
 
 def _browse(args: argparse.Namespace) -> None:
@@ -296,6 +297,50 @@ def _index_to_csv(args: argparse.Namespace) -> None:
             writer.writerow([info.path, info.shard, info.offset, info.size, info.crc32c])
 
 
+def _convert(args: argparse.Namespace) -> None:
+    problem = _conversion_problem(args)
+    if problem is not None:
+        fail(problem)
+    with translate_errors("standard input" if args.stdin else args.input):
+        _run_conversion(args, _parse_shard_size(args.shard_size_limit))
+
+
+def _run_conversion(args: argparse.Namespace, limit: int) -> None:
+    if args.stdout:
+        impl.barecat2stdout_tar(args.input, args.output, args.root_dir)
+    elif args.stdin:
+        impl.stdin_tar2barecat(args.input, args.output, limit, args.force)
+    elif not is_tar_or_zip(args.input):
+        impl.barecat2archive(args.input, args.output, args.root_dir)
+    elif args.wrap:
+        impl.wrap_archive(args.input, args.output, args.force)
+    else:
+        impl.archive2barecat(args.input, args.output, limit, args.force)
+
+
+def _conversion_problem(args: argparse.Namespace) -> str | None:
+    formats = ", ".join(_STREAMS)
+    if args.stdin and args.input not in _STREAMS:
+        return f"With --stdin, input must be a tar format: {formats}"
+    if args.stdout and args.output not in _STREAMS:
+        return f"With --stdout, output must be a tar format: {formats}"
+    reads_archive = args.stdin or is_tar_or_zip(args.input)
+    writes_archive = args.stdout or is_tar_or_zip(args.output)
+    if reads_archive and writes_archive:
+        return "Both input and output are tar/zip. One must be a barecat path."
+    if not reads_archive and not writes_archive:
+        return (
+            "Neither input nor output is tar/zip. "
+            "One must have extension like .tar, .tar.gz, .zip (or use --stdin/--stdout)"
+        )
+    if args.wrap and args.stdin:
+        return "--wrap cannot be used with --stdin"
+    is_there = misc.exists(args.output) if reads_archive else not args.stdout and os.path.exists(args.output)
+    if is_there and not args.force:
+        return f"Output '{args.output}' already exists. Use -f to overwrite."
+    return None
+
+
 def _upgrade(args: argparse.Namespace) -> None:
     from headrace.compat.barecat.maintenance.upgrade_database import upgrade
 
@@ -303,7 +348,7 @@ def _upgrade(args: argparse.Namespace) -> None:
 
 
 def _completion_script(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat.cli.completions import get_completion_script
+    from headrace.compat.barecat._api import get_completion_script
 
     print(get_completion_script(args.shell))
 
@@ -336,7 +381,7 @@ _HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {
     "merge": _merge,
     "index-to-csv": _index_to_csv,
     "to-ncdu-json": lambda args: impl.print_ncdu_json(args.archive),
-    "convert": lambda args: convert(args, _parse_shard_size(args.shard_size_limit)),
+    "convert": _convert,
     "upgrade": _upgrade,
     "completion-script": _completion_script,
     "mount": _mount,

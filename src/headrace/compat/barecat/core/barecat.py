@@ -347,17 +347,16 @@ class Barecat(MutableMapping[str, Any]):
 
     # What there is
 
-    def exists(self, path: str) -> bool:
-        """There is a file or directory of this name."""
-        return self.index.exists(path)
-
-    def isfile(self, path: str) -> bool:
-        """There is a file of this name."""
-        return self.index.isfile(path)
-
-    def isdir(self, path: str) -> bool:
-        """There is a directory of this name."""
-        return self.index.isdir(path)
+    exists = misc.delegate("index", Index.exists)
+    isfile = misc.delegate("index", Index.isfile)
+    isdir = misc.delegate("index", Index.isdir)
+    files = misc.delegate("index", Index.iter_all_filepaths)
+    dirs = misc.delegate("index", Index.iter_all_dirpaths)
+    glob = misc.delegate("index", Index.glob_paths)
+    iglob = misc.delegate("index", Index.iterglob_paths)
+    physical_shard_end = misc.delegate("sharder", Sharder.physical_shard_end)
+    raise_if_readonly = misc.delegate("sharder", Sharder.raise_if_readonly)
+    raise_if_append_only = misc.delegate("sharder", Sharder.raise_if_append_only)
 
     def listdir(self, path: str) -> list[str]:
         """Names of what is directly in a directory."""
@@ -371,29 +370,13 @@ class Barecat(MutableMapping[str, Any]):
         """What is directly in a directory, with what is known about it."""
         return self.index.iterdir_infos(path)
 
-    def glob(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> list[str]:
-        """Paths of files and directories that match, with the rules of Python's ``glob``."""
-        return self.index.glob_paths(pattern, recursive, include_hidden)
-
     def globfiles(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> list[str]:
         """Paths of files that match."""
         return self.index.glob_paths(pattern, recursive, include_hidden, only_files=True)
 
-    def iglob(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
-        """Paths of files and directories that match, one after the other."""
-        return self.index.iterglob_paths(pattern, recursive, include_hidden)
-
     def iglobfiles(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> Iterator[str]:
         """Paths of files that match, one after the other."""
         return self.index.iterglob_paths(pattern, recursive, include_hidden, only_files=True)
-
-    def files(self) -> Iterator[str]:
-        """Paths of all files."""
-        return self.index.iter_all_filepaths()
-
-    def dirs(self) -> Iterator[str]:
-        """Paths of all directories, the root included."""
-        return self.index.iter_all_dirpaths()
 
     @property
     def num_files(self) -> int:
@@ -435,18 +418,6 @@ class Barecat(MutableMapping[str, Any]):
     def logical_shard_end(self, shard_number: int) -> int:
         """The byte after the last file of a shard."""
         return self.index.logical_shard_end(shard_number)
-
-    def physical_shard_end(self, shard_number: int) -> int:
-        """The byte after the last of a shard."""
-        return self.sharder.physical_shard_end(shard_number)
-
-    def raise_if_readonly(self, message: str) -> None:
-        """Raise ValueError if the archive is only read."""
-        self.sharder.raise_if_readonly(message)
-
-    def raise_if_append_only(self, message: str) -> None:
-        """Raise ValueError if what is there may not be changed."""
-        self.sharder.raise_if_append_only(message)
 
     # As a whole
 

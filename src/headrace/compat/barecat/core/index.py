@@ -9,8 +9,7 @@ import os
 import sqlite3
 import warnings
 from collections import defaultdict
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from headrace.compat.barecat.core._changes import Changes
@@ -19,13 +18,14 @@ from headrace.compat.barecat.core._rows import Rows
 from headrace.compat.barecat.core._sources import ArchiveSource, FileReader, FileWriter
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.util import misc
+from headrace.compat.barecat.util.misc import delegate
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from headrace.compat.barecat.core._sources import Source
     from headrace.compat.barecat.core.types import BarecatFileInfo
@@ -35,20 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Index", "normalize_path"]
 
 _logger = logging.getLogger(__name__)
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_T = TypeVar("_T")
 _SET_TRIGGERS = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
-
-
-def _delegate(part: str, method: Callable[Concatenate[_T, _P], _R]) -> Callable[Concatenate[Index, _P], _R]:
-    """A method of ``Index`` that one of its parts answers."""
-
-    @wraps(method)
-    def call(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return method(getattr(self, part), *args, **kwargs)
-
-    return call
 
 
 class Index:
@@ -104,63 +91,63 @@ class Index:
         if not readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
             self._changes.run(_SET_TRIGGERS, 1)
 
-    fetch_iter = _delegate("_rows", Rows.fetch_iter)
-    fetch_one = _delegate("_rows", Rows.fetch_one)
-    fetch_one_or_raise = _delegate("_rows", Rows.fetch_one_or_raise)
-    fetch_all = _delegate("_rows", Rows.fetch_all)
-    fetch_many = _delegate("_rows", Rows.fetch_many)
-    lookup = _delegate("_rows", Rows.lookup)
-    lookup_file = _delegate("_rows", Rows.lookup_file)
-    lookup_files = _delegate("_rows", Rows.lookup_files)
-    lookup_dir = _delegate("_rows", Rows.lookup_dir)
-    isfile = _delegate("_rows", Rows.isfile)
-    isdir = _delegate("_rows", Rows.isdir)
-    exists = _delegate("_rows", Rows.exists)
-    iter_all_fileinfos = _delegate("_rows", Rows.iter_all_fileinfos)
-    iter_all_dirinfos = _delegate("_rows", Rows.iter_all_dirinfos)
-    iter_all_infos = _delegate("_rows", Rows.iter_all_infos)
-    iter_all_filepaths = _delegate("_rows", Rows.iter_all_filepaths)
-    iter_all_dirpaths = _delegate("_rows", Rows.iter_all_dirpaths)
-    iter_all_paths = _delegate("_rows", Rows.iter_all_paths)
-    list_direct_fileinfos = _delegate("_rows", Rows.list_direct_fileinfos)
-    list_subdir_dirinfos = _delegate("_rows", Rows.list_subdir_dirinfos)
-    iter_direct_fileinfos = _delegate("_rows", Rows.iter_direct_fileinfos)
-    iter_subdir_dirinfos = _delegate("_rows", Rows.iter_subdir_dirinfos)
-    listdir_names = _delegate("_rows", Rows.listdir_names)
-    listdir_infos = _delegate("_rows", Rows.listdir_infos)
-    iterdir_names = _delegate("_rows", Rows.iterdir_names)
-    iterdir_infos = _delegate("_rows", Rows.iterdir_infos)
-    walk_infos = _delegate("_rows", Rows.walk_infos)
-    walk_names = _delegate("_rows", Rows.walk_names)
-    get_last_file = _delegate("_rows", Rows.get_last_file)
-    logical_shard_end = _delegate("_rows", Rows.logical_shard_end)
+    fetch_iter = delegate("_rows", Rows.fetch_iter)
+    fetch_one = delegate("_rows", Rows.fetch_one)
+    fetch_one_or_raise = delegate("_rows", Rows.fetch_one_or_raise)
+    fetch_all = delegate("_rows", Rows.fetch_all)
+    fetch_many = delegate("_rows", Rows.fetch_many)
+    lookup = delegate("_rows", Rows.lookup)
+    lookup_file = delegate("_rows", Rows.lookup_file)
+    lookup_files = delegate("_rows", Rows.lookup_files)
+    lookup_dir = delegate("_rows", Rows.lookup_dir)
+    isfile = delegate("_rows", Rows.isfile)
+    isdir = delegate("_rows", Rows.isdir)
+    exists = delegate("_rows", Rows.exists)
+    iter_all_fileinfos = delegate("_rows", Rows.iter_all_fileinfos)
+    iter_all_dirinfos = delegate("_rows", Rows.iter_all_dirinfos)
+    iter_all_infos = delegate("_rows", Rows.iter_all_infos)
+    iter_all_filepaths = delegate("_rows", Rows.iter_all_filepaths)
+    iter_all_dirpaths = delegate("_rows", Rows.iter_all_dirpaths)
+    iter_all_paths = delegate("_rows", Rows.iter_all_paths)
+    list_direct_fileinfos = delegate("_rows", Rows.list_direct_fileinfos)
+    list_subdir_dirinfos = delegate("_rows", Rows.list_subdir_dirinfos)
+    iter_direct_fileinfos = delegate("_rows", Rows.iter_direct_fileinfos)
+    iter_subdir_dirinfos = delegate("_rows", Rows.iter_subdir_dirinfos)
+    listdir_names = delegate("_rows", Rows.listdir_names)
+    listdir_infos = delegate("_rows", Rows.listdir_infos)
+    iterdir_names = delegate("_rows", Rows.iterdir_names)
+    iterdir_infos = delegate("_rows", Rows.iterdir_infos)
+    walk_infos = delegate("_rows", Rows.walk_infos)
+    walk_names = delegate("_rows", Rows.walk_names)
+    get_last_file = delegate("_rows", Rows.get_last_file)
+    logical_shard_end = delegate("_rows", Rows.logical_shard_end)
 
-    raw_glob_paths = _delegate("_globs", Globs.raw_glob_paths)
-    raw_iterglob_paths = _delegate("_globs", Globs.raw_iterglob_paths)
-    raw_iterglob_paths_multi = _delegate("_globs", Globs.raw_iterglob_paths_multi)
-    raw_iterglob_infos = _delegate("_globs", Globs.raw_iterglob_infos)
-    raw_iterglob_infos_multi = _delegate("_globs", Globs.raw_iterglob_infos_multi)
-    raw_iterglob_infos_incl_excl = _delegate("_globs", Globs.raw_iterglob_infos_incl_excl)
-    glob_paths = _delegate("_globs", Globs.glob_paths)
-    iterglob_paths = _delegate("_globs", Globs.iterglob_paths)
-    iterglob_infos = _delegate("_globs", Globs.iterglob_infos)
-    iterglob_infos_incl_excl = _delegate("_globs", Globs.iterglob_infos_incl_excl)
+    raw_glob_paths = delegate("_globs", Globs.raw_glob_paths)
+    raw_iterglob_paths = delegate("_globs", Globs.raw_iterglob_paths)
+    raw_iterglob_paths_multi = delegate("_globs", Globs.raw_iterglob_paths_multi)
+    raw_iterglob_infos = delegate("_globs", Globs.raw_iterglob_infos)
+    raw_iterglob_infos_multi = delegate("_globs", Globs.raw_iterglob_infos_multi)
+    raw_iterglob_infos_incl_excl = delegate("_globs", Globs.raw_iterglob_infos_incl_excl)
+    glob_paths = delegate("_globs", Globs.glob_paths)
+    iterglob_paths = delegate("_globs", Globs.iterglob_paths)
+    iterglob_infos = delegate("_globs", Globs.iterglob_infos)
+    iterglob_infos_incl_excl = delegate("_globs", Globs.iterglob_infos_incl_excl)
 
-    add = _delegate("_changes", Changes.add)
-    add_file = _delegate("_changes", Changes.add_file)
-    add_files = _delegate("_changes", Changes.add_files)
-    add_dir = _delegate("_changes", Changes.add_dir)
-    update_file = _delegate("_changes", Changes.update_file)
-    rename = _delegate("_changes", Changes.rename)
-    rename_file = _delegate("_changes", Changes.rename_file)
-    rename_dir = _delegate("_changes", Changes.rename_dir)
-    remove_file = _delegate("_changes", Changes.remove_file)
-    remove_files = _delegate("_changes", Changes.remove_files)
-    remove_empty_dir = _delegate("_changes", Changes.remove_empty_dir)
-    remove_recursively = _delegate("_changes", Changes.remove_recursively)
-    chmod = _delegate("_changes", Changes.chmod)
-    chown = _delegate("_changes", Changes.chown)
-    update_mtime = _delegate("_changes", Changes.update_mtime)
+    add = delegate("_changes", Changes.add)
+    add_file = delegate("_changes", Changes.add_file)
+    add_files = delegate("_changes", Changes.add_files)
+    add_dir = delegate("_changes", Changes.add_dir)
+    update_file = delegate("_changes", Changes.update_file)
+    rename = delegate("_changes", Changes.rename)
+    rename_file = delegate("_changes", Changes.rename_file)
+    rename_dir = delegate("_changes", Changes.rename_dir)
+    remove_file = delegate("_changes", Changes.remove_file)
+    remove_files = delegate("_changes", Changes.remove_files)
+    remove_empty_dir = delegate("_changes", Changes.remove_empty_dir)
+    remove_recursively = delegate("_changes", Changes.remove_recursively)
+    chmod = delegate("_changes", Changes.chmod)
+    chown = delegate("_changes", Changes.chown)
+    update_mtime = delegate("_changes", Changes.update_mtime)
 
     def __len__(self) -> int:
         return self.num_files

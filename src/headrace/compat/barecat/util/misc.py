@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from headrace.formats.barecat import remove_archive
 from headrace.formats.barecat.names import index_path, shard_numbers
@@ -13,8 +13,12 @@ from headrace.formats.barecat.names import index_path, shard_numbers
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["exists", "parse_size", "raise_if_readonly", "raise_if_readonly_or_append_only", "remove"]
+__all__ = ["delegate", "exists", "parse_size", "raise_if_readonly", "raise_if_readonly_or_append_only", "remove"]
 
+_Owner = TypeVar("_Owner")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -32,6 +36,16 @@ def exists(path: PathLike) -> bool:
         return True
     folder = os.path.dirname(os.path.abspath(plain))
     return os.path.isdir(folder) and bool(shard_numbers(plain))
+
+
+def delegate(part: str, method: Callable[Concatenate[_T, _P], _R]) -> Callable[Concatenate[_Owner, _P], _R]:
+    """A method that the part of an object with this name answers."""
+
+    @functools.wraps(method)
+    def call(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return method(getattr(self, part), *args, **kwargs)
+
+    return call
 
 
 def _guard(message: str, is_forbidden: Callable[[Any], bool]) -> Callable[[_Method], _Method]:
