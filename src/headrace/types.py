@@ -489,8 +489,8 @@ def missing_members(value: object, contract: type) -> list[str]:
     """Names of what a contract asks for and a value does not have.
 
     Example:
-        >>> missing_members(range(3), Writer)[:3]
-        ['abort', 'append', 'append_chunk']
+        >>> missing_members(range(3), EncodedChunk)
+        ['sizes']
     """
     names = [name for name in vars(contract) if name in _OPERATORS or not name.startswith("_")]
     return sorted(name for name in names if not hasattr(type(value), name) and name not in _own_names(value))

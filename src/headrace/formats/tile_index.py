@@ -1,8 +1,9 @@
 """Tile indices of JPEGs, in any format: made, kept beside the dataset, found again and checked.
 
-A tile index says where in a JPEG its parts begin, so that a crop is decoded without the rest. A .beton has them in its annex. Every other format that has JPEGs keeps them in an annex of their own beside it, with
-the section ``jpeg_tiles`` alone. It is bound to the dataset by ``SideFacts``; a dataset that changed since is loaded
-without its indices, and a warning says so, for they are there for speed alone.
+A tile index says where in a JPEG its parts begin, so that a crop is decoded without the rest. A .beton has them in its
+annex. Every other format that has JPEGs keeps them in an annex of their own beside it, with the section ``jpeg_tiles``
+alone. It is bound to the dataset by ``SideFacts``; a dataset that changed since is loaded without its tile indices, and
+a warning says so, for they are there for speed alone.
 """
 
 from __future__ import annotations

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.helpers import picture
 
 import headrace as hr
+from headrace.cli.main import main
+from headrace.codecs import jpeg
 from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
@@ -149,8 +153,6 @@ def test_links_of_a_tar_that_lead_elsewhere_are_named(
         link = tarfile.TarInfo("photos/away")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    from headrace.cli.main import main
-
     assert main(["convert", "x.tar", "x.beton", "-q"]) == 0
     assert "left out: photos/away" in capsys.readouterr().err
 
@@ -171,3 +173,20 @@ def test_damaged_samples_are_left_out_and_named(
     assert "1 sample is damaged and not written" in problem
     assert sorted(p.name for p in (photos / "out").rglob("*.jpg")) == ["2.jpg", "3 b.jpg"]
     assert len((photos / "out" / "index.jsonl").read_text().splitlines()) == (2 if path == "a.beton" else 3)
+
+
+def test_an_ffr_of_pictures_there_and_back(tmp_path: Path, said: Said) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for i in range(3):
+        (folder / f"{i}.jpg").write_bytes(jpeg.encode(picture(i, 20, 20)))
+    first, middle, last = (tmp_path / name for name in ("a.ffr", "b.beton", "c.ffr"))
+    said("create", first, folder, "-q")
+    assert "3 samples" in said("convert", first, middle)
+    assert json.loads(said("convert", middle, last, "--json"))["samples"] == 3
+    assert last.read_bytes() == first.read_bytes()
+    assert "exists; give --force" in said("convert", first, middle, code=2)
+    said("convert", first, middle, "-f", "-q", "--decode", "bytes", "--no-names", "--shuffle", "1")
+    assert hr.open(middle).keys is None
+    assert sorted(s.data for s in hr.open(middle)) == sorted(p.read_bytes() for p in folder.iterdir())
+    assert os.path.exists(middle)

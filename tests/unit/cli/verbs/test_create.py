@@ -1,0 +1,123 @@
+"""``headrace create``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image as Pillow
+
+import headrace as hr
+from headrace.cli.main import main
+from headrace.formats.barecat import Archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+    import pytest
+
+    Said = Callable[..., str]
+    JsonSaid = Callable[..., Any]
+
+
+def test_create_keeps_bytes_names_and_classes(packed: Path, folder: Path) -> None:
+    dataset = hr.open(packed)
+    assert list(dataset.keys) == ["cat/a.jpg", "cat/b.JPEG", "dog/c.jpg", "dog/deep/d.jpg", "dog/e.png"]
+    assert dataset.class_names == {"label": ["cat", "dog"]}
+    assert dataset.column("label").tolist() == [0, 0, 1, 1, 1]
+    assert dataset.read_bytes([1], "image") == [(folder / "cat/b.JPEG").read_bytes()]
+
+
+def test_create_options_reach_the_file(folder: Path, tmp_path: Path, json_said: JsonSaid) -> None:
+    path = tmp_path / "raw.beton"
+    options = ["--mode", "raw", "--max-side", "16", "--page-size", "2M", "--shuffle", "3", "-j", "2"]
+    summary = json_said("create", path, folder, *options)
+    assert summary["samples"] == 5
+    dataset = hr.open(path)
+    assert dataset.layout.page_size == 2 << 20
+    assert dataset.image_facts("image")["mode"].tolist() == [1] * 5
+    assert max(dataset.image_facts("image")["width"].max(), dataset.image_facts("image")["height"].max()) == 16
+    assert sorted(dataset.keys) != list(dataset.keys)
+    assert dataset.column("label").tolist() == [int(name.startswith("dog")) for name in dataset.keys]
+
+
+def test_create_without_annex(folder: Path, tmp_path: Path) -> None:
+    assert main(["create", str(tmp_path / "x.beton"), str(folder), "--no-annex", "-q"]) == 0
+    assert hr.open(tmp_path / "x.beton").annex is None
+
+
+def test_create_does_not_replace_unasked(packed: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = packed.read_bytes()
+    assert main(["create", str(packed), str(folder)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["create", str(packed), str(folder), "--force", "-q"]) == 0
+    assert packed.read_bytes() == before, "same pictures, same bytes"
+
+
+def test_create_names_the_bad_file_and_leaves_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "cat" / "bad.jpg").write_bytes(b"\xff\xd8\xff nonsense")
+    assert main(["create", str(tmp_path / "x.beton"), str(folder)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("headrace: error: sample 2, field 'image'")
+    assert "bad.jpg" in message
+    assert os.listdir(tmp_path) == ["pictures"]
+
+
+def test_create_with_a_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clear = np.zeros((8, 8, 4), np.uint8)
+    Pillow.fromarray(clear).save(folder / "cat" / "clear.png")
+    target = str(tmp_path / "x.beton")
+    assert main(["create", target, str(folder), "-q"]) == 2
+    assert "background" in capsys.readouterr().err
+    assert main(["create", target, str(folder), "--background", "white", "--mode", "raw", "-q"]) == 0
+    dataset = hr.open(target)
+    assert (dataset[dataset.keys.index("cat/clear.png")].image == 255).all()
+
+
+def test_create_refuses_what_does_not_apply(files_folder: Path, tmp_path: Path, capfdbinary: Any) -> None:
+    assert main(["create", str(tmp_path / "y.ffr"), str(files_folder), "--max-side", "10"]) == 2
+    assert b"takes files as they are; leave out image" in capfdbinary.readouterr().err
+    assert main(["create", str(tmp_path / "y.ffr"), str(files_folder), "--shuffle", "1"]) == 2
+    assert not (tmp_path / "y.ffr").exists()
+
+
+def test_create_from_a_list(place: Path, monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"src/cat/1.bin\0src/note\n.txt\0")))
+    said("create", "y.barecat", "-0", "-T", "-", "-j", "2")
+    assert sorted(Archive("y.barecat")) == ["src/cat/1.bin", "src/note\n.txt"]
+    (place / "list").write_text("src/cat/0.bin\nsrc/cat/2.bin\n")
+    said("create", "z.barecat", "-T", "list", "--exclude", "2.*")
+    assert list(Archive("z.barecat")) == ["src/cat/0.bin"]
+    assert "exists" in said("create", "z.barecat", "src", code=2)
+    assert "nothing to pack" in said("create", "n.barecat", code=2)
+    assert not (place / "n.barecat").exists()
+    assert "for archives" in said("create", "n.beton", "src", "-s", "1K", code=2)
+    assert "--max-side is for .beton" in said("create", "n.barecat", "src", "--max-side", "9", code=2)
+
+
+def test_create_names_the_verb_for_a_tar(place: Path, said: Said) -> None:
+    assert "headrace convert src x.tar.gz" in said("create", "x.tar.gz", "src", code=2)
+
+
+def test_create_in_the_folder_that_is_packed(place: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    said("create", "y.barecat", "-C", "src", "cat", "void")
+    names = [f"cat/{i}.bin" for i in range(3)]
+    assert sorted(Archive("y.barecat")) == names
+    monkeypatch.chdir(place / "src")
+    for _ in range(2):
+        said("create", "here.barecat", ".", "--force")
+        assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    said("add", "here.barecat", ".", "--replace")
+    assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    for _ in range(2):
+        said("sync", "./", "here.barecat")
+        assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
+    assert "lies in" in said("convert", ".", "there.barecat", code=2)
