@@ -1,4 +1,4 @@
-"""Extra sections beside the samples: checksums, names, classes, schema, metadata, indices of JPEGs."""
+"""Extra sections beside the samples: checksums, names, classes, schema, metadata, tile indices of JPEGs."""
 
 from headrace.annex.container import REPAIR, TRAILER_SIZE, Annex, write_annex
 from headrace.annex.sections import (

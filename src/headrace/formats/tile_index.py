@@ -103,7 +103,7 @@ def refuse_annex_options(path: PathLike, kind: str, options: Mapping[str, object
     if options.get("jpeg_index") is False:
         wrong.append("jpeg_index=False")
     if wrong:
-        raise ValueError(f"{path}: {', '.join(wrong)} is for .beton files; a .{kind} gets indices of its JPEGs alone")
+        raise ValueError(f"{path}: {', '.join(wrong)} is for .beton files; a .{kind} gets tile indices alone")
 
 
 def open_tile_index(facts: SideFacts) -> TileIndex | None:

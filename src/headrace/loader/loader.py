@@ -74,7 +74,7 @@ class Loader:
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order.
-        jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has indices of its JPEGs;
+        jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has tile indices;
             ``"slice"`` cuts that part out by the index and gives it to libjpeg-turbo; ``"libjpeg"`` gives it the whole.
             The pixels are the same.
         precision: ``"fast"`` converts colours at the size of the result and transforms in 16 bits: about 49 dB from

@@ -167,7 +167,7 @@ def test_a_folder_of_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", [{"embed": True}, {"names": ["a"]}, {"metadata": {}}, {"jpeg_index": False}])
 def test_what_only_a_beton_has_is_refused(kind: str, tmp_path: Path, option: dict[str, Any]) -> None:
     path = make(kind, tmp_path)
-    with pytest.raises(ValueError, match=f"is for .beton files; a .{kind} gets indices of its JPEGs alone"):
+    with pytest.raises(ValueError, match=f"is for .beton files; a .{kind} gets tile indices alone"):
         hr.index(path, **option)
 
 

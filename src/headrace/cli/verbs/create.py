@@ -74,9 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page-size", type=parse_size, metavar="SIZE", help="2M to 2G, a power of two (default: auto)")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
-    parser.add_argument("--no-annex", action="store_true", help="no checksums, names, classes and indices of JPEGs")
+    parser.add_argument("--no-annex", action="store_true", help="no checksums, names, classes and tile indices")
     parser.add_argument(
-        "--no-jpeg-index", action="store_true", help="no indices of JPEGs (faster to pack, slower to load)"
+        "--no-jpeg-index", action="store_true", help="no tile indices of the JPEGs (faster to pack, slower to load)"
     )
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help=".barecat: limit of a shard")
     parser.add_argument(

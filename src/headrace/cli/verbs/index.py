@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "index"
-HELP = "add checksums, names and indices of JPEGs to a file that has none"
+HELP = "add checksums, names and tile indices of JPEGs to a file that has none"
 DESCRIPTION = """\
-Give a .beton an annex: a checksum for every value, an index of every JPEG so that crops are decoded without the rest
-of their pictures, and names and classes if you have them. It goes beside the file
-as FILE.annex, or into it with --embed; FFCV reads the file all the same. Names and classes that an annex has
-already are kept. An .ffr (a file, or a folder of parts) and a .barecat get indices of their JPEGs, beside them. The
-list of files of a .barecat can be written as a table, and made from one."""
+Give a .beton an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the
+rest of their pictures, and names and classes if you have them. It goes beside the file as FILE.annex, or into it with
+--embed; FFCV reads the file all the same. Names and classes that an annex has already are kept. An .ffr (a file, or a
+folder of parts) and a .barecat get tile indices of their JPEGs, beside them. The list of files of a .barecat can be
+written as a table, and made from one."""
 EXAMPLES = """\
 examples:
   headrace index train.beton
   headrace index train.beton --embed
   headrace index train.beton --embed --fresh      the annex is damaged: make a new one
-  headrace index photos.barecat                   indices of its JPEGs, beside it
+  headrace index photos.barecat                   tile indices of its JPEGs, beside it
   headrace index photos.barecat --export index.csv
   headrace index train.beton --names names.txt --classes label=classes.txt"""
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", metavar="TEXT", help="file with one sample name a line")
     parser.add_argument("--classes", metavar="FIELD=TEXT", help="file with one class name a line")
-    parser.add_argument("--no-jpeg-index", action="store_true", help="no indices of JPEGs")
+    parser.add_argument("--no-jpeg-index", action="store_true", help="no tile indices of JPEGs")
     parser.add_argument("--export", metavar="TABLE", help=".barecat: write the index as CSV")
     parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
     parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")

@@ -263,7 +263,7 @@ class BarecatDataset(BaseDataset):
 
     @property
     def tile_index(self) -> TileIndex | None:
-        """Indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
+        """Tile indices of the JPEGs in the archive, by which crops are decoded without the rest, or None."""
         return self.pictures.tile_index
 
     def index_jpegs(self, progress: Progress | None = None) -> str:

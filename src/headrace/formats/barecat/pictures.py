@@ -1,4 +1,4 @@
-"""The pictures of an archive by path, and the indices of its JPEGs beside it.
+"""The pictures of an archive by path, and the tile indices of its JPEGs beside it.
 
 Indices are numbered as the pictures stand by path: however a dataset groups the files, and wherever they lie.
 """
@@ -44,7 +44,7 @@ class Pictures:
 
     @cached_property
     def tile_index(self) -> TileIndex | None:
-        """Indices of the JPEGs among them, or None."""
+        """Tile indices of the JPEGs among them, or None."""
         return tile_index_or_warning(self.facts) if os.path.exists(side_path(self._archive.path)) else None
 
     @property

@@ -139,7 +139,7 @@ class BetonFile:
 
     @cached_property
     def tile_index(self) -> TileIndex | None:
-        """Indices of the JPEGs, or None."""
+        """Tile indices of the JPEGs, or None."""
         return read_tile_index(self.annex, len(self.pictures)) if self.annex else None
 
     @property

@@ -106,7 +106,7 @@ class BetonDataset(BaseDataset):
 
     @property
     def tile_index(self) -> TileIndex | None:
-        """Indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
+        """Tile indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
         return self.file.tile_index
 
     @property

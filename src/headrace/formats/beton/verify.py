@@ -30,7 +30,7 @@ _TABLE_PROBLEMS = {
 def verify_beton(
     file: BetonFile, *, decode: bool, workers: int | None, progress: Progress | None, jpeg_index: bool = True
 ) -> Report:
-    """Check everything that can be checked and list what is wrong; indices of JPEGs only if asked for."""
+    """Check everything that can be checked and list what is wrong; tile indices of JPEGs only if asked for."""
     about_file = _annex_problems(file) + _table_problems(file)
     tile_index = _tile_index(file, about_file) if jpeg_index else None
     total = check_all(

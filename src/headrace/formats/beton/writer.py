@@ -80,7 +80,7 @@ class BetonWriter(BaseWriter):
         annex: put an annex into the file (FFCV does not notice it): checksums, schema, names, and the rest.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold, about the whole dataset.
-        jpeg_index: put an index of every JPEG into the annex, so that a crop is decoded without the rest of its
+        jpeg_index: put a tile index of every JPEG into the annex, so that a crop is decoded without the rest of its
             picture; under 1 % of the JPEG's bytes, and under a millisecond for each.
 
     Example:

@@ -199,12 +199,12 @@ class FfrDataset(BaseDataset):
 
     @cached_property
     def tile_index(self) -> TileIndex | None:
-        """Indices of the JPEGs among the stored samples, by which crops are decoded without the rest, or None."""
+        """Tile indices of the JPEGs among the stored samples, by which crops are decoded without the rest, or None."""
         return None if isinstance(self._source, list) else tile_index_or_warning(self.side_facts)
 
     @property
     def side_facts(self) -> SideFacts:
-        """What indices of JPEGs beside the files are bound to."""
+        """What tile indices of JPEGs beside the files are bound to."""
         reader = self.reader
         return SideFacts(self.path.rstrip(os.sep), len(reader), reader.size_bytes, self._fingerprint_of_files(0))
 
@@ -214,11 +214,11 @@ class FfrDataset(BaseDataset):
     def index_jpegs(self, progress: Progress | None = None) -> str:
         """Write indices of all samples that are JPEGs beside the files; gives the path of the annex."""
         if isinstance(self._source, list):
-            raise ValueError("a list of files has no place for indices of its JPEGs; index the folder, or each file")
+            raise ValueError("a list of files has no place for tile indices; index the folder, or each file")
         return write_tile_index(self.side_facts, self._stored, progress)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
-        """The undecoded bytes of pictures, with the indices of JPEGs where there are some."""
+        """The undecoded bytes of pictures, with the tile indices of JPEGs where there are some."""
         return with_tile_index(super().image_spans(indices, field, source), self.tile_index, self.numbers(indices))
 
     def view(self, index: int, field: str) -> npt.NDArray[np.uint8]:
