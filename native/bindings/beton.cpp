@@ -20,9 +20,9 @@ using Problem = std::tuple<std::uint64_t, std::string_view, std::int64_t>;
 
 // The table together with the array it looks at. Held as a buffer, not by DLPack: an array that is
 // still held so when the interpreter ends is never let go, and the guard of its mapping neither.
-class Table {
+class BetonTable {
  public:
-  explicit Table(Buffer data) : data_(std::move(data)), table_(data_.bytes()) {}
+  explicit BetonTable(Buffer data) : data_(std::move(data)), table_(data_.bytes()) {}
 
   [[nodiscard]] std::size_t rows() const noexcept { return table_.rows(); }
 
@@ -75,14 +75,15 @@ std::pair<NewArray<std::uint64_t, 2>, std::uint64_t> place_samples(
 }  // namespace
 
 void bind_beton(nb::module_& module) {
-  nb::class_<Table>(module, "AllocationTable", "The allocation table of a .beton file.")
+  nb::class_<BetonTable>(module, "AllocationTable", "The allocation table of a .beton file.")
       .def(nb::init<Buffer>(), nb::arg("data"), "View the raw bytes of a table.")
-      .def("__len__", &Table::rows, "Number of rows.")
-      .def("sizes", &Table::sizes, nb::arg("pointers").noconvert(), nb::arg("guesses").noconvert(),
+      .def("__len__", &BetonTable::rows, "Number of rows.")
+      .def("sizes", &BetonTable::sizes, nb::arg("pointers").noconvert(),
+           nb::arg("guesses").noconvert(),
            "Size of the allocation at each pointer, 2**64 - 1 where none is; guesses are rows to "
            "try first.")
-      .def("check", &Table::check, nb::arg("data_start"), nb::arg("data_end"), nb::arg("page_size"),
-           nb::arg("num_samples"), nb::arg("limit") = 100,
+      .def("check", &BetonTable::check, nb::arg("data_start"), nb::arg("data_end"),
+           nb::arg("page_size"), nb::arg("num_samples"), nb::arg("limit") = 100,
            "Problems of the table as (row, kind, other row or -1), at most limit of them.");
   module.def("place", place_samples, nb::arg("sizes").noconvert(), nb::arg("cursor"),
              nb::arg("page_size"), nb::arg("data_start"),

@@ -16,13 +16,14 @@ struct Pool {
 };
 
 // Arrays on the buffer keep it alive; with the last of them the memory goes back.
-int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+int get_pooled_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   const MutableByteSpan bytes = nb::inst_ptr<PooledBuffer>(self)->bytes();
   return PyBuffer_FillInfo(view, self, bytes.data(), static_cast<Py_ssize_t>(bytes.size()), 0,
                            flags);
 }
 
-PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+PyType_Slot pooled_buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_pooled_buffer)},
+                                     {0, nullptr}};
 
 nb::typed<nb::list, PooledBuffer> take(Pool& pool, const U64Array& sizes, const U64Array& offsets) {
   if (sizes.size() != offsets.size()) {
@@ -40,7 +41,7 @@ nb::typed<nb::list, PooledBuffer> take(Pool& pool, const U64Array& sizes, const 
 }  // namespace
 
 void bind_buffer_pool(nb::module_& module) {
-  nb::class_<PooledBuffer>(module, "PooledBuffer", nb::type_slots(slots),
+  nb::class_<PooledBuffer>(module, "PooledBuffer", nb::type_slots(pooled_buffer_slots),
                            "Memory from a pool, as a writable buffer.");
   nb::class_<Pool>(module, "BufferPool", "Lends memory of any size and uses it again.")
       .def(nb::init<std::size_t>(), nb::arg("keep_bytes"))

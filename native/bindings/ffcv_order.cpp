@@ -5,10 +5,10 @@
 namespace headrace::bindings {
 namespace {
 
-using Samples = Array<std::int64_t, nb::ndim<1>>;
+using SampleNumbers = Array<std::int64_t, nb::ndim<1>>;
 using PageStarts = Array<const std::int64_t, nb::ndim<1>>;
 
-NewArray<std::int64_t, 1> order_of(const Samples& samples, const PageStarts& page_starts,
+NewArray<std::int64_t, 1> order_of(const SampleNumbers& samples, const PageStarts& page_starts,
                                    std::uint32_t seed, std::size_t pool) {
   ResultMemory<std::int64_t> order(samples.size());
   Status status;

@@ -27,20 +27,21 @@ class Guard {
   MappingGuard guard_;  // goes before the mapping
 };
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+int get_guarded_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   const Guard* guard = nb::inst_ptr<Guard>(self);
   const ByteSpan bytes = guard->bytes();
   return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(bytes.data()),
                            static_cast<Py_ssize_t>(bytes.size()), 1, flags);
 }
 
-PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+PyType_Slot mapping_guard_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_guarded_buffer)},
+                                     {0, nullptr}};
 
 }  // namespace
 
 void bind_mapping_guard(nb::module_& module) {
   nb::class_<Guard>(
-      module, "MappingGuard", nb::type_slots(slots),
+      module, "MappingGuard", nb::type_slots(mapping_guard_slots),
       "A mapped file whose missing pages read as zeros, instead of ending the process.\n\n"
       "It is a read-only buffer of the file's bytes: use arrays on it, and it lives as long as\n"
       "they do. The file may be closed.")

@@ -5,11 +5,11 @@
 namespace headrace::bindings {
 namespace {
 
-using Samples = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-using MutableSamples = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using BatchValues = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using MutableBatchValues = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using Weights = Array<const float, nb::ndim<1>>;
 
-bool have_equal_shapes(const Samples& a, const MutableSamples& b) {
+bool have_equal_shapes(const BatchValues& a, const MutableBatchValues& b) {
   if (a.ndim() != b.ndim()) return false;
   for (std::size_t i = 0; i < a.ndim(); ++i) {
     if (a.shape(i) != b.shape(i)) return false;
@@ -17,7 +17,7 @@ bool have_equal_shapes(const Samples& a, const MutableSamples& b) {
   return true;
 }
 
-void mix_into(const Samples& values, const Weights& weights, const MutableSamples& out) {
+void mix_into(const BatchValues& values, const Weights& weights, const MutableBatchValues& out) {
   const OutputType type = output_type_of(values, "values");
   if (values.dtype() != out.dtype() || !have_equal_shapes(values, out)) {
     throw_invalid(Detail("out must have the type and shape of values"));

@@ -13,16 +13,16 @@ using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t
 using Copy = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::uint8_t*,
                                std::size_t) noexcept;
 
-struct Kernels {
+struct ChecksumKernels {
   Update update;
   Copy copy;
 };
 
-Kernels kernels_of(ChecksumKind kind) noexcept {
+ChecksumKernels kernels_of(ChecksumKind kind) noexcept {
   const bool is_crc32 = kind == ChecksumKind::crc32;
-#define HEADRACE_CRC_KERNELS(level)                                             \
-  (is_crc32 ? Kernels{kernels::level::crc32_update, kernels::level::crc32_copy} \
-            : Kernels{kernels::level::crc32c_update, kernels::level::crc32c_copy})
+#define HEADRACE_CRC_KERNELS(level)                                                     \
+  (is_crc32 ? ChecksumKernels{kernels::level::crc32_update, kernels::level::crc32_copy} \
+            : ChecksumKernels{kernels::level::crc32c_update, kernels::level::crc32c_copy})
 #ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
@@ -105,6 +105,12 @@ std::optional<ChecksumKind> parse_checksum_kind(std::string_view name) noexcept 
 
 std::uint32_t checksum(ChecksumKind kind, ByteSpan data, std::uint32_t initial) noexcept {
   return ~update(update_kernel(kind), ~initial, data);
+}
+
+Status wrong_checksum(std::uint32_t expected, std::uint32_t found, std::int64_t offset) noexcept {
+  return Status(Code::wrong_checksum,
+                Detail("checksum ") << Hex32{expected} << " expected, found " << Hex32{found},
+                offset);
 }
 
 std::uint32_t copy_with_checksum(ChecksumKind kind, ByteSpan from, std::byte* to) noexcept {

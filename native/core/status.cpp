@@ -17,6 +17,8 @@ std::string_view code_name(Code code) noexcept {
       return "truncated";
     case Code::corrupt:
       return "corrupt";
+    case Code::wrong_checksum:
+      return "wrong_checksum";
     case Code::unsupported:
       return "unsupported";
     case Code::too_large:

@@ -43,11 +43,11 @@ void check(ByteSpan bytes) {
   }
   std::vector<std::byte> packed;
   if (!make_index(input, packed)) return;
-  const TiledJpeg tiled{input.data, packed, {}};
-  const Status status = decoder.decode(tiled, input.shape, input.window, decoded);
+  const IndexedJpeg indexed{input.data, packed, {}};
+  const Status status = decoder.decode(indexed, input.shape, input.window, decoded);
   if (input.change == 0 && status.is_ok()) compare(input, decoded);
   DecodedSamples samples;
-  if (decoder.decode_samples(tiled, input.shape, input.window, samples).is_ok()) {
+  if (decoder.decode_samples(indexed, input.shape, input.window, samples).is_ok()) {
     check_samples(input, samples);
   }
 }

@@ -1,4 +1,4 @@
-// A packed index of entry points, and entry points of a JPEG: the first byte chooses.
+// A packed tile index, and the tile index of a JPEG: the first byte chooses.
 #include <algorithm>
 
 #include "headrace/checksum.hpp"
@@ -9,11 +9,11 @@
 namespace headrace::fuzz {
 namespace {
 
-void check_tiles(const JpegTiles& tiles) {
-  require(std::is_sorted(tiles.positions.begin(), tiles.positions.end()));
-  require(tiles.positions.size() == tiles.rows * tiles.info.columns + 1);
-  require(tiles.predictors.size() == tiles.rows * tiles.info.columns);
-  require(tiles.positions.back() <= std::uint64_t{tiles.info.jpeg_size} * 8);
+void check_tile_index(const TileIndex& tile_index) {
+  require(std::is_sorted(tile_index.positions.begin(), tile_index.positions.end()));
+  require(tile_index.positions.size() == tile_index.rows * tile_index.info.columns + 1);
+  require(tile_index.predictors.size() == tile_index.rows * tile_index.info.columns);
+  require(tile_index.positions.back() <= std::uint64_t{tile_index.info.jpeg_size} * 8);
 }
 
 // The checksum is made right: nothing behind it would be reached otherwise.
@@ -21,24 +21,24 @@ void check_index(ByteSpan input) {
   std::vector<std::byte> packed(input.begin(), input.end());
   const std::uint32_t crc = crc32c(packed);
   for (unsigned i = 0; i < 4; ++i) packed.push_back(static_cast<std::byte>(crc >> 8 * i));
-  JpegTiles tiles;
-  if (!unpack_jpeg_tiles(packed, SIZE_MAX, tiles).is_ok()) return;
-  check_tiles(tiles);
+  TileIndex tile_index;
+  if (!unpack_tile_index(packed, SIZE_MAX, tile_index).is_ok()) return;
+  check_tile_index(tile_index);
 }
 
 void check_jpeg(ByteSpan data, unsigned tile) {
-  JpegTiles tiles;
-  const Status status = find_jpeg_tiles(data, tile, tiles);
+  TileIndex tile_index;
+  const Status status = make_tile_index(data, tile, tile_index);
   if (!status.is_ok()) {
     require(status.offset() <= static_cast<std::int64_t>(data.size()));
     return;
   }
-  check_tiles(tiles);
+  check_tile_index(tile_index);
   std::vector<std::byte> packed;
-  require(pack_jpeg_tiles(tiles, packed).is_ok());
-  JpegTiles again;
-  require(unpack_jpeg_tiles(packed, SIZE_MAX, again).is_ok());
-  require(again.positions == tiles.positions && again.predictors == tiles.predictors);
+  require(pack_tile_index(tile_index, packed).is_ok());
+  TileIndex again;
+  require(unpack_tile_index(packed, SIZE_MAX, again).is_ok());
+  require(again.positions == tile_index.positions && again.predictors == tile_index.predictors);
 }
 
 void check(ByteSpan input) {
@@ -60,10 +60,10 @@ std::vector<Input> seed_inputs() {
   std::vector<Input> inputs;
   for (const ImageShape shape : {ImageShape{1, 1}, {16, 16}, {75, 43}}) {
     const std::vector<std::byte> file = make_jpeg(shape, 60);
-    JpegTiles tiles;
-    require(find_jpeg_tiles(file, 2, tiles).is_ok());
+    TileIndex tile_index;
+    require(make_tile_index(file, 2, tile_index).is_ok());
     std::vector<std::byte> packed;
-    require(pack_jpeg_tiles(tiles, packed).is_ok());
+    require(pack_tile_index(tile_index, packed).is_ok());
     inputs.push_back(to_input(2, file));
     inputs.push_back(to_input(0, ByteSpan(packed).first(packed.size() - 4)));
   }

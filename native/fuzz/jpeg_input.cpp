@@ -40,14 +40,15 @@ bool read_input(ByteSpan bytes, std::uint64_t most_pixels, JpegInput& input) {
 }
 
 bool make_index(const JpegInput& input, std::vector<std::byte>& packed) {
-  JpegTiles tiles;
-  if (!find_jpeg_tiles(input.data, input.tile, tiles).is_ok()) return false;
+  TileIndex tile_index;
+  if (!make_tile_index(input.data, input.tile, tile_index).is_ok()) return false;
   if (input.change != 0) {
-    const std::size_t at = input.change % tiles.positions.size();
-    if (at > 0 && tiles.positions[at] > tiles.positions[at - 1] + 1) --tiles.positions[at];
-    tiles.predictors[input.change % tiles.predictors.size()][0] ^= 5;
+    const std::size_t at = input.change % tile_index.positions.size();
+    if (at > 0 && tile_index.positions[at] > tile_index.positions[at - 1] + 1)
+      --tile_index.positions[at];
+    tile_index.predictors[input.change % tile_index.predictors.size()][0] ^= 5;
   }
-  return pack_jpeg_tiles(tiles, packed).is_ok();
+  return pack_tile_index(tile_index, packed).is_ok();
 }
 
 std::vector<std::byte> decode_whole(ByteSpan data, ImageShape shape) {

@@ -1,5 +1,5 @@
 // What the fuzz targets of JPEG share: an input is a JPEG, then seven bytes that choose a window of
-// it, an index, and one thing more. So all of them take the same corpus.
+// it, a tile index, and one thing more. So all of them take the same corpus.
 #pragma once
 
 #include <cstdlib>
@@ -20,14 +20,14 @@ struct JpegInput {
   ImageShape shape;
   Window window;
   unsigned tile;
-  std::size_t change;  // of the index: 0 leaves it right
+  std::size_t change;  // of the tile index: 0 leaves it right
   unsigned other;
 };
 
 // False when there is no JPEG header, or it tells of more pixels.
 bool read_input(ByteSpan bytes, std::uint64_t most_pixels, JpegInput& input);
 
-// The packed index; false when the JPEG has none.
+// The packed tile index; false when the JPEG has none.
 bool make_index(const JpegInput& input, std::vector<std::byte>& packed);
 
 // All pixels by libjpeg; nothing when it fails.

@@ -92,7 +92,7 @@ inline __m512i fold(__m512i sum, __m512i by, __m512i next) {
 #endif
 
 // Bytes that are taken from the front.
-struct Source {
+struct ByteQueue {
   const uint8_t* data;
   size_t size;
 
@@ -107,7 +107,7 @@ struct Source {
 };
 
 // The same; what is taken is copied to `to` at once.
-struct CopiedSource {
+struct CopiedByteQueue {
   const uint8_t* data;
   size_t size;
   uint8_t* to;

@@ -46,13 +46,13 @@ inline uint32_t reduce(__m128i sum) {
 }
 
 // The rest behind what is in `sum`.
-inline uint32_t finish(__m128i sum, Source from) {
+inline uint32_t finish(__m128i sum, ByteQueue from) {
   const __m128i by_16 = multiplier(kFold<kPolynomial, 16>);
   while (from.size >= 16) sum = fold(sum, by_16, from.take<__m128i>());
   return update_sliced<kPolynomial>(reduce(sum), from.data, from.size);
 }
 
-inline uint32_t update_narrow(uint32_t state, Source from) {
+inline uint32_t update_narrow(uint32_t state, ByteQueue from) {
   const __m128i first =
       _mm_xor_si128(from.take<__m128i>(), _mm_cvtsi32_si128(static_cast<int32_t>(state)));
   if (from.size < 48) return finish(first, from);
@@ -66,7 +66,7 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   if (size < 16) return update_sliced<kPolynomial>(state, data, size);
 #if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
   if (size >= kMinWideBytes) {
-    Source from{data, size};
+    ByteQueue from{data, size};
     const __m128i sum = fold_wide<kPolynomial>(state, from);
     return finish(sum, from);
   }
@@ -85,7 +85,7 @@ inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
 inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
 #if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
   if (size >= kMinWideBytes) {
-    CopiedSource from{data, size, to};
+    CopiedByteQueue from{data, size, to};
     const __m128i sum = fold_wide<kPolynomial>(state, from);
     __builtin_memcpy(from.to, from.data, from.size);
     return finish(sum, {from.to, from.size});

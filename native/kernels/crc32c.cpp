@@ -84,14 +84,14 @@ inline uint32_t reduce(__m128i sum) {
 
 inline uint32_t update(uint32_t state, const uint8_t* data, size_t size) {
   if (size < kMinWideBytes) return update_streams(state, data, size);
-  Source from{data, size};
+  ByteQueue from{data, size};
   const __m128i sum = fold_wide<kPolynomial>(state, from);
   return update_streams(reduce(sum), from.data, from.size);
 }
 
 inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to, size_t size) {
   if (size < kMinWideBytes) return copy_pieces(state, data, to, size, update_streams);
-  CopiedSource from{data, size, to};
+  CopiedByteQueue from{data, size, to};
   const __m128i sum = fold_wide<kPolynomial>(state, from);
   return copy_pieces(reduce(sum), from.data, from.to, from.size, update_streams);
 }

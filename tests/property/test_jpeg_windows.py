@@ -21,6 +21,8 @@ import headrace as hr
 from headrace import _native, ops
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError, ImageError
+from headrace.loader.job import counts_by_name
+from headrace.types import ImageSpans
 
 ENOUGH = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 REJECTED = 5  # of the counts
@@ -66,25 +68,21 @@ def load(data: bytes, index: bytes, window: tuple[int, int, int, int], how: str 
     """The window by the loader's native call: pixels, failures, counts."""
     left, top, width, height = window
     whole = jpeg.read_info(data)
-    out, counts = np.zeros((1, height, width, 3), np.uint8), np.zeros(6, np.uint64)
+    out = np.zeros((1, height, width, 3), np.uint8)
     place = np.zeros(1, np.uint64)
-    failures = threads().load(
+    spans = ImageSpans(
         np.frombuffer(data, np.uint8),
         place,
         np.array([len(data)], np.uint64),
         np.zeros(1, np.uint8),
         np.array([whole.width], np.uint32),
         np.array([whole.height], np.uint32),
-        np.array([[top, left, height, width]], np.int32),
-        np.zeros(1, np.uint8),
-        out,
-        channels_first=False,
-        interpolation="nearest",
         tiles=(np.frombuffer(index, np.uint8), place, np.array([len(index)], np.uint64)),
-        jpeg=how,
-        counts=counts,
     )
-    return out[0], failures, counts.tolist()
+    crops = np.array([[top, left, height, width]], np.int32)
+    options = _native.LoadOptions(interpolation="nearest", jpeg=how)
+    report = threads().load(spans, crops, np.zeros(1, np.uint8), out, options)
+    return out[0], report.failures, list(counts_by_name(report.counts).values())
 
 
 @ENOUGH

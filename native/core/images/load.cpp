@@ -10,6 +10,7 @@
 #include "core/images/load_jpeg.hpp"
 #include "core/images/row_writer.hpp"
 #include "core/images/stored_view.hpp"
+#include "core/memory.hpp"
 #include "core/resample/late_colour.hpp"
 #include "headrace/checksum.hpp"
 
@@ -57,7 +58,8 @@ class SharedList {
   bool is_complete_ = true;
 };
 
-struct Job {
+// What is the same for all images of a batch.
+struct LoadCall {
   ByteSpan base;
   const LoadBatch& batch;
   const LoadOptions& options;
@@ -73,8 +75,7 @@ Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexce
   if (batch.checksums.empty()) return {};
   const std::uint32_t found = crc32c(bytes);
   if (found == batch.checksums[i]) return {};
-  return Status(Code::corrupt, Detail("checksum ") << Hex32{batch.checksums[i]}
-                                                   << " expected, found " << Hex32{found});
+  return wrong_checksum(batch.checksums[i], found);
 }
 
 // Pixels that the filter uses around the crop.
@@ -111,16 +112,16 @@ Window window_of(const LoadOptions& options, const StoredImageView& image,
 }
 
 // False when the exact way has to be gone.
-bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& image,
+bool decode_fast(const LoadCall& call, const IndexedJpeg& jpeg, const StoredImageView& image,
                  LoadScratch& scratch) noexcept {
-  const LoadOptions& options = job.options;
+  const LoadOptions& options = call.options;
   if (!options.is_fast || options.fast_dct ||
       !LateColour::is_possible(options.filter, image.crop, image.out_shape()) ||
       denominator_of(options, image) != 1) {
     return false;
   }
   const Window window = window_of(options, image, 1);
-  return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, job.counter)
+  return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, call.counter)
              .is_ok() &&
          scratch.late_colour
              .plan(scratch.jpeg.samples, image.crop, options.filter, image.out_shape(),
@@ -128,18 +129,18 @@ bool decode_fast(const Job& job, const TiledJpeg& jpeg, const StoredImageView& i
              .is_ok();
 }
 
-Status decode(const Job& job, std::size_t i, const TiledJpeg& jpeg, const StoredImageView& image,
-              LoadScratch& scratch, Region& region) noexcept {
-  const LoadOptions& options = job.options;
+Status decode(const LoadCall& call, std::size_t i, const IndexedJpeg& jpeg,
+              const StoredImageView& image, LoadScratch& scratch, Region& region) noexcept {
+  const LoadOptions& options = call.options;
   const Window& crop = image.crop;
   const unsigned denominator = denominator_of(options, image);
   const Window window = window_of(options, image, denominator);
   const Status status = decode_jpeg_part(
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
-      image.shape, window, scratch.jpeg, job.counter);
+      image.shape, window, scratch.jpeg, call.counter);
   if (!status.is_ok()) return status;
   if (const JpegNote& note = scratch.jpeg.note; !note.status.is_ok()) {
-    job.notes.add({i, note.is_of_tiles, note.status});
+    call.notes.add({i, note.is_of_tile_index, note.status});
   }
   const DecodedWindow& decoded = scratch.jpeg.decoded;
   scratch.view = {
@@ -171,26 +172,21 @@ Status view_raw(const StoredImageView& image, PixelView& view, Region& region) n
   return {};
 }
 
-template <typename T>
-void grow(std::vector<T>& memory, std::size_t size) {
-  if (memory.size() < size) memory.resize(size);
-}
-
-bool is_whole(const Job& job, const StoredImageView& image) noexcept {
-  const ImageShape shape = job.options.shape;
+bool is_whole(const LoadCall& call, const StoredImageView& image) noexcept {
+  const ImageShape shape = call.options.shape;
   return image.place.width == shape.width && image.place.height == shape.height;
 }
 
 // Steps, and what stands beside a crop, need the whole picture at once.
-bool needs_picture(const Job& job, const StoredImageView& image) noexcept {
-  return !job.batch.steps.empty() || !is_whole(job, image);
+bool needs_picture(const LoadCall& call, const StoredImageView& image) noexcept {
+  return !call.batch.steps.empty() || !is_whole(call, image);
 }
 
 // Throws std::bad_alloc.
-void prepare(const Job& job, const StoredImageView& image, LoadScratch& scratch) {
-  const ImageShape shape = job.options.shape;
+void prepare(const LoadCall& call, const StoredImageView& image, LoadScratch& scratch) {
+  const ImageShape shape = call.options.shape;
   grow(scratch.row, shape.width * kRgbChannels);
-  if (!needs_picture(job, image) || job.writer.is_direct()) return;
+  if (!needs_picture(call, image) || call.writer.is_direct()) return;
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
 
@@ -211,14 +207,14 @@ void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
   writer.write(scratch.row.data(), y, slot);
 }
 
-void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
+void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& image,
                    LoadScratch& scratch, std::byte* slot) noexcept {
-  const RowWriter& writer = job.writer;
-  const ImageShape shape = job.options.shape;
+  const RowWriter& writer = call.writer;
+  const ImageShape shape = call.options.shape;
   const std::size_t row_size = shape.width * kRgbChannels;
   const Window& place = image.place;
   std::uint8_t* pixels = writer.is_direct() ? writer.row_at(slot, 0) : scratch.picture.data();
-  if (!is_whole(job, image)) fill_pixels(pixels, shape.width * shape.height, *job.options.fill);
+  if (!is_whole(call, image)) fill_pixels(pixels, shape.width * shape.height, *call.options.fill);
   for (std::size_t y = 0; y < (image.is_empty() ? 0 : place.height); ++y) {
     std::uint8_t* row = pixels + (place.top + y) * row_size + place.left * kRgbChannels;
     if (scratch.is_late) {
@@ -227,7 +223,7 @@ void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
       scratch.resampler.write_row(scratch.view, y, row);
     }
   }
-  apply_steps(job.batch.steps, i, shape, pixels);
+  apply_steps(call.batch.steps, i, shape, pixels);
   if (writer.is_direct()) return;
   for (std::size_t y = 0; y < shape.height; ++y) {
     writer.write(pixels + y * row_size, y, slot);
@@ -235,50 +231,51 @@ void write_picture(const Job& job, std::size_t i, const StoredImageView& image,
 }
 
 // What is needed to make rows of the output, in `scratch`.
-Status make_rows(const Job& job, std::size_t i, const StoredImageView& image,
+Status make_rows(const LoadCall& call, std::size_t i, const StoredImageView& image,
                  LoadScratch& scratch) noexcept {
   Region region{};
-  TiledJpeg jpeg{image.bytes, image.tiles, {}};
-  if (!job.batch.checksums.empty()) jpeg.crc32c = job.batch.checksums[i];  // found to be right
+  IndexedJpeg jpeg{image.bytes, image.tile_index, {}};
+  if (!call.batch.checksums.empty()) jpeg.crc32c = call.batch.checksums[i];  // found to be right
   const bool is_jpeg = image.mode == StoredMode::jpeg;
-  scratch.is_late = is_jpeg && decode_fast(job, jpeg, image, scratch);
+  scratch.is_late = is_jpeg && decode_fast(call, jpeg, image, scratch);
   if (scratch.is_late) return {};
-  const Status status = is_jpeg ? decode(job, i, jpeg, image, scratch, region)
+  const Status status = is_jpeg ? decode(call, i, jpeg, image, scratch, region)
                                 : view_raw(image, scratch.view, region);
   if (!status.is_ok()) return status;
-  return scratch.resampler.plan(scratch.view.shape, region, job.options.filter, image.out_shape(),
+  return scratch.resampler.plan(scratch.view.shape, region, call.options.filter, image.out_shape(),
                                 image.is_flipped);
 }
 
-Status load_image(const Job& job, std::size_t i, LoadScratch& scratch, std::byte* slot) noexcept {
-  const auto located = locate_image(job.base, job.batch, job.options, i);
+Status load_image(const LoadCall& call, std::size_t i, LoadScratch& scratch,
+                  std::byte* slot) noexcept {
+  const auto located = locate_image(call.base, call.batch, call.options, i);
   if (!located.is_ok()) return located.status();
   const StoredImageView& image = located.value();
-  Status status = check_bytes(job.batch, i, image.bytes);
+  Status status = check_bytes(call.batch, i, image.bytes);
   if (!status.is_ok()) return status;
-  if (!image.is_empty()) status = make_rows(job, i, image, scratch);
+  if (!image.is_empty()) status = make_rows(call, i, image, scratch);
   if (!status.is_ok()) return status;
   try {
-    prepare(job, image, scratch);
+    prepare(call, image, scratch);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for a picture");
   }
-  if (needs_picture(job, image)) {
-    write_picture(job, i, image, scratch, slot);
+  if (needs_picture(call, image)) {
+    write_picture(call, i, image, scratch, slot);
     return {};
   }
-  for (std::size_t y = 0; y < job.options.shape.height; ++y) {
-    write_row(job.writer, y, scratch, slot);
+  for (std::size_t y = 0; y < call.options.shape.height; ++y) {
+    write_row(call.writer, y, scratch, slot);
   }
   return {};
 }
 
-void load_into_slot(const Job& job, std::size_t i, LoadScratch& scratch) noexcept {
-  std::byte* slot = job.out + i * job.slot_size;
-  const Status status = load_image(job, i, scratch, slot);
+void load_into_slot(const LoadCall& call, std::size_t i, LoadScratch& scratch) noexcept {
+  std::byte* slot = call.out + i * call.slot_size;
+  const Status status = load_image(call, i, scratch, slot);
   if (status.is_ok()) return;
-  std::memset(slot, 0, job.slot_size);
-  job.failures.add({i, status});
+  std::memset(slot, 0, call.slot_size);
+  call.failures.add({i, status});
 }
 
 }  // namespace
@@ -293,28 +290,28 @@ Result<std::unique_ptr<ImageLoader>> ImageLoader::create(std::size_t threads) no
 }
 
 Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-                         MutableByteSpan out, std::vector<LoadFailure>& failures,
-                         LoadCounts* counts) noexcept {
-  failures.clear();
+                         MutableByteSpan out, LoadReport& report) noexcept {
+  report.failures.clear();
+  report.notes.clear();
+  report.counts = {};
   std::size_t slot_size = 0;
   if (Status status = check_load(base, batch, options, out, slot_size); !status.is_ok()) {
     return status;
   }
   const RowWriter writer(options);
-  SharedList<LoadFailure> list(failures);
-  LoadCounts unused;
-  LoadCounts& told = counts == nullptr ? unused : *counts;
-  SharedList<LoadNote> notes(told.notes);
+  SharedList<LoadFailure> failures(report.failures);
+  SharedList<LoadNote> notes(report.notes);
   JpegCounter counter;
-  const Job job{base, batch, options, writer, out.data(), slot_size, list, notes, counter};
+  const LoadCall call{base,      batch,    options, writer, out.data(),
+                      slot_size, failures, notes,   counter};
   const Status status =
-      pool_->run(batch.offsets.size(), [&job](std::size_t i, WorkerMemory& memory) noexcept {
-        load_into_slot(job, i, static_cast<LoadScratch&>(memory));
+      pool_->run(batch.offsets.size(), [&call](std::size_t i, WorkerMemory& memory) noexcept {
+        load_into_slot(call, i, static_cast<LoadScratch&>(memory));
       });
-  counter.add_to(told);
   if (!status.is_ok()) return status;
+  counter.add_to(report.counts);
   const Status noted = notes.finish();
-  return noted.is_ok() ? list.finish() : noted;
+  return noted.is_ok() ? failures.finish() : noted;
 }
 
 }  // namespace headrace

@@ -7,17 +7,19 @@
 namespace headrace {
 namespace {
 
-constexpr std::array<JpegCounter::Member, 6> kMembers = {
-    &LoadCounts::window,          &LoadCounts::window_without_tiles,
-    &LoadCounts::libjpeg_chosen,  &LoadCounts::libjpeg_unsupported,
-    &LoadCounts::libjpeg_damaged, &LoadCounts::rejected_tiles};
+constexpr std::array<JpegCounter::Member, 6> kMembers = {&LoadCounts::window,
+                                                         &LoadCounts::window_without_tile_index,
+                                                         &LoadCounts::libjpeg_by_options,
+                                                         &LoadCounts::libjpeg_by_kind,
+                                                         &LoadCounts::libjpeg_by_damage,
+                                                         &LoadCounts::rejected_tile_indices};
 
-// libjpeg-turbo has vector code where we have none: it gets the part that our index cuts out.
-Status decode_slice(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+// libjpeg-turbo has vector code where we have none: it gets the part that the tile index cuts out.
+Status decode_slice(const IndexedJpeg& jpeg, ImageShape stated, const Window& window,
                     JpegScratch& scratch) noexcept {
   if (Status status = check_window(window, stated); !status.is_ok()) return status;
   JpegSlice& slice = scratch.slice;
-  Status status = slice_jpeg(jpeg.bytes, jpeg.tiles, window, slice);
+  Status status = slice_jpeg(jpeg.bytes, jpeg.tile_index, window, slice);
   if (!status.is_ok()) return status;
   DecodedWindow& decoded = scratch.decoded;
   status = decode_jpeg_window(slice.bytes, {}, slice.shape,
@@ -30,42 +32,42 @@ bool has_own_decoder(JpegDecoder choice) noexcept {
   return choice == JpegDecoder::window && simd_level() >= SimdLevel::avx2;
 }
 
-// Without an index all codes before the window are read twice; narrower vectors do not make up for
-// that.
+// Without a tile index all codes before the window are read twice; narrower vectors do not make up
+// for that.
 bool can_search(JpegDecoder choice) noexcept {
   return choice == JpegDecoder::window && simd_level() >= SimdLevel::avx512;
 }
 
-// What is left when there is neither an index nor a search.
+// What is left when there is neither a tile index nor a search.
 JpegCounter::Member reason_for_libjpeg(ByteSpan bytes, JpegScratch& scratch) noexcept {
   const bool is_other_kind = read_baseline(bytes, scratch.header).code() == Code::unsupported;
-  return is_other_kind ? &LoadCounts::libjpeg_unsupported : &LoadCounts::libjpeg_chosen;
+  return is_other_kind ? &LoadCounts::libjpeg_by_kind : &LoadCounts::libjpeg_by_options;
 }
 
-// Tries the index first; without one, or when that fails, the scan from its start. What is left to
-// libjpeg-turbo, for the reason given, is not `ok`.
-Status decode_by_window(TiledJpeg jpeg, JpegDecoder choice, ImageShape stated, const Window& window,
-                        JpegScratch& scratch, JpegCounter& counter,
+// Tries the tile index first; without one, or when that fails, the scan from its start. What is
+// left to libjpeg-turbo, for the reason given, is not `ok`.
+Status decode_by_window(IndexedJpeg jpeg, JpegDecoder choice, ImageShape stated,
+                        const Window& window, JpegScratch& scratch, JpegCounter& counter,
                         JpegCounter::Member& reason) noexcept {
-  reason = &LoadCounts::libjpeg_unsupported;
-  if (!jpeg.tiles.empty()) {
+  reason = &LoadCounts::libjpeg_by_kind;
+  if (!jpeg.tile_index.empty()) {
     const Status status = has_own_decoder(choice)
                               ? scratch.decoder.decode(jpeg, stated, window, scratch.decoded)
                               : decode_slice(jpeg, stated, window, scratch);
     if (status.is_ok()) counter.add(&LoadCounts::window);
     if (status.is_ok() || status.code() == Code::unsupported) return status;
-    counter.add(&LoadCounts::rejected_tiles);
+    counter.add(&LoadCounts::rejected_tile_indices);
     scratch.note = {true, status};
-    jpeg.tiles = {};
+    jpeg.tile_index = {};
   }
   if (!can_search(choice)) {
     reason = reason_for_libjpeg(jpeg.bytes, scratch);
     return Status(Code::unsupported, "libjpeg-turbo is faster");
   }
   const Status status = scratch.decoder.decode(jpeg, stated, window, scratch.decoded);
-  if (status.is_ok()) counter.add(&LoadCounts::window_without_tiles);
+  if (status.is_ok()) counter.add(&LoadCounts::window_without_tile_index);
   if (status.is_ok() || status.code() == Code::unsupported) return status;
-  reason = &LoadCounts::libjpeg_damaged;
+  reason = &LoadCounts::libjpeg_by_damage;
   if (scratch.note.status.is_ok()) scratch.note = {false, status};
   return status;
 }
@@ -84,7 +86,7 @@ void JpegCounter::add_to(LoadCounts& counts) const noexcept {
   }
 }
 
-Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+Status decode_jpeg_samples(const IndexedJpeg& jpeg, JpegDecoder choice, ImageShape stated,
                            const Window& window, JpegScratch& scratch,
                            JpegCounter& counter) noexcept {
   // With shorter vectors, resampling the components one by one takes longer than the exact way.
@@ -93,15 +95,16 @@ Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape
   }
   const Status status = scratch.decoder.decode_samples(jpeg, stated, window, scratch.samples);
   if (!status.is_ok()) return status;
-  counter.add(jpeg.tiles.empty() ? &LoadCounts::window_without_tiles : &LoadCounts::window);
+  counter.add(jpeg.tile_index.empty() ? &LoadCounts::window_without_tile_index
+                                      : &LoadCounts::window);
   return {};
 }
 
-Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,
-                        ImageShape stated, const Window& window, JpegScratch& scratch,
-                        JpegCounter& counter) noexcept {
+Status decode_jpeg_part(const IndexedJpeg& jpeg, JpegDecoder choice,
+                        const JpegWindowOptions& options, ImageShape stated, const Window& window,
+                        JpegScratch& scratch, JpegCounter& counter) noexcept {
   scratch.note = {};
-  auto reason = &LoadCounts::libjpeg_chosen;
+  auto reason = &LoadCounts::libjpeg_by_options;
   if (choice != JpegDecoder::libjpeg && !options.fast_dct && options.scale_denominator == 1) {
     const Status status = decode_by_window(jpeg, choice, stated, window, scratch, counter, reason);
     if (status.is_ok()) return status;

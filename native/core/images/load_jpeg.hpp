@@ -28,7 +28,7 @@ class JpegCounter {
 
 // What a picture was decoded in spite of; `ok` when there is nothing to tell.
 struct JpegNote {
-  bool is_of_tiles = false;
+  bool is_of_tile_index = false;
   Status status;
 };
 
@@ -43,13 +43,13 @@ struct JpegScratch {
 
 // The window's samples in scratch.samples, up to a level off. When it fails nothing is counted, and
 // decode_jpeg_part is the next to try.
-Status decode_jpeg_samples(const TiledJpeg& jpeg, JpegDecoder choice, ImageShape stated,
+Status decode_jpeg_samples(const IndexedJpeg& jpeg, JpegDecoder choice, ImageShape stated,
                            const Window& window, JpegScratch& scratch,
                            JpegCounter& counter) noexcept;
 
 // The window's pixels in scratch.decoded, the same ones whichever decoder made them.
-Status decode_jpeg_part(const TiledJpeg& jpeg, JpegDecoder choice, const JpegWindowOptions& options,
-                        ImageShape stated, const Window& window, JpegScratch& scratch,
-                        JpegCounter& counter) noexcept;
+Status decode_jpeg_part(const IndexedJpeg& jpeg, JpegDecoder choice,
+                        const JpegWindowOptions& options, ImageShape stated, const Window& window,
+                        JpegScratch& scratch, JpegCounter& counter) noexcept;
 
 }  // namespace headrace

@@ -9,13 +9,13 @@
 namespace headrace {
 namespace {
 
-struct Kernels {
+struct MixKernels {
   decltype(&kernels::scalar::mix_bytes) mix_bytes = kernels::scalar::mix_bytes;
   decltype(&kernels::scalar::mix_halves) mix_halves = kernels::scalar::mix_halves;
   decltype(&kernels::scalar::mix_floats) mix_floats = kernels::scalar::mix_floats;
 };
 
-Kernels mix_kernels() noexcept {
+MixKernels mix_kernels() noexcept {
 #ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
@@ -68,7 +68,7 @@ T* as(std::byte* data) noexcept {
 
 void mix_sample(OutputType type, const std::byte* a, const std::byte* b, std::size_t size_bytes,
                 float weight, std::byte* out) noexcept {
-  const Kernels kernels = mix_kernels();
+  const MixKernels kernels = mix_kernels();
   const std::size_t size = size_bytes / size_bytes_of(type);
   switch (type) {
     case OutputType::uint8:

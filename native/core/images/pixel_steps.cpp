@@ -23,14 +23,14 @@ constexpr std::array<KindFacts, 6> kKinds = {{{"brightness", 1},
                                               {"cutout", 7},
                                               {"translate", 5}}};
 
-struct Kernels {
+struct ColourKernels {
   decltype(&kernels::scalar::blend_with_level) blend_with_level = kernels::scalar::blend_with_level;
   decltype(&kernels::scalar::blend_with_grey) blend_with_grey = kernels::scalar::blend_with_grey;
   decltype(&kernels::scalar::sum_grey) sum_grey = kernels::scalar::sum_grey;
   decltype(&kernels::scalar::mirror_row) mirror_row = kernels::scalar::mirror_row;
 };
 
-Kernels colour_kernels() noexcept {
+ColourKernels colour_kernels() noexcept {
 #ifdef HEADRACE_X86_KERNELS
   switch (simd_level()) {
     case SimdLevel::avx512:
@@ -98,7 +98,7 @@ Colour colour_of(std::span<const float> values) noexcept {
 }
 
 void flip(ImageShape shape, std::uint8_t* pixels) noexcept {
-  const Kernels kernels = colour_kernels();
+  const ColourKernels kernels = colour_kernels();
   for (std::size_t y = 0; y < shape.height; ++y) {
     kernels.mirror_row(pixels + y * shape.width * kRgbChannels, shape.width);
   }
@@ -158,7 +158,7 @@ void translate(std::span<const float> values, ImageShape shape, std::uint8_t* pi
 
 void change_colours(StepKind kind, float factor, ImageShape shape, std::uint8_t* pixels) noexcept {
   if (std::isnan(factor)) return;
-  const Kernels kernels = colour_kernels();
+  const ColourKernels kernels = colour_kernels();
   const std::size_t count = shape.width * shape.height;
   if (kind == StepKind::saturation) return kernels.blend_with_grey(pixels, count, factor);
   double level = 0;

@@ -5,7 +5,7 @@
 namespace headrace {
 namespace {
 
-struct Kernels {
+struct RowKernels {
   decltype(&kernels::scalar::split_row) split_row;
   decltype(&kernels::scalar::scale_row) scale_row;
   decltype(&kernels::scalar::scale_row_half) scale_row_half;
@@ -13,14 +13,14 @@ struct Kernels {
 };
 
 #define HEADRACE_PIXEL_KERNELS(level)                                                     \
-  Kernels {                                                                               \
+  RowKernels {                                                                            \
     kernels::level::split_row, kernels::level::scale_row, kernels::level::scale_row_half, \
         kernels::level::look_up_row                                                       \
   }
-constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_PIXEL_KERNELS);
+constexpr KernelTables<RowKernels> kRowKernels = HEADRACE_KERNEL_TABLES(HEADRACE_PIXEL_KERNELS);
 #undef HEADRACE_PIXEL_KERNELS
 
-const Kernels& pixel_kernels() noexcept { return in_use(kTables); }
+const RowKernels& pixel_kernels() noexcept { return in_use(kRowKernels); }
 
 }  // namespace
 

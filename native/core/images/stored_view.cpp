@@ -13,7 +13,7 @@ struct Part {
   std::size_t place = 0;
 };
 
-Part clip(std::int64_t begin, std::int64_t size, std::size_t limit) noexcept {
+Part clip_crop(std::int64_t begin, std::int64_t size, std::size_t limit) noexcept {
   const std::int64_t first = std::max<std::int64_t>(begin, 0);
   const std::int64_t end = std::min(begin + size, static_cast<std::int64_t>(limit));
   if (first >= end) return {};
@@ -43,8 +43,8 @@ Result<Cut> cut_of(const std::int32_t* crop, ImageShape shape,
   if (crop[2] <= 0 || crop[3] <= 0) return wrong_crop(crop, shape);
   const auto height = static_cast<std::size_t>(crop[2]);
   const auto width = static_cast<std::size_t>(crop[3]);
-  const Part rows = clip(crop[0], crop[2], shape.height);
-  const Part columns = clip(crop[1], crop[3], shape.width);
+  const Part rows = clip_crop(crop[0], crop[2], shape.height);
+  const Part columns = clip_crop(crop[1], crop[3], shape.width);
   const Window window{columns.begin, rows.begin, columns.size, rows.size};
   const ImageShape out = options.shape;
   if (rows.size == height && columns.size == width) {
@@ -54,15 +54,17 @@ Result<Cut> cut_of(const std::int32_t* crop, ImageShape shape,
   return Cut{window, {columns.place, rows.place, columns.size, rows.size}};
 }
 
-Result<ByteSpan> tiles_of(const LoadBatch& batch, std::size_t i) noexcept {
-  if (batch.tile_sizes.empty()) return ByteSpan();
-  if (!is_inside(batch.tile_offsets[i], batch.tile_sizes[i], batch.tiles.size())) {
-    return Status(Code::out_of_bounds,
-                  Detail("the tile index of ")
-                      << batch.tile_sizes[i] << " bytes at byte " << batch.tile_offsets[i]
-                      << " is not inside the region of " << batch.tiles.size() << " bytes");
+Result<ByteSpan> tile_index_of(const LoadBatch& batch, std::size_t i) noexcept {
+  if (batch.tile_index_sizes.empty()) return ByteSpan();
+  if (!is_inside(batch.tile_index_offsets[i], batch.tile_index_sizes[i],
+                 batch.tile_indices.size())) {
+    return Status(Code::out_of_bounds, Detail("the tile index of ")
+                                           << batch.tile_index_sizes[i] << " bytes at byte "
+                                           << batch.tile_index_offsets[i]
+                                           << " is not inside the region of "
+                                           << batch.tile_indices.size() << " bytes");
   }
-  return batch.tiles.subspan(batch.tile_offsets[i], batch.tile_sizes[i]);
+  return batch.tile_indices.subspan(batch.tile_index_offsets[i], batch.tile_index_sizes[i]);
 }
 
 }  // namespace
@@ -85,12 +87,12 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
                                               << std::uint64_t{batch.modes[i]}
                                               << "; known are 0 (JPEG) and 1 (raw)");
   }
-  const auto tiles = tiles_of(batch, i);
-  if (!tiles.is_ok()) return tiles.status();
+  const auto tile_index = tile_index_of(batch, i);
+  if (!tile_index.is_ok()) return tile_index.status();
   const bool is_flipped = batch.flips[i] != 0;
   auto [crop, place] = cut.value();
   if (is_flipped) place.left = options.shape.width - place.left - place.width;
-  return StoredImageView{bytes, mode, shape, crop, place, is_flipped, tiles.value()};
+  return StoredImageView{bytes, mode, shape, crop, place, is_flipped, tile_index.value()};
 }
 
 }  // namespace headrace

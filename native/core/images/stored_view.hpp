@@ -15,7 +15,7 @@ struct StoredImageView {
   Window crop;   // inside the image; empty when all of it would be outside
   Window place;  // of the crop in the output: all of it, unless the crop sticks out of the image
   bool is_flipped;
-  ByteSpan tiles;
+  ByteSpan tile_index;
 
   // Of the crop when it is resampled.
   [[nodiscard]] ImageShape out_shape() const noexcept { return {place.width, place.height}; }

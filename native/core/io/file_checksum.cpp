@@ -14,9 +14,10 @@ constexpr std::size_t kBufferSize = 256 << 10;
 constexpr std::uint64_t kLargestOffset = INT64_MAX;
 
 // A part of a file in memory.
-class Window {
+class FileWindow {
  public:
-  explicit Window(int fd) noexcept : fd_(fd), memory_(new (std::nothrow) std::byte[kBufferSize]) {}
+  explicit FileWindow(int fd) noexcept
+      : fd_(fd), memory_(new (std::nothrow) std::byte[kBufferSize]) {}
 
   [[nodiscard]] bool has_memory() const noexcept { return memory_ != nullptr; }
 
@@ -79,7 +80,7 @@ Status checksum_file(int fd, ChecksumKind kind, SpanList spans,
   if (out.size() != spans.offsets.size()) {
     return Status(Code::invalid_argument, "as many checksums as spans are needed");
   }
-  Window window(fd);
+  FileWindow window(fd);
   if (!window.has_memory()) return Status(Code::out_of_memory, "no memory to read into");
   for (std::size_t i = 0; i < out.size(); ++i) {
     std::uint32_t sum = 0;

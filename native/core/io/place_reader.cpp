@@ -70,10 +70,8 @@ Status PlaceReader::copy(std::span<const FilePlace> places,
     }
   }
   if (bad == places.size()) return {};
-  return Status(Code::corrupt,
-                Detail("checksum ") << Hex32{static_cast<std::uint32_t>(places[bad].crc32c)}
-                                    << " expected, found " << Hex32{found},
-                static_cast<std::int64_t>(bad));
+  return wrong_checksum(static_cast<std::uint32_t>(places[bad].crc32c), found,
+                        static_cast<std::int64_t>(bad));
 }
 
 }  // namespace headrace

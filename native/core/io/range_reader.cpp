@@ -99,7 +99,7 @@ Detail ReadFailure::detail() const noexcept {
   Detail text;
   if (code == Code::truncated) {
     text << "the file ended at byte " << found;
-  } else if (code == Code::corrupt) {
+  } else if (code == Code::wrong_checksum) {
     add_hex(add_hex(text << "checksum ", expected) << " expected, found ", found);
   } else {
     add_errno(text, static_cast<int>(found));

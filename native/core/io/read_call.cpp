@@ -292,7 +292,7 @@ void ReadCall::Work::check_arrived() noexcept {
 void ReadCall::Work::check(const Range& range, std::uint32_t index) noexcept {
   const std::uint32_t expected = checksums_[range.position];
   const std::uint32_t found = checksum(checksum_kind_, ByteSpan(range.to, range.size));
-  if (found != expected) fail(index, Code::corrupt, found, expected);
+  if (found != expected) fail(index, Code::wrong_checksum, found, expected);
 }
 
 void ReadCall::Work::finish_call() noexcept {

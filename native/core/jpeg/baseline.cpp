@@ -15,7 +15,7 @@ struct Sampling {
 };
 
 // What is known before the scan.
-struct Header {
+struct BaselineHeader {
   BaselineJpeg& jpeg;
   std::array<Sampling, kMaxBaselineComponents> sampling{};
   std::array<bool, kJpegTableSlots> has_quantiser{};
@@ -30,7 +30,7 @@ Status corrupt(std::string_view what, std::size_t at) noexcept {
   return damaged_header(Code::corrupt, what, at);
 }
 
-Status read_frame(unsigned code, ByteSpan body, std::size_t at, Header& header) noexcept {
+Status read_frame(unsigned code, ByteSpan body, std::size_t at, BaselineHeader& header) noexcept {
   BaselineJpeg& jpeg = header.jpeg;
   if (code > 0xC1) return unsupported("not baseline", at);
   if (byte_at(body, 0) != 8) return unsupported("not 8 bits a channel", at);
@@ -45,7 +45,7 @@ Status read_frame(unsigned code, ByteSpan body, std::size_t at, Header& header) 
   return {};
 }
 
-Status read_quantisers(ByteSpan body, std::size_t at, Header& header) noexcept {
+Status read_quantisers(ByteSpan body, std::size_t at, BaselineHeader& header) noexcept {
   while (!body.empty()) {
     const unsigned slot = byte_at(body, 0) & 15;
     const std::size_t value_size = byte_at(body, 0) >> 4 == 0 ? 1 : 2;
@@ -102,7 +102,7 @@ Status read_codes(ByteSpan body, std::size_t at, BaselineJpeg& jpeg) noexcept {
   return {};
 }
 
-Status read_segment(unsigned code, ByteSpan body, std::size_t at, Header& header) noexcept {
+Status read_segment(unsigned code, ByteSpan body, std::size_t at, BaselineHeader& header) noexcept {
   if (is_frame_marker(code)) return read_frame(code, body, at, header);
   if (code == marker::kDqt) return read_quantisers(body, at, header);
   if (code == marker::kDht) return read_codes(body, at, header.jpeg);
@@ -134,7 +134,7 @@ Status read_scan(ByteSpan body, std::size_t at, BaselineJpeg& jpeg) noexcept {
   return {};
 }
 
-Status set_sampling(const Header& header, std::size_t at) noexcept {
+Status set_sampling(const BaselineHeader& header, std::size_t at) noexcept {
   BaselineJpeg& jpeg = header.jpeg;
   const Sampling& luma = header.sampling[0];
   if (jpeg.components == 3) {
@@ -157,7 +157,7 @@ Status set_sampling(const Header& header, std::size_t at) noexcept {
   return {};
 }
 
-Status finish(const Header& header, ByteSpan scan, std::size_t at) noexcept {
+Status finish(const BaselineHeader& header, ByteSpan scan, std::size_t at) noexcept {
   BaselineJpeg& jpeg = header.jpeg;
   if (Status status = read_scan(scan, at, jpeg); !status.is_ok()) return status;
   if (Status status = set_sampling(header, at); !status.is_ok()) return status;
@@ -182,7 +182,7 @@ Status read_baseline(ByteSpan data, BaselineJpeg& out) noexcept {
   if (out.components != 1 && out.components != kMaxBaselineComponents) {
     return unsupported("neither one nor three components", 0);
   }
-  Header header{out};
+  BaselineHeader header{out};
   std::size_t at = 2;
   while (true) {
     const auto code = next_marker(data, at);

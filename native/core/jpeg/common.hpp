@@ -19,6 +19,9 @@
 
 namespace headrace {
 
+// libjpeg takes and returns fewer rows a call than this; more would never be used.
+inline constexpr std::size_t kRowsPerCall = 16;
+
 // libjpeg finds this through cinfo->err, its first member.
 struct JpegErrors {
   jpeg_error_mgr manager;

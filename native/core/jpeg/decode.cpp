@@ -6,17 +6,17 @@
 namespace headrace {
 namespace {
 
-struct DecodeJob {
+struct DecodeCall {
   JpegDecodeOptions options;
   ImageShape want;
   std::byte* out;
 };
 
 void decode_whole(JpegHandle& handle, void* context) {
-  const auto& job = *static_cast<const DecodeJob*>(context);
-  handle.start(job.options, 1);
-  handle.check_frame(job.want);
-  handle.read_rows(job.out, job.want.width * kRgbChannels, 0, job.want.height);
+  const auto& call = *static_cast<const DecodeCall*>(context);
+  handle.start(call.options, 1);
+  handle.check_frame(call.want);
+  handle.read_rows(call.out, call.want.width * kRgbChannels, 0, call.want.height);
   handle.check_end();
 }
 
@@ -58,8 +58,8 @@ Status decode_jpeg(ByteSpan data, JpegDecodeOptions options, ImageShape want,
   }
   JpegHandle& handle = thread_jpeg_handle();
   if (Status status = handle.open(data); !status.is_ok()) return status;
-  DecodeJob job{options, want, out.data()};
-  const Status status = handle.run(decode_whole, &job);
+  DecodeCall call{options, want, out.data()};
+  const Status status = handle.run(decode_whole, &call);
   handle.close();
   return status;
 }

@@ -10,7 +10,6 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kMinBufferSize = 4096;
-constexpr std::size_t kRowsPerCall = 16;
 
 struct Destination {
   jpeg_destination_mgr manager;  // first, so that cinfo->dest is also a Destination

@@ -7,8 +7,6 @@ namespace {
 
 // A progressive file of a few kilobytes can hold thousands of scans, each as costly as an image.
 constexpr int kMaxScans = 500;
-// libjpeg returns fewer rows a call than this; more would never be used.
-constexpr std::size_t kRowsPerCall = 16;
 // A handle that forgets its tables leaves their memory in its pool; a new handle frees it.
 constexpr int kImagesPerHandle = 128;
 

@@ -17,7 +17,7 @@ bool starts_with(ByteSpan body, std::string_view text) noexcept {
   return true;
 }
 
-struct Header {
+struct InfoHeader {
   JpegInfo info;
   bool has_frame = false;
   bool has_jfif = false;
@@ -25,7 +25,7 @@ struct Header {
   std::array<unsigned, kMaxComponents> component_ids{};
 };
 
-Status read_frame(unsigned code, ByteSpan body, std::size_t at, Header& header) noexcept {
+Status read_frame(unsigned code, ByteSpan body, std::size_t at, InfoHeader& header) noexcept {
   if (header.has_frame) return damaged_header(Code::corrupt, "more than one frame", at);
   if (body.size() < 6) return damaged_header(Code::corrupt, "frame segment too short", at);
   JpegInfo& info = header.info;
@@ -52,7 +52,7 @@ Status read_frame(unsigned code, ByteSpan body, std::size_t at, Header& header) 
   return {};
 }
 
-Status read_segment(unsigned code, ByteSpan body, std::size_t at, Header& header) noexcept {
+Status read_segment(unsigned code, ByteSpan body, std::size_t at, InfoHeader& header) noexcept {
   if (is_frame_marker(code)) return read_frame(code, body, at, header);
   if (code == marker::kApp0 && body.size() >= 14 &&
       starts_with(body, std::string_view("JFIF\0", 5))) {
@@ -64,7 +64,7 @@ Status read_segment(unsigned code, ByteSpan body, std::size_t at, Header& header
   return {};
 }
 
-JpegColorSpace three_component_space(const Header& header) noexcept {
+JpegColorSpace three_component_space(const InfoHeader& header) noexcept {
   if (header.has_jfif) return JpegColorSpace::ycbcr;
   if (header.adobe_transform) {
     return *header.adobe_transform == 0 ? JpegColorSpace::rgb : JpegColorSpace::ycbcr;
@@ -75,7 +75,7 @@ JpegColorSpace three_component_space(const Header& header) noexcept {
 }
 
 // The rules of libjpeg.
-JpegColorSpace color_space_of(const Header& header) noexcept {
+JpegColorSpace color_space_of(const InfoHeader& header) noexcept {
   switch (header.info.components) {
     case 1:
       return JpegColorSpace::grayscale;
@@ -113,7 +113,7 @@ Result<JpegInfo> read_jpeg_info(ByteSpan data) noexcept {
   if (byte_at(data, 0) != 0xFF || byte_at(data, 1) != marker::kSoi) {
     return damaged_header(Code::corrupt, "does not begin with FF D8: not a JPEG", 0);
   }
-  Header header;
+  InfoHeader header;
   std::size_t at = 2;
   while (true) {
     const auto found = next_marker(data, at);

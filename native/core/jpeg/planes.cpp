@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/jpeg/kernels.hpp"
+#include "core/memory.hpp"
 
 namespace headrace {
 namespace {
@@ -10,13 +11,6 @@ namespace {
 // Kernels read and write whole vectors, up to 64 samples and 192 bytes of pixels too many.
 constexpr std::size_t kSlack = 64;
 constexpr std::size_t kPixelSlack = 192;
-
-std::size_t divide_up(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
-
-template <typename T>
-void grow(std::vector<T>& memory, std::size_t size) {
-  if (memory.size() < size) memory.resize(size);
-}
 
 }  // namespace
 

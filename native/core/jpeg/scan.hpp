@@ -9,6 +9,9 @@
 
 namespace headrace {
 
+// Outside of it, decoders do not agree on the pixels.
+inline constexpr int kMaxPredictor = 16383;
+
 // Reused from image to image; only ever grows.
 struct ScanMemory {
   JpegCodeTables tables;
@@ -18,10 +21,13 @@ struct ScanMemory {
 
 // The entry points of the first `rows` rows. The tables in `memory` are those of the image; the
 // JPEG's checksum is left out.
-Status find_tiles(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile, std::size_t rows,
-                  ScanMemory& memory, JpegTiles& out) noexcept;
+Status make_tile_index_rows(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile,
+                            std::size_t rows, ScanMemory& memory, TileIndex& out) noexcept;
 
-// `corrupt` unless the tiles have the JPEG's size and sampling.
-Status check_tiles_fit(const JpegTilesInfo& info, const BaselineJpeg& jpeg) noexcept;
+// `corrupt`: the codes are not where the tile index says.
+[[nodiscard]] Status scan_does_not_fit() noexcept;
+
+// `corrupt` unless the tile index has the JPEG's size and sampling.
+Status check_tile_index_fits(const TileIndexInfo& info, const BaselineJpeg& jpeg) noexcept;
 
 }  // namespace headrace

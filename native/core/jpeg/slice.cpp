@@ -17,13 +17,11 @@ using Predictors = std::array<int, kMaxBaselineComponents>;
 
 struct SliceMemory {
   BaselineJpeg jpeg;
-  JpegTiles tiles;
+  TileIndex tile_index;
   ScanMemory scan;
   std::vector<std::uint8_t> bits;  // of the slice
   std::array<DcCodes, kJpegTableSlots> codes;
 };
-
-Status broken() noexcept { return Status(Code::corrupt, "JPEG scan: does not fit its tile index"); }
 
 // Copies rows of MCUs; the first DC difference of each component in a row, and after a restart, is
 // written anew: what it is a difference to is not in the slice.
@@ -32,7 +30,7 @@ class Cutter {
   Cutter(ByteSpan data, SliceMemory& memory) noexcept
       : data_(data),
         jpeg_(memory.jpeg),
-        tiles_(memory.tiles),
+        tile_index_(memory.tile_index),
         scan_(memory.scan),
         codes_(memory.codes),
         writer_(memory.bits) {}
@@ -53,7 +51,7 @@ class Cutter {
 
   ByteSpan data_;
   const BaselineJpeg& jpeg_;
-  const JpegTiles& tiles_;
+  const TileIndex& tile_index_;
   ScanMemory& scan_;
   const std::array<DcCodes, kJpegTableSlots>& codes_;
   ScanWriter writer_;
@@ -91,10 +89,10 @@ bool Cutter::pass_block(BitReader& reader, std::size_t component, int& predictor
 Status Cutter::pass_mcu(BitReader& reader, Predictors& predictors) noexcept {
   for (std::size_t c = 0; c < jpeg_.components; ++c) {
     for (std::size_t b = 0; b < jpeg_.component[c].blocks; ++b) {
-      if (!pass_block(reader, c, predictors[c])) return broken();
+      if (!pass_block(reader, c, predictors[c])) return scan_does_not_fit();
     }
   }
-  return reader.position() > size_ * 8 ? broken() : Status();
+  return reader.position() > size_ * 8 ? scan_does_not_fit() : Status();
 }
 
 Status Cutter::copy_first_mcu(BitReader& reader, Predictors& predictors, std::size_t& copied) {
@@ -103,19 +101,19 @@ Status Cutter::copy_first_mcu(BitReader& reader, Predictors& predictors, std::si
     int difference = 0;
     if (!read_dc(reader, scan_.tables.dc[jpeg_.component[c].dc_table], difference) ||
         reader.position() > size_ * 8) {
-      return broken();
+      return scan_does_not_fit();
     }
     predictors[c] += difference;
     writer_.reserve(before - copied);
     writer_.copy(scan_.bytes.data(), copied, before - copied);
     if (Status status = put_difference(c, predictors[c]); !status.is_ok()) return status;
     copied = reader.position();
-    if (!skip_ac(reader, scan_.tables.ac[jpeg_.component[c].ac_table])) return broken();
+    if (!skip_ac(reader, scan_.tables.ac[jpeg_.component[c].ac_table])) return scan_does_not_fit();
     for (std::size_t b = 1; b < jpeg_.component[c].blocks; ++b) {
-      if (!pass_block(reader, c, predictors[c])) return broken();
+      if (!pass_block(reader, c, predictors[c])) return scan_does_not_fit();
     }
   }
-  return reader.position() > size_ * 8 ? broken() : Status();
+  return reader.position() > size_ * 8 ? scan_does_not_fit() : Status();
 }
 
 // The bytes are in place, `end` is the last bit's end in the file; the codes after the first MCU
@@ -125,7 +123,7 @@ Status Cutter::copy_run(std::size_t at, std::size_t end, Predictors predictors) 
   std::size_t copied = at % 8;
   if (Status status = copy_first_mcu(reader, predictors, copied); !status.is_ok()) return status;
   const std::size_t end_bit = end % 8 == 0 ? size_ * 8 : size_ * 8 - 8 + end % 8;
-  if (reader.position() > end_bit) return broken();
+  if (reader.position() > end_bit) return scan_does_not_fit();
   writer_.reserve(end_bit - copied);
   writer_.copy(scan_.bytes.data(), copied, end_bit - copied);
   return {};
@@ -146,14 +144,15 @@ Status Cutter::copy_run_by_mcu(std::size_t at, std::size_t mcus, Predictors& pre
 
 Status Cutter::copy_row_with_restarts(std::size_t row, std::size_t first, std::size_t end,
                                       std::size_t mcus) {
-  const std::size_t entry = row * tiles_.info.columns + first;
-  std::size_t number = row * jpeg_.mcu_columns + first * tiles_.info.tile;
-  std::size_t at = tiles_.positions[entry];
-  const std::size_t end_byte = (tiles_.positions[row * tiles_.info.columns + end] + 7) / 8;
+  const std::size_t entry = row * tile_index_.info.columns + first;
+  std::size_t number = row * jpeg_.mcu_columns + first * tile_index_.info.tile;
+  std::size_t at = tile_index_.positions[entry];
+  const std::size_t end_byte =
+      (tile_index_.positions[row * tile_index_.info.columns + end] + 7) / 8;
   Predictors predictors;
-  std::copy_n(tiles_.predictors[entry].begin(), predictors.size(), predictors.begin());
+  std::copy_n(tile_index_.predictors[entry].begin(), predictors.size(), predictors.begin());
   while (true) {
-    if (at / 8 > end_byte) return broken();
+    if (at / 8 > end_byte) return scan_does_not_fit();
     const std::size_t until = jpeg_.restart_interval - number % jpeg_.restart_interval;
     const std::size_t count = std::min(mcus, until);
     size_ = 0;
@@ -166,7 +165,8 @@ Status Cutter::copy_row_with_restarts(std::size_t row, std::size_t first, std::s
     if (mcus == 0) return {};
     std::size_t next = at / 8 + taken;
     while (next + 1 < end_byte && byte_at(data_, next + 1) == 0xFF) ++next;
-    if (next + 1 >= end_byte || !is_restart_marker(byte_at(data_, next + 1))) return broken();
+    if (next + 1 >= end_byte || !is_restart_marker(byte_at(data_, next + 1)))
+      return scan_does_not_fit();
     at = (next + 2) * 8;
     predictors = {};
   }
@@ -174,18 +174,18 @@ Status Cutter::copy_row_with_restarts(std::size_t row, std::size_t first, std::s
 
 Status Cutter::copy_row(std::size_t row, std::size_t first, std::size_t end, std::size_t mcus) {
   if (jpeg_.restart_interval != 0) return copy_row_with_restarts(row, first, end, mcus);
-  const std::size_t entry = row * tiles_.info.columns + first;
-  const std::size_t last = row * tiles_.info.columns + end;
-  const std::size_t begin_bit = tiles_.positions[entry];
-  const std::size_t end_bit = tiles_.positions[last];
+  const std::size_t entry = row * tile_index_.info.columns + first;
+  const std::size_t last = row * tile_index_.info.columns + end;
+  const std::size_t begin_bit = tile_index_.positions[entry];
+  const std::size_t end_bit = tile_index_.positions[last];
   const ByteSpan bytes = data_.subspan(begin_bit / 8, (end_bit + 7) / 8 - begin_bit / 8);
   size_ = 0;
-  if (destuff(bytes, scan_.bytes, size_, nullptr) != bytes.size()) return broken();
+  if (destuff(bytes, scan_.bytes, size_, nullptr) != bytes.size()) return scan_does_not_fit();
   Predictors predictors;
-  std::copy_n(tiles_.predictors[entry].begin(), predictors.size(), predictors.begin());
+  std::copy_n(tile_index_.predictors[entry].begin(), predictors.size(), predictors.begin());
   if (Status status = copy_run(begin_bit, end_bit, predictors); !status.is_ok()) return status;
-  if (last < tiles_.predictors.size()) {
-    std::copy_n(tiles_.predictors[last].begin(), written_.size(), written_.begin());
+  if (last < tile_index_.predictors.size()) {
+    std::copy_n(tile_index_.predictors[last].begin(), written_.size(), written_.begin());
   }
   return {};
 }
@@ -210,7 +210,7 @@ std::size_t first_tile(const BaselineJpeg& jpeg, std::size_t tile, const McuRang
 
 Status cut(ByteSpan data, const Window& window, SliceMemory& memory, JpegSlice& out) {
   const BaselineJpeg& jpeg = memory.jpeg;
-  const JpegTilesInfo& info = memory.tiles.info;
+  const TileIndexInfo& info = memory.tile_index.info;
   const McuRange mcus = mcus_of(jpeg, window);
   const std::size_t first = first_tile(jpeg, info.tile, mcus);
   const std::size_t end = (mcus.right + info.tile - 1) / info.tile;
@@ -237,11 +237,11 @@ Status prepare(ByteSpan data, ByteSpan packed, const Window& window, SliceMemory
   if (Status status = read_baseline(data, memory.jpeg); !status.is_ok()) return status;
   const BaselineJpeg& jpeg = memory.jpeg;
   if (Status status = check_window(window, jpeg.shape); !status.is_ok()) return status;
-  Status status = unpack_jpeg_tiles(packed, mcus_of(jpeg, window).bottom, memory.tiles);
+  Status status = unpack_tile_index(packed, mcus_of(jpeg, window).bottom, memory.tile_index);
   if (!status.is_ok()) return status;
-  status = check_tiles_belong(memory.tiles.info, data, crc32c(data));
+  status = check_tile_index_belongs(memory.tile_index.info, data, crc32c(data));
   if (!status.is_ok()) return status;
-  status = check_tiles_fit(memory.tiles.info, jpeg);
+  status = check_tile_index_fits(memory.tile_index.info, jpeg);
   if (!status.is_ok()) return status;
   fill_code_tables(jpeg, memory.scan.tables);
   return complete_codes(memory);

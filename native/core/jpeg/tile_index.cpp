@@ -13,17 +13,14 @@
 namespace headrace {
 namespace {
 
-// Outside of it, decoders do not agree on the pixels.
-constexpr int kMaxPredictor = 16383;
-
 // The scan from its start, one restart interval after the other.
-class Walk {
+class ScanWalk {
  public:
-  Walk(ByteSpan data, const BaselineJpeg& jpeg, ScanMemory& memory) noexcept
+  ScanWalk(ByteSpan data, const BaselineJpeg& jpeg, ScanMemory& memory) noexcept
       : data_(data), jpeg_(jpeg), memory_(memory), at_(jpeg.scan_begin) {}
 
   // Throws std::bad_alloc.
-  Status run(std::size_t rows, JpegTiles& out);
+  Status run(std::size_t rows, TileIndex& out);
 
  private:
   Status open_segment();
@@ -47,13 +44,13 @@ class Walk {
   static constexpr std::uint8_t kNothing[16] = {};
 };
 
-Status Walk::failure(Code code, std::string_view what) noexcept {
+Status ScanWalk::failure(Code code, std::string_view what) noexcept {
   return Status(code, Detail("JPEG scan: ") << what,
                 static_cast<std::int64_t>(std::min(position() / 8, data_.size())));
 }
 
 // In bits of the file. Positions only grow within a segment.
-std::size_t Walk::position() noexcept {
+std::size_t ScanWalk::position() noexcept {
   const std::size_t bits = reader_.position();
   const auto& removed = memory_.removed;
   while (removed_before_ < removed.size() && removed[removed_before_] <= bits / 8) {
@@ -62,7 +59,7 @@ std::size_t Walk::position() noexcept {
   return (segment_begin_ + removed_before_) * 8 + bits;
 }
 
-Status Walk::open_segment() {
+Status ScanWalk::open_segment() {
   memory_.removed.clear();
   removed_before_ = 0;
   segment_begin_ = at_;
@@ -74,7 +71,7 @@ Status Walk::open_segment() {
   return {};
 }
 
-Status Walk::next_segment() {
+Status ScanWalk::next_segment() {
   if ((reader_.position() + 7) / 8 != segment_size_) {
     return failure(Code::unsupported, "bytes that belong to nothing before a restart marker");
   }
@@ -88,7 +85,7 @@ Status Walk::next_segment() {
   return open_segment();
 }
 
-Status Walk::read_mcu() noexcept {
+Status ScanWalk::read_mcu() noexcept {
   for (std::size_t c = 0; c < jpeg_.components; ++c) {
     const BaselineComponent& component = jpeg_.component[c];
     for (std::size_t b = 0; b < component.blocks; ++b) {
@@ -109,7 +106,7 @@ Status Walk::read_mcu() noexcept {
   return {};
 }
 
-Status Walk::run(std::size_t rows, JpegTiles& out) {
+Status ScanWalk::run(std::size_t rows, TileIndex& out) {
   out.positions.clear();
   out.predictors.clear();
   if (Status status = open_segment(); !status.is_ok()) return status;
@@ -135,8 +132,8 @@ Status Walk::run(std::size_t rows, JpegTiles& out) {
 
 }  // namespace
 
-Status find_tiles(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile, std::size_t rows,
-                  ScanMemory& memory, JpegTiles& out) noexcept {
+Status make_tile_index_rows(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile,
+                            std::size_t rows, ScanMemory& memory, TileIndex& out) noexcept {
   if (data.size() > kMaxIndexedJpegSize) {
     return Status(Code::unsupported, "JPEG of more than 512 MiB");
   }
@@ -152,16 +149,16 @@ Status find_tiles(ByteSpan data, const BaselineJpeg& jpeg, unsigned tile, std::s
               .rows = jpeg.mcu_rows,
               .columns = (jpeg.mcu_columns + tile - 1) / tile};
   try {
-    return Walk(data, jpeg, memory).run(std::min(rows, jpeg.mcu_rows), out);
+    return ScanWalk(data, jpeg, memory).run(std::min(rows, jpeg.mcu_rows), out);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the scan of a JPEG");
   }
 }
 
-Status find_jpeg_tiles(ByteSpan jpeg, unsigned tile, JpegTiles& out) noexcept {
-  if (tile == 0 || tile > kMaxJpegTile) {
+Status make_tile_index(ByteSpan jpeg, unsigned tile, TileIndex& out) noexcept {
+  if (tile == 0 || tile > kMaxTile) {
     return Status(Code::invalid_argument, Detail("tile must be 1 to ")
-                                              << std::uint64_t{kMaxJpegTile} << ", got "
+                                              << std::uint64_t{kMaxTile} << ", got "
                                               << std::uint64_t{tile});
   }
   BaselineJpeg header;
@@ -169,19 +166,24 @@ Status find_jpeg_tiles(ByteSpan jpeg, unsigned tile, JpegTiles& out) noexcept {
   const std::unique_ptr<ScanMemory> memory(new (std::nothrow) ScanMemory);
   if (memory == nullptr) return Status(Code::out_of_memory, "no memory for the scan of a JPEG");
   fill_code_tables(header, memory->tables);
-  Status status = find_tiles(jpeg, header, tile, header.mcu_rows, *memory, out);
+  Status status = make_tile_index_rows(jpeg, header, tile, header.mcu_rows, *memory, out);
   if (status.is_ok()) out.info.jpeg_crc32c = crc32c(jpeg);
   return status;
 }
 
-Status check_tiles_fit(const JpegTilesInfo& info, const BaselineJpeg& jpeg) noexcept {
+Status scan_does_not_fit() noexcept {
+  return Status(Code::corrupt, "JPEG scan: does not fit its tile index");
+}
+
+Status check_tile_index_fits(const TileIndexInfo& info, const BaselineJpeg& jpeg) noexcept {
   const bool fits = info.width == jpeg.shape.width && info.height == jpeg.shape.height &&
                     info.components == jpeg.components && info.h == jpeg.h && info.v == jpeg.v &&
                     info.scan_begin == jpeg.scan_begin;
   return fits ? Status() : Status(Code::corrupt, "the tile index does not fit the JPEG's header");
 }
 
-Status check_tiles_belong(const JpegTilesInfo& info, ByteSpan jpeg, std::uint32_t crc32c) noexcept {
+Status check_tile_index_belongs(const TileIndexInfo& info, ByteSpan jpeg,
+                                std::uint32_t crc32c) noexcept {
   if (info.jpeg_size == jpeg.size() && info.jpeg_crc32c == crc32c) return {};
   return Status(Code::corrupt, Detail("the tile index belongs to another JPEG: ")
                                    << std::uint64_t{info.jpeg_size} << " bytes with checksum "

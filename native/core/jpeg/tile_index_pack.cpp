@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/jpeg/scan.hpp"
 #include "headrace/checksum.hpp"
 #include "headrace/jpeg/tile_index.hpp"
 
@@ -14,7 +15,6 @@ constexpr std::size_t kChecksumSize = 4;
 constexpr std::size_t kStreams = 4;
 constexpr unsigned kEscape = 20;  // ones
 constexpr unsigned kMaxParameter = 20;
-constexpr int kMaxPredictor = 16383;
 
 Status broken(std::string_view what) noexcept {
   return Status(Code::corrupt, Detail("tile index: ") << what);
@@ -45,30 +45,30 @@ std::int64_t to_signed(std::uint32_t number) noexcept {
   return (number & 1) != 0 ? -half - 1 : half;
 }
 
-std::int64_t length_of(const JpegTiles& tiles, std::size_t entry) noexcept {
-  return std::int64_t{tiles.positions[entry + 1]} - tiles.positions[entry];
+std::int64_t length_of(const TileIndex& tile_index, std::size_t entry) noexcept {
+  return std::int64_t{tile_index.positions[entry + 1]} - tile_index.positions[entry];
 }
 
 // Calls visit(stream, number) for all numbers in order.
 template <typename Visit>
-void visit_numbers(const JpegTiles& tiles, const Visit& visit) {
-  const std::size_t columns = tiles.info.columns;
-  for (std::size_t i = 0; i < tiles.predictors.size(); ++i) {
+void visit_numbers(const TileIndex& tile_index, const Visit& visit) {
+  const std::size_t columns = tile_index.info.columns;
+  for (std::size_t i = 0; i < tile_index.predictors.size(); ++i) {
     const bool has_like = i > 0;
     const std::size_t like = i >= columns ? i - columns : i - 1;
-    visit(0, to_unsigned(length_of(tiles, i) - (has_like ? length_of(tiles, like) : 0)));
-    for (std::size_t c = 0; c < tiles.info.components; ++c) {
-      visit(c + 1,
-            to_unsigned(tiles.predictors[i][c] - (has_like ? tiles.predictors[like][c] : 0)));
+    visit(0, to_unsigned(length_of(tile_index, i) - (has_like ? length_of(tile_index, like) : 0)));
+    for (std::size_t c = 0; c < tile_index.info.components; ++c) {
+      visit(c + 1, to_unsigned(tile_index.predictors[i][c] -
+                               (has_like ? tile_index.predictors[like][c] : 0)));
     }
   }
 }
 
 using Parameters = std::array<std::uint8_t, kStreams>;
 
-Parameters best_parameters(const JpegTiles& tiles) noexcept {
+Parameters best_parameters(const TileIndex& tile_index) noexcept {
   std::array<std::array<std::uint64_t, kMaxParameter + 1>, kStreams> bits{};
-  visit_numbers(tiles, [&bits](std::size_t stream, std::uint32_t number) {
+  visit_numbers(tile_index, [&bits](std::size_t stream, std::uint32_t number) {
     for (unsigned p = 0; p <= kMaxParameter; ++p) {
       bits[stream][p] += number >> p < kEscape ? (number >> p) + 1 + p : kEscape + 32;
     }
@@ -108,8 +108,8 @@ class BitWriter {
   unsigned count_ = 0;
 };
 
-void pack(const JpegTiles& tiles, std::vector<std::byte>& out) {
-  const JpegTilesInfo& info = tiles.info;
+void pack(const TileIndex& tile_index, std::vector<std::byte>& out) {
+  const TileIndexInfo& info = tile_index.info;
   out.clear();
   for (const char c : kMagic) out.push_back(static_cast<std::byte>(c));
   append(out, info.jpeg_size, 4);
@@ -120,10 +120,10 @@ void pack(const JpegTiles& tiles, std::vector<std::byte>& out) {
   append(out, info.components, 1);
   append(out, info.h << 4 | info.v, 1);
   append(out, info.scan_begin, 4);
-  const Parameters parameters = best_parameters(tiles);
+  const Parameters parameters = best_parameters(tile_index);
   for (const std::uint8_t parameter : parameters) append(out, parameter, 1);
   BitWriter writer(out);
-  visit_numbers(tiles, [&](std::size_t stream, std::uint32_t number) {
+  visit_numbers(tile_index, [&](std::size_t stream, std::uint32_t number) {
     writer.put_number(number, parameters[stream]);
   });
   writer.finish();
@@ -173,7 +173,7 @@ Parameters parameters_of(ByteSpan packed) noexcept {
   return parameters;
 }
 
-bool is_sensible(const JpegTilesInfo& info) noexcept {
+bool is_sensible(const TileIndexInfo& info) noexcept {
   const bool is_colour = info.components == 3;
   return info.width > 0 && info.height > 0 && info.tile > 0 &&
          (is_colour || (info.components == 1 && info.h == 1 && info.v == 1)) && info.h >= 1 &&
@@ -182,8 +182,8 @@ bool is_sensible(const JpegTilesInfo& info) noexcept {
 }
 
 // One row and tile after the other; what they are compared to is in `out` already.
-Status unpack(NumberReader& reader, const Parameters& parameters, JpegTiles& out) noexcept {
-  const JpegTilesInfo& info = out.info;
+Status unpack(NumberReader& reader, const Parameters& parameters, TileIndex& out) noexcept {
+  const TileIndexInfo& info = out.info;
   const std::uint64_t end = std::uint64_t{info.jpeg_size} * 8;
   std::uint64_t position = std::uint64_t{info.scan_begin} * 8;
   out.positions[0] = static_cast<std::uint32_t>(position);
@@ -210,20 +210,21 @@ Status unpack(NumberReader& reader, const Parameters& parameters, JpegTiles& out
 
 }  // namespace
 
-Status pack_jpeg_tiles(const JpegTiles& tiles, std::vector<std::byte>& out) noexcept {
-  if (tiles.rows != tiles.info.rows || tiles.positions.size() != tiles.predictors.size() + 1 ||
-      tiles.predictors.size() != tiles.info.rows * tiles.info.columns) {
-    return Status(Code::invalid_argument, "the tiles of only a part of the JPEG");
+Status pack_tile_index(const TileIndex& tile_index, std::vector<std::byte>& out) noexcept {
+  if (tile_index.rows != tile_index.info.rows ||
+      tile_index.positions.size() != tile_index.predictors.size() + 1 ||
+      tile_index.predictors.size() != tile_index.info.rows * tile_index.info.columns) {
+    return Status(Code::invalid_argument, "the tile index of only a part of the JPEG");
   }
   try {
-    pack(tiles, out);
+    pack(tile_index, out);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the tile index");
   }
   return {};
 }
 
-Result<JpegTilesInfo> read_jpeg_tiles_info(ByteSpan packed) noexcept {
+Result<TileIndexInfo> read_tile_index_info(ByteSpan packed) noexcept {
   if (packed.size() < kHeaderSize + kChecksumSize) {
     return Status(Code::truncated, "tile index: fewer bytes than its header has");
   }
@@ -236,7 +237,7 @@ Result<JpegTilesInfo> read_jpeg_tiles_info(ByteSpan packed) noexcept {
                                      << " is not known, only 1");
   }
   const std::uint32_t sampling = std::to_integer<std::uint32_t>(packed[19]);
-  JpegTilesInfo info{.jpeg_size = load_u32(packed, 4),
+  TileIndexInfo info{.jpeg_size = load_u32(packed, 4),
                      .jpeg_crc32c = load_u32(packed, 8),
                      .width = load_u16(packed, 12),
                      .height = load_u16(packed, 14),
@@ -252,8 +253,8 @@ Result<JpegTilesInfo> read_jpeg_tiles_info(ByteSpan packed) noexcept {
   return info;
 }
 
-Status unpack_jpeg_tiles(ByteSpan packed, std::size_t rows, JpegTiles& out) noexcept {
-  const auto info = read_jpeg_tiles_info(packed);
+Status unpack_tile_index(ByteSpan packed, std::size_t rows, TileIndex& out) noexcept {
+  const auto info = read_tile_index_info(packed);
   if (!info.is_ok()) return info.status();
   const std::size_t body_size = packed.size() - kChecksumSize;
   if (crc32c(packed.first(body_size)) != load_u32(packed, body_size)) {
@@ -268,7 +269,7 @@ Status unpack_jpeg_tiles(ByteSpan packed, std::size_t rows, JpegTiles& out) noex
   out.rows = std::min(rows, out.info.rows);
   const std::size_t entries = out.rows * out.info.columns;
   const ByteSpan stream = packed.subspan(kHeaderSize, body_size - kHeaderSize);
-  // Every number takes a bit: no memory is asked for that the index does not stand for.
+  // Every number takes a bit: no memory is asked for that the tile index does not stand for.
   if (entries > stream.size() * 8 / (1 + out.info.components)) return broken("it ends too early");
   try {
     out.positions.resize(entries + 1);

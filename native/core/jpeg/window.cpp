@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-struct WindowJob {
+struct WindowCall {
   JpegDecodeOptions options;
   unsigned denominator;
   ImageShape scaled;        // the whole image
@@ -17,8 +17,6 @@ struct WindowJob {
   JDIMENSION columns;
   std::byte* out;
 };
-
-std::size_t divide_up(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
 
 Window scale_down(const Window& window, std::size_t denominator) noexcept {
   const std::size_t left = window.left / denominator;
@@ -41,61 +39,61 @@ bool is_complete(jpeg_decompress_struct& cinfo) noexcept {
 
 // Upsampling treats the first and last column it is given as the image's own border. One column of
 // MCUs on each side keeps the window's pixels out of that.
-void crop_columns(jpeg_decompress_struct& cinfo, WindowJob& job) {
+void crop_columns(jpeg_decompress_struct& cinfo, WindowCall& call) {
   const auto mcu_width =
-      static_cast<std::size_t>(cinfo.max_h_samp_factor) * DCTSIZE / job.denominator;
-  const std::size_t left = job.window.left - std::min(job.window.left, mcu_width);
+      static_cast<std::size_t>(cinfo.max_h_samp_factor) * DCTSIZE / call.denominator;
+  const std::size_t left = call.window.left - std::min(call.window.left, mcu_width);
   const std::size_t right =
-      std::min(job.scaled.width, job.window.left + job.window.width + mcu_width);
-  job.first_column = static_cast<JDIMENSION>(left);
-  job.columns = static_cast<JDIMENSION>(right - left);
-  if (job.columns < cinfo.output_width) {
-    jpeg_crop_scanline(&cinfo, &job.first_column, &job.columns);
+      std::min(call.scaled.width, call.window.left + call.window.width + mcu_width);
+  call.first_column = static_cast<JDIMENSION>(left);
+  call.columns = static_cast<JDIMENSION>(right - left);
+  if (call.columns < cinfo.output_width) {
+    jpeg_crop_scanline(&cinfo, &call.first_column, &call.columns);
   }
 }
 
 void start_window(JpegHandle& handle, void* context) {
-  auto& job = *static_cast<WindowJob*>(context);
+  auto& call = *static_cast<WindowCall*>(context);
   jpeg_decompress_struct& cinfo = handle.cinfo();
-  handle.start(job.options, job.denominator);
-  handle.check_frame(job.scaled);
-  job.first_column = 0;
-  job.columns = cinfo.output_width;
-  if (is_complete(cinfo)) crop_columns(cinfo, job);
+  handle.start(call.options, call.denominator);
+  handle.check_frame(call.scaled);
+  call.first_column = 0;
+  call.columns = cinfo.output_width;
+  if (is_complete(cinfo)) crop_columns(cinfo, call);
 }
 
 void read_window(JpegHandle& handle, void* context) {
-  const auto& job = *static_cast<const WindowJob*>(context);
+  const auto& call = *static_cast<const WindowCall*>(context);
   jpeg_decompress_struct& cinfo = handle.cinfo();
-  const std::size_t stride = std::size_t{job.columns} * kRgbChannels;
-  const std::size_t top = job.window.top;
+  const std::size_t stride = std::size_t{call.columns} * kRgbChannels;
+  const std::size_t top = call.window.top;
   if (is_complete(cinfo)) {
     jpeg_skip_scanlines(&cinfo, static_cast<JDIMENSION>(top));
   } else {
     while (cinfo.output_scanline < top) {
       const std::size_t row = cinfo.output_scanline;
-      handle.read_rows(job.out, stride, row, row + 1);
+      handle.read_rows(call.out, stride, row, row + 1);
     }
   }
-  handle.read_rows(job.out, stride, top, top + job.window.height);
+  handle.read_rows(call.out, stride, top, top + call.window.height);
   handle.check_end();
 }
 
-Status decode_window(JpegHandle& handle, WindowJob& job, DecodedWindow& out) noexcept {
-  if (Status status = handle.run(start_window, &job); !status.is_ok()) return status;
-  const auto size = rgb_size_bytes({job.columns, job.window.height});
+Status decode_window(JpegHandle& handle, WindowCall& call, DecodedWindow& out) noexcept {
+  if (Status status = handle.run(start_window, &call); !status.is_ok()) return status;
+  const auto size = rgb_size_bytes({call.columns, call.window.height});
   if (!size.is_ok()) return size.status();
   try {
     if (out.memory.size() < size.value()) out.memory.resize(size.value());
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the pixels of the window");
   }
-  job.out = out.memory.data();
-  if (Status status = handle.run(read_window, &job); !status.is_ok()) return status;
-  out.scale_denominator = job.denominator;
-  out.window = job.window;
-  out.row_stride = std::size_t{job.columns} * kRgbChannels;
-  out.pixels = out.memory.data() + (job.window.left - job.first_column) * kRgbChannels;
+  call.out = out.memory.data();
+  if (Status status = handle.run(read_window, &call); !status.is_ok()) return status;
+  out.scale_denominator = call.denominator;
+  out.window = call.window;
+  out.row_stride = std::size_t{call.columns} * kRgbChannels;
+  out.pixels = out.memory.data() + (call.window.left - call.first_column) * kRgbChannels;
   return {};
 }
 
@@ -133,14 +131,14 @@ Status decode_jpeg_window(ByteSpan data, const JpegWindowOptions& options, Image
   if (denominator != 1 && denominator != 2 && denominator != 4 && denominator != 8) {
     return Status(Code::invalid_argument, "the scale denominator must be 1, 2, 4 or 8");
   }
-  WindowJob job{};
-  job.options = {.fast_dct = options.fast_dct};
-  job.denominator = denominator;
-  job.scaled = {divide_up(stated.width, denominator), divide_up(stated.height, denominator)};
-  job.window = scale_down(window, denominator);
+  WindowCall call{};
+  call.options = {.fast_dct = options.fast_dct};
+  call.denominator = denominator;
+  call.scaled = {divide_up(stated.width, denominator), divide_up(stated.height, denominator)};
+  call.window = scale_down(window, denominator);
   JpegHandle& handle = thread_jpeg_handle();
   if (Status status = handle.open(data); !status.is_ok()) return status;
-  const Status status = decode_window(handle, job, out);
+  const Status status = decode_window(handle, call, out);
   handle.close();
   return status;
 }

@@ -16,14 +16,8 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kGroupRows = kBlockSide * kernels::kGroupWidth;  // of coefficients
-// When there is no index: small enough to start near the window.
+// When there is no tile index: small enough to start near the window.
 constexpr unsigned kSearchTile = 4;
-
-struct alignas(64) Factors {
-  std::array<std::int16_t, kGroupRows> quantiser;
-  std::array<std::int16_t, kGroupRows> limits;
-  std::array<std::int16_t, kGroupRows> fine;
-};
 
 // cos(k pi / 16) * sqrt(2), but 1 for the first: what the 16-bit transform leaves to its factors.
 constexpr std::array<double, kBlockSide> kScales = {1.0, 1.387039845, 1.306562965, 1.175875602,
@@ -32,8 +26,14 @@ constexpr std::array<double, kBlockSide> kScales = {1.0, 1.387039845, 1.30656296
 }  // namespace
 
 struct JpegWindowDecoder::Memory {
+  struct alignas(64) Factors {
+    std::array<std::int16_t, kGroupRows> quantiser;
+    std::array<std::int16_t, kGroupRows> limits;
+    std::array<std::int16_t, kGroupRows> fine;
+  };
+
   BaselineJpeg jpeg;
-  JpegTiles tiles;
+  TileIndex tile_index;
   ScanMemory scan;
   std::array<Factors, kMaxBaselineComponents> factors;
   std::array<std::vector<std::uint8_t>, kernels::kJpegLanes> bytes;
@@ -43,7 +43,7 @@ struct JpegWindowDecoder::Memory {
   bool is_fast = false;
 
   void fill_factors() noexcept;
-  Status find_entries(const TiledJpeg& source) noexcept;
+  Status find_entries(const IndexedJpeg& source) noexcept;
   Status decode_all_rows(ByteSpan data);
   Status decode_rows(ByteSpan data, kernels::JpegRows& rows, std::size_t first, std::size_t count);
   Status fill_lane(ByteSpan data, std::size_t row, std::vector<std::uint8_t>& bytes,
@@ -53,15 +53,13 @@ struct JpegWindowDecoder::Memory {
                     std::size_t first) const noexcept;
   Status write(const Window& window, DecodedWindow& out);
 
-  [[nodiscard]] std::size_t first_tile() const noexcept { return mcus.left / tiles.info.tile; }
+  [[nodiscard]] std::size_t first_tile() const noexcept { return mcus.left / tile_index.info.tile; }
   [[nodiscard]] std::size_t end_tile() const noexcept {
-    return (mcus.right + tiles.info.tile - 1) / tiles.info.tile;
+    return (mcus.right + tile_index.info.tile - 1) / tile_index.info.tile;
   }
 };
 
 namespace {
-
-Status broken() noexcept { return Status(Code::corrupt, "JPEG scan: does not fit its tile index"); }
 
 // Without stuffing and restart markers, each of which stands at the start of a byte.
 Status destuff_row(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size) {
@@ -69,7 +67,7 @@ Status destuff_row(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& s
   while (!from.empty()) {
     const std::size_t at = destuff(from, out, size, nullptr);
     if (at == from.size()) return {};
-    if (!is_restart_marker(byte_at(from, at + 1))) return broken();
+    if (!is_restart_marker(byte_at(from, at + 1))) return scan_does_not_fit();
     from = from.subspan(at + 2);
   }
   return {};
@@ -131,50 +129,53 @@ void JpegWindowDecoder::Memory::fill_factors() noexcept {
   }
 }
 
-Status JpegWindowDecoder::Memory::find_entries(const TiledJpeg& source) noexcept {
-  if (source.tiles.empty()) {
-    return find_tiles(source.bytes, jpeg, kSearchTile, mcus.bottom, scan, tiles);
+Status JpegWindowDecoder::Memory::find_entries(const IndexedJpeg& source) noexcept {
+  if (source.tile_index.empty()) {
+    return make_tile_index_rows(source.bytes, jpeg, kSearchTile, mcus.bottom, scan, tile_index);
   }
-  Status status = unpack_jpeg_tiles(source.tiles, mcus.bottom, tiles);
+  Status status = unpack_tile_index(source.tile_index, mcus.bottom, tile_index);
   if (!status.is_ok()) return status;
   const std::uint32_t crc = source.crc32c ? *source.crc32c : crc32c(source.bytes);
-  status = check_tiles_belong(tiles.info, source.bytes, crc);
-  return status.is_ok() ? check_tiles_fit(tiles.info, jpeg) : status;
+  status = check_tile_index_belongs(tile_index.info, source.bytes, crc);
+  return status.is_ok() ? check_tile_index_fits(tile_index.info, jpeg) : status;
 }
 
 Status JpegWindowDecoder::Memory::fill_lane(ByteSpan data, std::size_t row,
                                             std::vector<std::uint8_t>& lane_bytes,
                                             kernels::JpegLane& lane) {
-  const std::size_t entry = row * tiles.info.columns + first_tile();
-  const std::size_t begin = tiles.positions[entry];
-  const std::size_t end = tiles.positions[row * tiles.info.columns + end_tile()];
+  const std::size_t entry = row * tile_index.info.columns + first_tile();
+  const std::size_t begin = tile_index.positions[entry];
+  const std::size_t end = tile_index.positions[row * tile_index.info.columns + end_tile()];
   const ByteSpan range = data.subspan(begin / 8, (end + 7) / 8 - begin / 8);
   std::size_t size = 0;
   if (Status status = destuff_row(range, lane_bytes, size); !status.is_ok()) return status;
   lane.bytes = lane_bytes.data();
   lane.end = lane_bytes.data() + size;
   lane.first_bit = begin % 8;
-  std::copy_n(tiles.predictors[entry].begin(), kMaxBaselineComponents, lane.predictors);
+  std::copy_n(tile_index.predictors[entry].begin(), kMaxBaselineComponents, lane.predictors);
   const std::size_t interval = jpeg.restart_interval;
-  const std::size_t number = row * jpeg.mcu_columns + first_tile() * tiles.info.tile;
+  const std::size_t number = row * jpeg.mcu_columns + first_tile() * tile_index.info.tile;
   lane.until_restart = interval == 0 ? 0 : interval - number % interval;
   return {};
 }
 
-// A row that ends at an entry point ends where the index says. What fills the byte before a restart
-// marker is in between otherwise.
+// A row that ends at an entry point ends where the tile index says. What fills the byte before a
+// restart marker is in between otherwise.
 Status JpegWindowDecoder::Memory::check_ends(const kernels::JpegRows& rows,
                                              const kernels::JpegRowsState& state,
                                              std::size_t first) const noexcept {
-  const bool is_at_entry = mcus.right == std::min(end_tile() * tiles.info.tile, jpeg.mcu_columns);
+  const bool is_at_entry =
+      mcus.right == std::min(end_tile() * tile_index.info.tile, jpeg.mcu_columns);
   for (std::size_t i = 0; i < rows.lane_count; ++i) {
     const kernels::JpegLane& lane = rows.lanes[i];
-    const std::size_t end = tiles.positions[(first + i) * tiles.info.columns + end_tile()];
+    const std::size_t end =
+        tile_index.positions[(first + i) * tile_index.info.columns + end_tile()];
     const auto bits = static_cast<std::size_t>(lane.end - lane.bytes) * 8;
     const std::size_t end_bit = end % 8 == 0 ? bits : bits - 8 + end % 8;
     const std::uint64_t position = jpeg_kernels().position(&rows, i, &state);
-    if (position > end_bit) return broken();
-    if (is_at_entry && jpeg.restart_interval == 0 && position != end_bit) return broken();
+    if (position > end_bit) return scan_does_not_fit();
+    if (is_at_entry && jpeg.restart_interval == 0 && position != end_bit)
+      return scan_does_not_fit();
   }
   return {};
 }
@@ -183,7 +184,7 @@ Status JpegWindowDecoder::Memory::decode_mcus(const kernels::JpegRows& rows,
                                               kernels::JpegRowsState& state) noexcept {
   const JpegKernels& kernels = jpeg_kernels();
   const Status wrong(Code::corrupt, "JPEG scan: a code that does not exist, or missing data");
-  const std::size_t skipped = mcus.left - first_tile() * tiles.info.tile;
+  const std::size_t skipped = mcus.left - first_tile() * tile_index.info.tile;
   if (skipped > 0) {
     if (!kernels.read_mcus(&rows, skipped, &state)) return wrong;
     coefficients.fill(0);
@@ -221,7 +222,7 @@ Status JpegWindowDecoder::Memory::decode_all_rows(ByteSpan data) {
   // A block takes two bits at least: no memory is asked for that the data do not stand for.
   const std::size_t blocks =
       (mcus.right - mcus.left) * (mcus.bottom - mcus.top) * (jpeg.h * jpeg.v + jpeg.components - 1);
-  if (blocks > data.size() * 4) return broken();
+  if (blocks > data.size() * 4) return scan_does_not_fit();
   planes.reset(jpeg, mcus);
   kernels::JpegRows rows{};
   rows.components = jpeg.components;
@@ -258,7 +259,7 @@ Status JpegWindowDecoder::Memory::write(const Window& window, DecodedWindow& out
 JpegWindowDecoder::JpegWindowDecoder() noexcept = default;
 JpegWindowDecoder::~JpegWindowDecoder() = default;
 
-Status JpegWindowDecoder::decode_window(const TiledJpeg& source, ImageShape stated,
+Status JpegWindowDecoder::decode_window(const IndexedJpeg& source, ImageShape stated,
                                         const Window& window, bool is_fast) noexcept {
   if (Status status = check_window(window, stated); !status.is_ok()) return status;
   try {
@@ -277,7 +278,7 @@ Status JpegWindowDecoder::decode_window(const TiledJpeg& source, ImageShape stat
   }
 }
 
-Status JpegWindowDecoder::decode(const TiledJpeg& source, ImageShape stated, const Window& window,
+Status JpegWindowDecoder::decode(const IndexedJpeg& source, ImageShape stated, const Window& window,
                                  DecodedWindow& out) noexcept {
   if (Status status = decode_window(source, stated, window, false); !status.is_ok()) return status;
   try {
@@ -287,7 +288,7 @@ Status JpegWindowDecoder::decode(const TiledJpeg& source, ImageShape stated, con
   }
 }
 
-Status JpegWindowDecoder::decode_samples(const TiledJpeg& source, ImageShape stated,
+Status JpegWindowDecoder::decode_samples(const IndexedJpeg& source, ImageShape stated,
                                          const Window& window, DecodedSamples& out) noexcept {
   if (Status status = decode_window(source, stated, window, true); !status.is_ok()) return status;
   const BaselineJpeg& jpeg = memory_->jpeg;

@@ -6,20 +6,16 @@
 #include <cstdint>
 #include <numbers>
 
+#include "core/resample/positions.hpp"
+
 namespace headrace {
 namespace {
-
-// A source touched by less than this share is left out, as OpenCV does.
-constexpr double kNegligible = 1e-3;
 
 // The sources of one output; `weights` has room for the plan's stride.
 struct Taps {
   std::size_t start;
   std::size_t count;
 };
-
-// Positions are not negative: cutting is rounding down.
-std::size_t cut(double position) noexcept { return static_cast<std::size_t>(position); }
 
 // The functors that follow give the taps of one output; what is the same for all of them is made
 // once.

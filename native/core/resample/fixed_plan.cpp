@@ -7,8 +7,6 @@
 namespace headrace {
 namespace {
 
-constexpr int kWeightOne = 1 << 14;
-
 // std::floor is a call where the compiler may not count on SSE4.
 int round_down(float value) noexcept {
   const int cut = static_cast<int>(value);
@@ -22,12 +20,12 @@ void quantize(const float* weights, std::size_t count, bool is_signed, std::int1
   int before = 0;
   for (std::size_t k = 0; k + 1 < count; ++k) {
     sum += weights[k];
-    int now = round_down(sum * kWeightOne + 0.5F);
-    if (!is_signed) now = std::clamp(now, before, kWeightOne);
+    int now = round_down(sum * kFixedWeightOne + 0.5F);
+    if (!is_signed) now = std::clamp(now, before, kFixedWeightOne);
     out[k] = static_cast<std::int16_t>(now - before);
     before = now;
   }
-  out[count - 1] = static_cast<std::int16_t>(kWeightOne - before);
+  out[count - 1] = static_cast<std::int16_t>(kFixedWeightOne - before);
 }
 
 std::uint32_t pair_of(const std::int16_t* weights) noexcept {

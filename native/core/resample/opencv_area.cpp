@@ -4,6 +4,7 @@
 #include <cmath>
 #include <new>
 
+#include "core/resample/positions.hpp"
 #include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
 
@@ -21,23 +22,14 @@ struct OpenCvArea::Kernels {
 
 namespace {
 
-// A source touched by less than this share is left out.
-constexpr double kNegligible = 1e-3;
 // Of the weights between two neighbours.
-constexpr float kWeightOne = 1 << 11;
+constexpr float kNeighbourWeightOne = 1 << 11;
 // Source rows that are kept until an output row is complete; it may need more.
 constexpr std::size_t kMostKept = 32;
 // Sums of so many bytes are exact in single precision.
 constexpr std::size_t kMostExact = (1 << 24) / 255;
 // Values that kernels read and write behind a row, at most.
 constexpr std::size_t kBlock = 64;
-
-std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-// Positions are not negative: cutting is rounding down.
-std::size_t cut(double position) noexcept { return static_cast<std::size_t>(position); }
 
 std::size_t rounded_up(double position) noexcept {
   const std::size_t below = cut(position);
@@ -59,7 +51,7 @@ struct Scale {
 };
 
 std::size_t weight_of(float share) noexcept {
-  return static_cast<std::size_t>(std::lrintf(share * kWeightOne));
+  return static_cast<std::size_t>(std::lrintf(share * kNeighbourWeightOne));
 }
 
 void resize(AxisPlan& plan, std::size_t size, std::size_t taps) {

@@ -4,37 +4,33 @@
 #include <new>
 
 #include "core/dispatch.hpp"
+#include "core/memory.hpp"
 
 namespace headrace {
 namespace {
 
 // Values a kernel may read behind a row.
-constexpr std::size_t kReach = 64;
+constexpr std::size_t kPlaneReach = 64;
 
-struct Kernels {
+struct PlaneKernels {
   decltype(&kernels::scalar::blend_rows_fixed) blend_rows;
   decltype(&kernels::scalar::plan_plane_columns) plan_columns;
   decltype(&kernels::scalar::reduce_plane_row) reduce_row;
 };
 
 #define HEADRACE_PLANE_KERNELS(level)                                     \
-  Kernels {                                                               \
+  PlaneKernels {                                                          \
     kernels::level::blend_rows_fixed, kernels::level::plan_plane_columns, \
         kernels::level::reduce_plane_row                                  \
   }
-constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_PLANE_KERNELS);
+constexpr KernelTables<PlaneKernels> kPlaneKernels = HEADRACE_KERNEL_TABLES(HEADRACE_PLANE_KERNELS);
 #undef HEADRACE_PLANE_KERNELS
-
-template <typename T>
-void grow(std::vector<T>& memory, std::size_t size) {
-  if (memory.size() < size) memory.resize(size);
-}
 
 }  // namespace
 
 void PlaneResampler::prepare() {
   fixed_.fill(rows_, columns_, false, kernels::kPlaneGroup);
-  grow(work_, used_columns_ + 2 * fixed_.pair_count() + kReach);
+  grow(work_, used_columns_ + 2 * fixed_.pair_count() + kPlaneReach);
   const std::size_t groups = columns_.starts.size() / kernels::kPlaneGroup + 1;
   grow(table_memory_,
        groups * (sizeof(std::uint32_t) + fixed_.pair_count() * kernels::kPlaneTableBytes) +
@@ -42,7 +38,7 @@ void PlaneResampler::prepare() {
   const auto address = reinterpret_cast<std::uintptr_t>(table_memory_.data());
   std::uint8_t* table = table_memory_.data() + (-address % kernels::kColumnTableAlignment);
   const kernels::FixedColumns columns = fixed_.columns(nullptr);
-  table_ = in_use(kTables).plan_columns(&columns, table) ? table : nullptr;
+  table_ = in_use(kPlaneKernels).plan_columns(&columns, table) ? table : nullptr;
 }
 
 Status PlaneResampler::plan(const PlaneRequest& request) noexcept {
@@ -73,7 +69,7 @@ Status PlaneResampler::plan(const PlaneRequest& request) noexcept {
 
 void PlaneResampler::write_row(const std::uint8_t* plane, std::size_t stride, std::size_t y,
                                std::uint8_t* out) noexcept {
-  const Kernels& kernels = in_use(kTables);
+  const PlaneKernels& kernels = in_use(kPlaneKernels);
   kernels.blend_rows(plane + rows_.starts[y] * stride + first_column_, stride,
                      fixed_.row_weights(y), rows_.counts[y], used_columns_, work_.data());
   const kernels::FixedColumns columns = fixed_.columns(table_);

@@ -7,18 +7,18 @@
 #include <numeric>
 
 #include "core/dispatch.hpp"
+#include "core/memory.hpp"
 #include "core/resample/filter_plan.hpp"
 
 namespace headrace {
 namespace {
 
-constexpr int kWeightOne = 1 << 14;
 // Values a kernel may read behind a row.
 constexpr std::size_t kReach = 64;
 // Bytes are not scaled.
 constexpr float kNoScaling[kRgbChannels] = {};
 
-struct Kernels {
+struct ResampleKernels {
   decltype(&kernels::scalar::blend_rows) blend_rows;
   decltype(&kernels::scalar::reduce_row) reduce_row;
   decltype(&kernels::scalar::blend_rows_fixed) blend_rows_fixed;
@@ -31,25 +31,17 @@ struct Kernels {
 };
 
 #define HEADRACE_RESAMPLE_KERNELS(level)                                                      \
-  Kernels {                                                                                   \
+  ResampleKernels {                                                                           \
     kernels::level::blend_rows, kernels::level::reduce_row, kernels::level::blend_rows_fixed, \
         kernels::level::plan_columns_fixed, kernels::level::plan_sixteens,                    \
         kernels::level::reduce_sixteens, kernels::level::reduce_row_fixed,                    \
         kernels::level::reduce_row_sharp, kernels::level::blend_rows_sharp                    \
   }
-constexpr KernelTables<Kernels> kTables = HEADRACE_KERNEL_TABLES(HEADRACE_RESAMPLE_KERNELS);
+constexpr KernelTables<ResampleKernels> kResampleKernels =
+    HEADRACE_KERNEL_TABLES(HEADRACE_RESAMPLE_KERNELS);
 #undef HEADRACE_RESAMPLE_KERNELS
 
-const Kernels& resample_kernels() noexcept { return in_use(kTables); }
-
-std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-template <typename T>
-void grow(std::vector<T>& memory, std::size_t size) {
-  if (memory.size() < size) memory.resize(size);
-}
+const ResampleKernels& resample_kernels() noexcept { return in_use(kResampleKernels); }
 
 Status check_plan(ImageShape view, const Region& region, ImageShape out) noexcept {
   constexpr std::size_t kMaxSide = std::numeric_limits<std::int32_t>::max();
@@ -124,7 +116,7 @@ void Resampler::quantize_weights() {
       table_memory_.data() + (round_up(address, kernels::kColumnTableAlignment) - address);
   table_ = nullptr;
   const kernels::FixedColumns columns = fixed_columns();
-  const Kernels& kernels = resample_kernels();
+  const ResampleKernels& kernels = resample_kernels();
   has_sixteens_ = !is_sharp_ && kernels.plan_sixteens(&columns, table);
   table_ = has_sixteens_ || kernels.plan_columns_fixed(&columns, table) ? table : nullptr;
 }
@@ -202,7 +194,7 @@ void Resampler::blend_row(const std::uint8_t* source, std::size_t stride, std::s
 
 void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                  std::uint8_t* out) noexcept {
-  const Kernels& kernels = resample_kernels();
+  const ResampleKernels& kernels = resample_kernels();
   if (!is_fixed_) {
     kernels.blend_rows(source + rows_.starts[y] * stride, stride,
                        rows_.weights.data() + y * rows_.stride, rows_.counts[y],
@@ -224,10 +216,10 @@ void Resampler::write_smooth_row(const std::uint8_t* source, std::size_t stride,
 // its passes, which makes their order show.
 void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, std::size_t y,
                                 std::uint8_t* out) noexcept {
-  const Kernels& kernels = resample_kernels();
+  const ResampleKernels& kernels = resample_kernels();
   const kernels::FixedColumns columns = fixed_columns();
   const auto reduce = [&](std::size_t row, std::int16_t* to) noexcept {
-    constexpr std::int16_t kWholeLevels = kWeightOne >> 7;
+    constexpr std::int16_t kWholeLevels = kFixedWeightOne >> 7;
     kernels.blend_rows_fixed(source + row * stride, stride, &kWholeLevels, 1,
                              used_columns_ * kRgbChannels, fixed_work_.data());
     kernels.reduce_row_sharp(fixed_work_.data(), &columns, to);
@@ -239,7 +231,7 @@ void Resampler::write_sharp_row(const std::uint8_t* source, std::size_t stride, 
 
 void Resampler::write_sharp_row_of_many(const std::uint8_t* source, std::size_t stride,
                                         std::size_t y, std::uint8_t* out) noexcept {
-  const Kernels& kernels = resample_kernels();
+  const ResampleKernels& kernels = resample_kernels();
   const auto reduce = [&](std::size_t row, std::uint8_t* to) noexcept {
     constexpr float kOne = 1;
     kernels.blend_rows(source + row * stride, stride, &kOne, 1, used_columns_ * kRgbChannels,

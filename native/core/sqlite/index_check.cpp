@@ -132,9 +132,9 @@ struct Entry {
 };
 
 // Goes through an index in order: a child, an entry, a child, an entry and so on.
-class Walk {
+class IndexWalk {
  public:
-  Walk(const sqlite::File& file, const FileIndex& index) noexcept
+  IndexWalk(const sqlite::File& file, const FileIndex& index) noexcept
       : file_(file), index_(index), pages_left_(file.page_count()) {}
 
   // Nothing when the index is damaged or not in order.
@@ -198,7 +198,7 @@ bool indexes_agree(const FileTable& table, std::span<const FileIndex> indexes) n
   }
   try {
     return std::ranges::all_of(indexes, [&](const FileIndex& index) {
-      return Walk(table.file(), index).total() == totals[static_cast<std::size_t>(index.key)];
+      return IndexWalk(table.file(), index).total() == totals[static_cast<std::size_t>(index.key)];
     });
   } catch (const std::bad_alloc&) {
     return false;

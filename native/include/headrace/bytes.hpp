@@ -26,6 +26,14 @@ using MutableByteSpan = std::span<std::byte>;
   return a == 0 || b <= std::numeric_limits<std::uint64_t>::max() / a;
 }
 
+[[nodiscard]] constexpr std::size_t divide_up(std::size_t a, std::size_t b) noexcept {
+  return (a + b - 1) / b;
+}
+
+[[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
+  return divide_up(value, multiple) * multiple;
+}
+
 // True when [offset, offset + size) lies inside a region of `region_size` bytes.
 [[nodiscard]] constexpr bool is_inside(std::uint64_t offset, std::uint64_t size,
                                        std::uint64_t region_size) noexcept {

@@ -24,6 +24,10 @@ enum class ChecksumKind : std::uint8_t { crc32c, crc32 };
 [[nodiscard]] std::uint32_t checksum(ChecksumKind kind, ByteSpan data,
                                      std::uint32_t initial = 0) noexcept;
 
+// `wrong_checksum`, with both in words.
+Status wrong_checksum(std::uint32_t expected, std::uint32_t found,
+                      std::int64_t offset = -1) noexcept;
+
 // Copies, and gives the checksum of the copy, which is that of the source unless it changed.
 std::uint32_t copy_with_checksum(ChecksumKind kind, ByteSpan from, std::byte* to) noexcept;
 

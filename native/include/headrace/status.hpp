@@ -15,6 +15,7 @@ enum class Code : std::uint8_t {
   out_of_bounds,     // a span lies outside the region it refers to
   truncated,         // the data end too early
   corrupt,           // the data contradict themselves or the caller's expectation
+  wrong_checksum,    // the bytes are not those that the checksum was made of
   unsupported,       // valid, but nothing we can process
   too_large,         // beyond a limit of the format or of this library
   out_of_memory,

@@ -67,8 +67,8 @@ Bytes file_of(std::uint32_t n, std::uint64_t size) {
   return bytes;
 }
 
-struct Found {
-  explicit Found(std::size_t n) : files(n), offsets(n), sizes(n), checksums(n) {}
+struct FoundSpans {
+  explicit FoundSpans(std::size_t n) : files(n), offsets(n), sizes(n), checksums(n) {}
   FfrSpans spans() { return {files, offsets, sizes, checksums}; }
 
   std::vector<std::uint32_t> files;
@@ -88,7 +88,7 @@ TEST(FfrTable, SeveralFiles) {
   testing::expect_ok(table.add(last, 2));
   EXPECT_EQ(table.samples(), 5U);
   const std::vector<std::int64_t> indices = {4, 0, 2, 3};
-  Found found(4);
+  FoundSpans found(4);
   testing::expect_ok(table.locate(indices, found.spans()));
   EXPECT_EQ(found.files, (std::vector<std::uint32_t>{2, 0, 0, 2}));
   EXPECT_EQ(found.offsets, (std::vector<std::uint64_t>{41, 48, 68, 36}));
@@ -110,7 +110,7 @@ TEST(FfrTable, HostileOffsets) {
     damaged[12 + 12 + at] = value;
     FfrTable table;
     testing::expect_ok(table.add(damaged, 3));
-    Found found(3);
+    FoundSpans found(3);
     testing::expect_ok(table.locate(indices, found.spans()));
     return found.sizes;
   };

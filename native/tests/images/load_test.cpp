@@ -60,9 +60,9 @@ Bytes load(const Stored& stored, const LoadOptions& options, std::size_t threads
   Bytes out(stored.sizes.size() * options.shape.width * options.shape.height * 3 *
                 size_bytes_of(options.type),
             std::byte{0xEE});
-  std::vector<LoadFailure> failures;
-  expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, failures));
-  EXPECT_TRUE(failures.empty());
+  LoadReport report;
+  expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, report));
+  EXPECT_TRUE(report.failures.empty());
   return out;
 }
 
@@ -126,10 +126,10 @@ TEST(Load, ManyCallersAtOnce) {
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c].resize(expected[c % 2].size());
     callers.emplace_back([&, c, &stored = c % 2 == 0 ? jpegs : raws] {
-      std::vector<LoadFailure> failures;
+      LoadReport report;
       for (int round = 0; round < 5; ++round) {
-        expect_ok(loader->load(stored.base, stored.batch(), c % 2 == 0 ? small : large, out[c],
-                               failures));
+        expect_ok(
+            loader->load(stored.base, stored.batch(), c % 2 == 0 ? small : large, out[c], report));
       }
     });
   }
@@ -197,12 +197,12 @@ TEST(Load, CropsThatStickOutAreNotScaled) {
   stored.add(decoded_jpeg(), StoredMode::raw, kImage, {-1, 0, 20, 20});
   stored.add(decoded_jpeg(), StoredMode::raw, kImage, {0, 0, 20, 20});
   Bytes out(2 * 10 * 10 * 3);
-  std::vector<LoadFailure> failures;
+  LoadReport report;
   expect_ok(make_loader(1)->load(stored.base, stored.batch(),
-                                 {.shape = {10, 10}, .fill = {{1, 2, 3}}}, out, failures));
-  ASSERT_EQ(failures.size(), 1U);
-  EXPECT_EQ(failures[0].position, 0U);
-  expect_code(failures[0].status, Code::out_of_bounds);
+                                 {.shape = {10, 10}, .fill = {{1, 2, 3}}}, out, report));
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.failures[0].position, 0U);
+  expect_code(report.failures[0].status, Code::out_of_bounds);
 }
 
 std::vector<float> floats_of(const Bytes& bytes) {
@@ -391,17 +391,17 @@ TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {
   const std::size_t slot = 16 * 16 * 3;
   for (const std::size_t threads : {1U, 3U}) {
     Bytes out(expected.size() * slot, std::byte{0xEE});
-    std::vector<LoadFailure> failures;
-    expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, failures));
+    LoadReport report;
+    expect_ok(make_loader(threads)->load(stored.base, stored.batch(), options, out, report));
     std::vector<Code> codes(expected.size(), Code::ok);
-    for (const LoadFailure& failure : failures) {
+    for (const LoadFailure& failure : report.failures) {
       codes[failure.position] = failure.status.code();
       EXPECT_FALSE(failure.status.detail().empty());
     }
     EXPECT_EQ(codes, expected);
-    EXPECT_TRUE(std::is_sorted(failures.begin(), failures.end(), [](const auto& a, const auto& b) {
-      return a.position < b.position;
-    }));
+    EXPECT_TRUE(
+        std::is_sorted(report.failures.begin(), report.failures.end(),
+                       [](const auto& a, const auto& b) { return a.position < b.position; }));
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto begin = out.begin() + static_cast<std::ptrdiff_t>(i * slot);
       const bool is_zero = std::all_of(begin, begin + static_cast<std::ptrdiff_t>(slot),
@@ -420,25 +420,25 @@ TEST(Load, ChecksumsAreCompared) {
     batch.checksums = checksums;
     const LoadOptions options{.shape = {8, 8}};
     Bytes out(std::size_t{3} * 8 * 8 * 3);
-    std::vector<LoadFailure> failures;
+    LoadReport report;
     const auto loader = make_loader(2);
-    expect_ok(loader->load(stored->base, batch, options, out, failures));
-    EXPECT_TRUE(failures.empty());
+    expect_ok(loader->load(stored->base, batch, options, out, report));
+    EXPECT_TRUE(report.failures.empty());
     const std::uint32_t found = checksums[1];
     checksums[1] = 0x0123ABCD;
-    expect_ok(loader->load(stored->base, batch, options, out, failures));
-    ASSERT_EQ(failures.size(), 1U);
-    EXPECT_EQ(failures[0].position, 1U);
-    expect_code(failures[0].status, Code::corrupt);
+    expect_ok(loader->load(stored->base, batch, options, out, report));
+    ASSERT_EQ(report.failures.size(), 1U);
+    EXPECT_EQ(report.failures[0].position, 1U);
+    expect_code(report.failures[0].status, Code::wrong_checksum);
     const Detail expected = Detail("checksum 0x0123abcd expected, found ") << Hex32{found};
-    EXPECT_EQ(failures[0].status.detail(), expected.view());
+    EXPECT_EQ(report.failures[0].status.detail(), expected.view());
     batch.checksums = batch.checksums.first(2);
-    expect_code(loader->load(stored->base, batch, options, out, failures), Code::invalid_argument);
+    expect_code(loader->load(stored->base, batch, options, out, report), Code::invalid_argument);
   }
 }
 
 // Packed tile indices, one after another.
-struct StoredTiles {
+struct StoredTileIndices {
   Bytes base;
   std::vector<std::uint64_t> offsets;
   std::vector<std::uint64_t> sizes;
@@ -450,18 +450,18 @@ struct StoredTiles {
   }
 
   [[nodiscard]] LoadBatch added_to(LoadBatch batch) const {
-    batch.tiles = base;
-    batch.tile_offsets = offsets;
-    batch.tile_sizes = sizes;
+    batch.tile_indices = base;
+    batch.tile_index_offsets = offsets;
+    batch.tile_index_sizes = sizes;
     return batch;
   }
 };
 
-Bytes tiles_of(const Bytes& file, unsigned tile) {
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, tile, tiles));
+Bytes tile_index_of(const Bytes& file, unsigned tile) {
+  TileIndex tile_index;
+  expect_ok(make_tile_index(file, tile, tile_index));
   Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
+  expect_ok(pack_tile_index(tile_index, packed));
   return packed;
 }
 
@@ -470,42 +470,45 @@ struct Loaded {
   LoadCounts counts;
 };
 
-Loaded load_tiled(const Stored& stored, const LoadBatch& batch, const LoadOptions& options,
-                  std::size_t threads) {
+Loaded load_indexed(const Stored& stored, const LoadBatch& batch, const LoadOptions& options,
+                    std::size_t threads) {
   Loaded loaded;
   loaded.out.resize(stored.sizes.size() * options.shape.width * options.shape.height * 3);
-  std::vector<LoadFailure> failures;
-  expect_ok(make_loader(threads)->load(stored.base, batch, options, loaded.out, failures,
-                                       &loaded.counts));
-  EXPECT_TRUE(failures.empty());
+  LoadReport report;
+  expect_ok(make_loader(threads)->load(stored.base, batch, options, loaded.out, report));
+  loaded.counts = report.counts;
+  EXPECT_TRUE(report.failures.empty());
   return loaded;
 }
 
-TEST(Load, TilesChangeNothing) {
+TEST(Load, TileIndicesChangeNothing) {
   const auto [jpegs, raws] = twins(40);
   LoadOptions options{.shape = {32, 24}};
   options.jpeg = JpegDecoder::libjpeg;
-  const Loaded expected = load_tiled(jpegs, jpegs.batch(), options, 1);
-  EXPECT_EQ(expected.counts.libjpeg_chosen, 40U);
+  const Loaded expected = load_indexed(jpegs, jpegs.batch(), options, 1);
+  EXPECT_EQ(expected.counts.libjpeg_by_options, 40U);
   options.jpeg = JpegDecoder::window;
   {
     const LevelGuard guard(SimdLevel::scalar);
-    StoredTiles tiles;
-    for (int i = 0; i < 40; ++i) tiles.add(i % 2 == 0 ? Bytes() : tiles_of(test_jpeg(), 2));
-    const Loaded found = load_tiled(jpegs, tiles.added_to(jpegs.batch()), options, 1);
+    StoredTileIndices tile_index;
+    for (int i = 0; i < 40; ++i)
+      tile_index.add(i % 2 == 0 ? Bytes() : tile_index_of(test_jpeg(), 2));
+    const Loaded found = load_indexed(jpegs, tile_index.added_to(jpegs.batch()), options, 1);
     EXPECT_EQ(found.out, expected.out);
     EXPECT_EQ(found.counts.window, 20U);
-    EXPECT_EQ(found.counts.libjpeg_chosen, 20U);
+    EXPECT_EQ(found.counts.libjpeg_by_options, 20U);
   }
   if (hardware_simd_level() < SimdLevel::avx512) return;
   for (const std::size_t threads : {1U, 3U}) {
     for (const unsigned tile : {0U, 1U, 3U, 8U}) {
-      StoredTiles tiles;
-      for (int i = 0; i < 40; ++i) tiles.add(tile == 0 ? Bytes() : tiles_of(test_jpeg(), tile));
-      const Loaded found = load_tiled(jpegs, tiles.added_to(jpegs.batch()), options, threads);
+      StoredTileIndices tile_index;
+      for (int i = 0; i < 40; ++i)
+        tile_index.add(tile == 0 ? Bytes() : tile_index_of(test_jpeg(), tile));
+      const Loaded found =
+          load_indexed(jpegs, tile_index.added_to(jpegs.batch()), options, threads);
       EXPECT_EQ(found.out, expected.out);
       EXPECT_EQ(found.counts.window, tile == 0 ? 0U : 40U);
-      EXPECT_EQ(found.counts.window_without_tiles, tile == 0 ? 40U : 0U);
+      EXPECT_EQ(found.counts.window_without_tile_index, tile == 0 ? 40U : 0U);
     }
   }
 }
@@ -513,28 +516,30 @@ TEST(Load, TilesChangeNothing) {
 TEST(Load, CountsWhyLibjpegWasUsed) {
   if (hardware_simd_level() < SimdLevel::avx512) GTEST_SKIP();
   Stored stored;
-  StoredTiles tiles;
+  StoredTileIndices tile_index;
   const Bytes progressive = make_jpeg({.shape = kImage, .is_progressive = true});
   stored.add(progressive, StoredMode::jpeg, kImage, {0, 0, 61, 97});
   stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // index of another JPEG
   stored.add(test_jpeg(), StoredMode::jpeg, kImage, {5, 6, 30, 40});  // cut index
   stored.add(decoded_jpeg(), StoredMode::raw, kImage, {5, 6, 30, 40});
-  const Bytes other = tiles_of(make_jpeg({.shape = kImage}), 8);
-  tiles.add({});
-  tiles.add(other);
-  tiles.add({other.begin(), other.begin() + 20});
-  tiles.add({});
-  const Loaded found = load_tiled(stored, tiles.added_to(stored.batch()), {.shape = {32, 24}}, 2);
-  EXPECT_EQ(found.counts.libjpeg_unsupported, 1U);
-  EXPECT_EQ(found.counts.rejected_tiles, 2U);
-  EXPECT_EQ(found.counts.window_without_tiles, 2U);
+  const Bytes other = tile_index_of(make_jpeg({.shape = kImage}), 8);
+  tile_index.add({});
+  tile_index.add(other);
+  tile_index.add({other.begin(), other.begin() + 20});
+  tile_index.add({});
+  const Loaded found =
+      load_indexed(stored, tile_index.added_to(stored.batch()), {.shape = {32, 24}}, 2);
+  EXPECT_EQ(found.counts.libjpeg_by_kind, 1U);
+  EXPECT_EQ(found.counts.rejected_tile_indices, 2U);
+  EXPECT_EQ(found.counts.window_without_tile_index, 2U);
   EXPECT_EQ(found.counts.window, 0U);
   EXPECT_EQ(found.out, load(stored, {.shape = {32, 24}, .jpeg = JpegDecoder::libjpeg}));
-  const Loaded fast = load_tiled(stored, stored.batch(), {.shape = {32, 24}, .fast_dct = true}, 1);
-  EXPECT_EQ(fast.counts.libjpeg_chosen, 3U);
+  const Loaded fast =
+      load_indexed(stored, stored.batch(), {.shape = {32, 24}, .fast_dct = true}, 1);
+  EXPECT_EQ(fast.counts.libjpeg_by_options, 3U);
   const Loaded reduced =
-      load_tiled(stored, stored.batch(), {.shape = {10, 10}, .is_reduced = true}, 1);
-  EXPECT_EQ(reduced.counts.libjpeg_chosen, 3U);
+      load_indexed(stored, stored.batch(), {.shape = {10, 10}, .is_reduced = true}, 1);
+  EXPECT_EQ(reduced.counts.libjpeg_by_options, 3U);
 }
 
 TEST(Load, DamagedJpegsFailInEveryDecoder) {
@@ -543,44 +548,44 @@ TEST(Load, DamagedJpegsFailInEveryDecoder) {
   cut.resize(cut.size() / 2);
   Stored stored;
   stored.add(cut, StoredMode::jpeg, kImage, {0, 0, 61, 97});
-  StoredTiles tiles;
-  tiles.add(tiles_of(test_jpeg(), 8));
+  StoredTileIndices tile_index;
+  tile_index.add(tile_index_of(test_jpeg(), 8));
   Bytes out(16 * 16 * 3);
-  std::vector<LoadFailure> failures;
-  LoadCounts counts;
-  expect_ok(make_loader(1)->load(stored.base, tiles.added_to(stored.batch()), {.shape = {16, 16}},
-                                 out, failures, &counts));
-  ASSERT_EQ(failures.size(), 1U);
-  expect_code(failures[0].status, Code::truncated);
-  EXPECT_EQ(counts.rejected_tiles, 1U);
-  EXPECT_EQ(counts.libjpeg_damaged, 1U);
+  LoadReport report;
+  expect_ok(make_loader(1)->load(stored.base, tile_index.added_to(stored.batch()),
+                                 {.shape = {16, 16}}, out, report));
+  const LoadCounts& counts = report.counts;
+  ASSERT_EQ(report.failures.size(), 1U);
+  expect_code(report.failures[0].status, Code::truncated);
+  EXPECT_EQ(counts.rejected_tile_indices, 1U);
+  EXPECT_EQ(counts.libjpeg_by_damage, 1U);
 }
 
-TEST(Load, TilesOutsideTheirRegionFail) {
+TEST(Load, TileIndicesOutsideTheirRegionFail) {
   const auto [jpegs, raws] = twins(1);
-  StoredTiles tiles;
-  tiles.add(tiles_of(test_jpeg(), 8));
-  tiles.sizes[0] += 1;
+  StoredTileIndices tile_index;
+  tile_index.add(tile_index_of(test_jpeg(), 8));
+  tile_index.sizes[0] += 1;
   Bytes out(16 * 16 * 3);
-  std::vector<LoadFailure> failures;
+  LoadReport report;
   const auto loader = make_loader(1);
-  LoadBatch batch = tiles.added_to(jpegs.batch());
-  expect_ok(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures));
-  ASSERT_EQ(failures.size(), 1U);
-  expect_code(failures[0].status, Code::out_of_bounds);
-  batch.tile_sizes = {};
-  expect_code(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, failures),
+  LoadBatch batch = tile_index.added_to(jpegs.batch());
+  expect_ok(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, report));
+  ASSERT_EQ(report.failures.size(), 1U);
+  expect_code(report.failures[0].status, Code::out_of_bounds);
+  batch.tile_index_sizes = {};
+  expect_code(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, report),
               Code::invalid_argument);
 }
 
 TEST(Load, WrongArgumentsAreErrors) {
   const auto [jpegs, raws] = twins(2);
   const auto loader = make_loader(1);
-  std::vector<LoadFailure> failures;
+  LoadReport report;
   Bytes out(2 * 16 * 16 * 3 * 4 + 1);
   const auto load_with = [&](const LoadBatch& batch, const LoadOptions& options,
                              MutableByteSpan to) {
-    return loader->load(raws.base, batch, options, to, failures);
+    return loader->load(raws.base, batch, options, to, report);
   };
   const LoadOptions options{.shape = {16, 16}};
   const auto bytes = std::span(out).first(2 * 16 * 16 * 3);
@@ -616,7 +621,7 @@ TEST(Load, WrongArgumentsAreErrors) {
   }
   Stored own = raws;
   expect_code(loader->load(own.base, own.batch(), options,
-                           std::span(own.base).first(2 * 16 * 16 * 3), failures),
+                           std::span(own.base).first(2 * 16 * 16 * 3), report),
               Code::invalid_argument);
   expect_code(ImageLoader::create(0).status(), Code::invalid_argument);
 }

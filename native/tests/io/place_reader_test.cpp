@@ -57,7 +57,7 @@ TEST_F(PlaceReaderTest, TellsTheFirstThatIsDamaged) {
       {2, 0, 9, kNoChecksum}, {2, 100, 9, 5}, {0, 0, 9, 5}, {0, 50, 9, kNoChecksum}};
   std::vector<std::int64_t> used;
   const Status status = copy(places, true, used);
-  expect_code(status, Code::corrupt);
+  expect_code(status, Code::wrong_checksum);
   EXPECT_EQ(status.offset(), 1);
   expect_ok(copy(places, false, used));
 }

@@ -203,7 +203,7 @@ TEST_P(RangeReaderAs, Checksums) {
     expect_ok(open()->read(request, failures));
     ASSERT_EQ(failures.size(), 1U);
     EXPECT_EQ(failures[0].position, 42U);
-    EXPECT_EQ(failures[0].code, Code::corrupt);
+    EXPECT_EQ(failures[0].code, Code::wrong_checksum);
     EXPECT_EQ(failures[0].found, right);
     EXPECT_TRUE(failures[0].detail().view().starts_with("checksum 0x0000000f expected, found 0x"));
   }

@@ -189,11 +189,11 @@ TEST(HostileJpegSlice, IndexAndDataThatDoNotFit) {
   std::mt19937 engine(11);
   for (const unsigned interval : {0U, 2U}) {
     const Bytes file = make_jpeg({.restart_interval = interval, .is_noisy = true});
-    JpegTiles tiles;
-    expect_ok(find_jpeg_tiles(file, 1, tiles));
+    TileIndex tile_index;
+    expect_ok(make_tile_index(file, 1, tile_index));
     for (int i = 0; i < 4000; ++i) {
       Bytes damaged = file;
-      JpegTiles wrong = tiles;
+      TileIndex wrong = tile_index;
       if (i % 2 == 0) {
         damaged[engine() % damaged.size()] ^= static_cast<std::byte>(1U << engine() % 8);
         wrong.info.jpeg_crc32c = crc32c(damaged);
@@ -205,7 +205,7 @@ TEST(HostileJpegSlice, IndexAndDataThatDoNotFit) {
         if (!std::is_sorted(wrong.positions.begin(), wrong.positions.end())) continue;
       }
       Bytes packed;
-      expect_ok(pack_jpeg_tiles(wrong, packed));
+      expect_ok(pack_tile_index(wrong, packed));
       JpegSlice slice;
       static_cast<void>(slice_jpeg(damaged, packed, random_window(engine, {40, 24}), slice));
     }

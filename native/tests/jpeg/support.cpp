@@ -125,10 +125,10 @@ bool can_encode(const JpegSpec& spec) {
 }
 
 Bytes index_of(const Bytes& file, unsigned tile) {
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, tile, tiles));
+  TileIndex tile_index;
+  expect_ok(make_tile_index(file, tile, tile_index));
   Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
+  expect_ok(pack_tile_index(tile_index, packed));
   return packed;
 }
 

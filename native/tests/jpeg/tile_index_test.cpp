@@ -16,19 +16,19 @@ using testing::JpegKind;
 using testing::JpegSpec;
 using testing::make_jpeg;
 
-JpegTiles find(const Bytes& file, unsigned tile) {
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, tile, tiles));
-  return tiles;
+TileIndex find(const Bytes& file, unsigned tile) {
+  TileIndex tile_index;
+  expect_ok(make_tile_index(file, tile, tile_index));
+  return tile_index;
 }
 
-Bytes pack(const JpegTiles& tiles) {
+Bytes pack(const TileIndex& tile_index) {
   Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
+  expect_ok(pack_tile_index(tile_index, packed));
   return packed;
 }
 
-void expect_equal(const JpegTiles& a, const JpegTiles& b) {
+void expect_equal(const TileIndex& a, const TileIndex& b) {
   EXPECT_EQ(a.info.jpeg_size, b.info.jpeg_size);
   EXPECT_EQ(a.info.jpeg_crc32c, b.info.jpeg_crc32c);
   EXPECT_EQ(a.info.width, b.info.width);
@@ -63,41 +63,42 @@ const std::vector<JpegSpec> kSpecs = {
     {.shape = {203, 151}, .restart_interval = 5, .is_noisy = true},
     {.shape = {203, 151}, .restart_interval = 13, .is_noisy = true}};
 
-TEST(JpegTiles, PackedAndUnpacked) {
+TEST(TileIndex, PackedAndUnpacked) {
   for (const JpegSpec& spec : kSpecs) {
     const Bytes file = make_jpeg(spec);
     for (const unsigned tile : {1U, 3U, 8U, 65535U}) {
-      const JpegTiles tiles = find(file, tile);
-      EXPECT_EQ(tiles.positions.size(), tiles.info.rows * tiles.info.columns + 1);
-      EXPECT_EQ(tiles.positions[0], tiles.info.scan_begin * 8);
-      EXPECT_TRUE(std::is_sorted(tiles.positions.begin(), tiles.positions.end()));
-      const Bytes packed = pack(tiles);
-      JpegTiles again;
-      expect_ok(unpack_jpeg_tiles(packed, SIZE_MAX, again));
-      expect_equal(again, tiles);
-      expect_ok(check_tiles_belong(again.info, file, crc32c(file)));
+      const TileIndex tile_index = find(file, tile);
+      EXPECT_EQ(tile_index.positions.size(), tile_index.info.rows * tile_index.info.columns + 1);
+      EXPECT_EQ(tile_index.positions[0], tile_index.info.scan_begin * 8);
+      EXPECT_TRUE(std::is_sorted(tile_index.positions.begin(), tile_index.positions.end()));
+      const Bytes packed = pack(tile_index);
+      TileIndex again;
+      expect_ok(unpack_tile_index(packed, SIZE_MAX, again));
+      expect_equal(again, tile_index);
+      expect_ok(check_tile_index_belongs(again.info, file, crc32c(file)));
     }
   }
 }
 
-TEST(JpegTiles, FirstRowsAlone) {
+TEST(TileIndex, FirstRowsAlone) {
   const Bytes file = make_jpeg(kSpecs[1]);
-  const JpegTiles tiles = find(file, 4);
-  const Bytes packed = pack(tiles);
-  for (std::size_t rows = 0; rows <= tiles.rows; ++rows) {
-    JpegTiles some;
-    expect_ok(unpack_jpeg_tiles(packed, rows, some));
+  const TileIndex tile_index = find(file, 4);
+  const Bytes packed = pack(tile_index);
+  for (std::size_t rows = 0; rows <= tile_index.rows; ++rows) {
+    TileIndex some;
+    expect_ok(unpack_tile_index(packed, rows, some));
     EXPECT_EQ(some.rows, rows);
-    EXPECT_TRUE(std::equal(some.positions.begin(), some.positions.end(), tiles.positions.begin()));
-    EXPECT_EQ(some.positions.size(), rows * tiles.info.columns + 1);
+    EXPECT_TRUE(
+        std::equal(some.positions.begin(), some.positions.end(), tile_index.positions.begin()));
+    EXPECT_EQ(some.positions.size(), rows * tile_index.info.columns + 1);
   }
 }
 
-TEST(JpegTiles, SmallTilesHoldTheLargeOnes) {
+TEST(TileIndex, SmallTilesHoldTheLargeOnes) {
   for (const JpegSpec& spec : kSpecs) {
     const Bytes file = make_jpeg(spec);
-    const JpegTiles all = find(file, 1);
-    const JpegTiles some = find(file, 4);
+    const TileIndex all = find(file, 1);
+    const TileIndex some = find(file, 4);
     for (std::size_t y = 0; y < some.rows; ++y) {
       for (std::size_t x = 0; x < some.info.columns; ++x) {
         const std::size_t i = y * some.info.columns + x;
@@ -109,7 +110,7 @@ TEST(JpegTiles, SmallTilesHoldTheLargeOnes) {
   }
 }
 
-TEST(JpegTiles, NeverPointAtStuffing) {
+TEST(TileIndex, NeverPointAtStuffing) {
   const Bytes file = make_jpeg({.shape = {203, 151}, .is_noisy = true, .quality = 100});
   for (const std::uint32_t position : find(file, 1).positions) {
     const std::size_t at = position / 8;
@@ -118,7 +119,7 @@ TEST(JpegTiles, NeverPointAtStuffing) {
   }
 }
 
-TEST(JpegTiles, OtherKindsHaveNone) {
+TEST(TileIndex, OtherKindsHaveNone) {
   for (const JpegSpec& spec : std::vector<JpegSpec>{{.kind = JpegKind::cmyk},
                                                     {.kind = JpegKind::ycck},
                                                     {.is_progressive = true},
@@ -126,36 +127,37 @@ TEST(JpegTiles, OtherKindsHaveNone) {
                                                     {.horizontal_sampling = 4},
                                                     {.vertical_sampling = 4}}) {
     if (!can_encode(spec)) continue;
-    JpegTiles tiles;
-    expect_code(find_jpeg_tiles(make_jpeg(spec), 8, tiles), Code::unsupported);
+    TileIndex tile_index;
+    expect_code(make_tile_index(make_jpeg(spec), 8, tile_index), Code::unsupported);
   }
-  JpegTiles tiles;
-  expect_code(find_jpeg_tiles(make_jpeg({}), 0, tiles), Code::invalid_argument);
-  expect_code(find_jpeg_tiles(make_jpeg({}), 65536, tiles), Code::invalid_argument);
-  expect_code(find_jpeg_tiles({}, 8, tiles), Code::truncated);
+  TileIndex tile_index;
+  expect_code(make_tile_index(make_jpeg({}), 0, tile_index), Code::invalid_argument);
+  expect_code(make_tile_index(make_jpeg({}), 65536, tile_index), Code::invalid_argument);
+  expect_code(make_tile_index({}, 8, tile_index), Code::truncated);
 }
 
-TEST(JpegTiles, BelongToTheirJpeg) {
+TEST(TileIndex, BelongToTheirJpeg) {
   Bytes file = make_jpeg({});
-  const JpegTiles tiles = find(file, 8);
+  const TileIndex tile_index = find(file, 8);
   file[100] ^= std::byte{1};
-  expect_code(check_tiles_belong(tiles.info, file, crc32c(file)), Code::corrupt);
+  expect_code(check_tile_index_belongs(tile_index.info, file, crc32c(file)), Code::corrupt);
   file[100] ^= std::byte{1};
   file.push_back(std::byte{0});
-  expect_code(check_tiles_belong(tiles.info, file, tiles.info.jpeg_crc32c), Code::corrupt);
+  expect_code(check_tile_index_belongs(tile_index.info, file, tile_index.info.jpeg_crc32c),
+              Code::corrupt);
 }
 
-TEST(HostileJpegTiles, EveryTruncationOfTheJpeg) {
+TEST(HostileTileIndex, EveryTruncationOfTheJpeg) {
   for (const unsigned interval : {0U, 2U}) {
     const Bytes file = make_jpeg({.restart_interval = interval, .is_noisy = true});
-    const JpegTiles whole = find(file, 1);
+    const TileIndex whole = find(file, 1);
     for (std::size_t size = 0; size < file.size(); ++size) {
       const Bytes exact(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
-      JpegTiles tiles;
-      const Status status = find_jpeg_tiles(exact, 1, tiles);
+      TileIndex tile_index;
+      const Status status = make_tile_index(exact, 1, tile_index);
       // Only the end marker, and bits that fill the last byte, may be missing.
       if (status.is_ok()) {
-        ASSERT_EQ(tiles.positions, whole.positions);
+        ASSERT_EQ(tile_index.positions, whole.positions);
         ASSERT_GE(size * 8, whole.positions.back());
       } else {
         ASSERT_LE(status.offset(), static_cast<std::int64_t>(size));
@@ -164,7 +166,7 @@ TEST(HostileJpegTiles, EveryTruncationOfTheJpeg) {
   }
 }
 
-TEST(HostileJpegTiles, BitFlipsInTheJpeg) {
+TEST(HostileTileIndex, BitFlipsInTheJpeg) {
   std::mt19937 engine(3);
   for (const JpegSpec& spec : kSpecs) {
     if (spec.shape.width > 100) continue;
@@ -172,48 +174,48 @@ TEST(HostileJpegTiles, BitFlipsInTheJpeg) {
     for (std::size_t at = 0; at < file.size(); ++at) {
       Bytes damaged = file;
       damaged[at] ^= static_cast<std::byte>(1U << engine() % 8);
-      JpegTiles tiles;
-      if (!find_jpeg_tiles(damaged, 2, tiles).is_ok()) continue;
-      JpegTiles again;
-      expect_ok(unpack_jpeg_tiles(pack(tiles), SIZE_MAX, again));
-      expect_equal(again, tiles);
+      TileIndex tile_index;
+      if (!make_tile_index(damaged, 2, tile_index).is_ok()) continue;
+      TileIndex again;
+      expect_ok(unpack_tile_index(pack(tile_index), SIZE_MAX, again));
+      expect_equal(again, tile_index);
     }
   }
 }
 
-TEST(HostileJpegTiles, EveryTruncationOfTheIndex) {
+TEST(HostileTileIndex, EveryTruncationOfTheIndex) {
   const Bytes packed = pack(find(make_jpeg(kSpecs[1]), 4));
-  JpegTiles tiles;
+  TileIndex tile_index;
   for (std::size_t size = 0; size < packed.size(); ++size) {
     Bytes cut(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_FALSE(unpack_jpeg_tiles(cut, SIZE_MAX, tiles).is_ok());
+    EXPECT_FALSE(unpack_tile_index(cut, SIZE_MAX, tile_index).is_ok());
     if (size < 32) continue;
     seal(cut);
-    EXPECT_FALSE(unpack_jpeg_tiles(cut, SIZE_MAX, tiles).is_ok()) << size;
+    EXPECT_FALSE(unpack_tile_index(cut, SIZE_MAX, tile_index).is_ok()) << size;
   }
 }
 
-TEST(HostileJpegTiles, BitFlipsInTheIndex) {
+TEST(HostileTileIndex, BitFlipsInTheIndex) {
   const Bytes packed = pack(find(make_jpeg(kSpecs[1]), 4));
-  JpegTiles tiles;
+  TileIndex tile_index;
   for (std::size_t bit = 0; bit < packed.size() * 8; ++bit) {
     Bytes damaged = packed;
     damaged[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    EXPECT_FALSE(unpack_jpeg_tiles(damaged, SIZE_MAX, tiles).is_ok()) << bit;
+    EXPECT_FALSE(unpack_tile_index(damaged, SIZE_MAX, tile_index).is_ok()) << bit;
     seal(damaged);
-    if (!unpack_jpeg_tiles(damaged, SIZE_MAX, tiles).is_ok()) continue;
-    EXPECT_TRUE(std::is_sorted(tiles.positions.begin(), tiles.positions.end()));
-    EXPECT_LE(tiles.positions.back(), std::uint64_t{tiles.info.jpeg_size} * 8);
+    if (!unpack_tile_index(damaged, SIZE_MAX, tile_index).is_ok()) continue;
+    EXPECT_TRUE(std::is_sorted(tile_index.positions.begin(), tile_index.positions.end()));
+    EXPECT_LE(tile_index.positions.back(), std::uint64_t{tile_index.info.jpeg_size} * 8);
   }
 }
 
-TEST(HostileJpegTiles, NoMemoryForWhatIsNotThere) {
+TEST(HostileTileIndex, NoMemoryForWhatIsNotThere) {
   Bytes packed = pack(find(make_jpeg({}), 1));
   for (const std::size_t at : {12U, 13U, 14U, 15U}) packed[at] = std::byte{0xFF};
   seal(packed);
-  JpegTiles tiles;
-  expect_code(unpack_jpeg_tiles(packed, SIZE_MAX, tiles), Code::corrupt);
-  EXPECT_LT(tiles.positions.capacity(), 1000U);
+  TileIndex tile_index;
+  expect_code(unpack_tile_index(packed, SIZE_MAX, tile_index), Code::corrupt);
+  EXPECT_LT(tile_index.positions.capacity(), 1000U);
 }
 
 }  // namespace

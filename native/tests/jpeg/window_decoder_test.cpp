@@ -36,7 +36,7 @@ std::string text_of(const JpegSpec& spec, const Window& window, unsigned tile) {
          testing::text_of(window) + " level " + std::string(simd_level_name(simd_level()));
 }
 
-// With an index of every tile size (0: none), at every level.
+// With a tile index of every tile size (0: none), at every level.
 void check_windows(const JpegSpec& spec, int count) {
   const Bytes file = make_jpeg(spec);
   const Bytes image = decode(file, spec.shape);
@@ -164,8 +164,8 @@ TEST(JpegWindowDecoder, WrongArgumentsAreErrors) {
               Code::corrupt);
 }
 
-// Whatever the data, nothing is accessed out of bounds, what is decoded without an index is what
-// libjpeg decodes, and the next image is decoded as ever.
+// Whatever the data, nothing is accessed out of bounds, what is decoded without a tile index is
+// what libjpeg decodes, and the next image is decoded as ever.
 TEST(HostileJpegWindowDecoder, BitFlips) {
   std::mt19937 engine(9);
   JpegWindowDecoder decoder;
@@ -211,21 +211,21 @@ TEST(HostileJpegWindowDecoder, EveryTruncation) {
 
 TEST(HostileJpegWindowDecoder, NoMemoryForWhatIsNotThere) {
   Bytes file = make_jpeg({.shape = {90, 70}, .is_noisy = true});
-  JpegTiles tiles;
-  expect_ok(find_jpeg_tiles(file, 65535, tiles));
+  TileIndex tile_index;
+  expect_ok(make_tile_index(file, 65535, tile_index));
   const Bytes marker = testing::from_hex("FFC0");
   const auto frame = std::search(file.begin(), file.end(), marker.begin(), marker.end());
   std::fill_n(frame + 5, 4, std::byte{0xFF});  // 65535x65535
-  tiles.info.width = tiles.info.height = 65535;
-  tiles.info.jpeg_crc32c = crc32c(file);
-  tiles.rows = tiles.info.rows = 4096;
-  tiles.positions.resize(4097);
+  tile_index.info.width = tile_index.info.height = 65535;
+  tile_index.info.jpeg_crc32c = crc32c(file);
+  tile_index.rows = tile_index.info.rows = 4096;
+  tile_index.positions.resize(4097);
   for (std::size_t i = 0; i < 4097; ++i) {
-    tiles.positions[i] = tiles.info.scan_begin * 8 + static_cast<std::uint32_t>(i);
+    tile_index.positions[i] = tile_index.info.scan_begin * 8 + static_cast<std::uint32_t>(i);
   }
-  tiles.predictors.resize(4096);
+  tile_index.predictors.resize(4096);
   Bytes packed;
-  expect_ok(pack_jpeg_tiles(tiles, packed));
+  expect_ok(pack_tile_index(tile_index, packed));
   JpegWindowDecoder decoder;
   DecodedWindow decoded;
   expect_code(decoder.decode({file, packed, {}}, {65535, 65535}, {0, 0, 65535, 65535}, decoded),
@@ -243,13 +243,14 @@ TEST(HostileJpegWindowDecoder, IndexAndDataThatDoNotFit) {
   for (const unsigned interval : {0U, 2U}) {
     const Bytes file =
         make_jpeg({.shape = {90, 70}, .restart_interval = interval, .is_noisy = true});
-    JpegTiles tiles;
-    expect_ok(find_jpeg_tiles(file, 1, tiles));
+    TileIndex tile_index;
+    expect_ok(make_tile_index(file, 1, tile_index));
     for (int i = 0; i < 4000; ++i) {
       Bytes damaged = file;
-      JpegTiles wrong = tiles;
+      TileIndex wrong = tile_index;
       if (i % 2 == 0) {
-        damaged[tiles.info.scan_begin + engine() % (damaged.size() - tiles.info.scan_begin)] ^=
+        damaged[tile_index.info.scan_begin +
+                engine() % (damaged.size() - tile_index.info.scan_begin)] ^=
             static_cast<std::byte>(1U << engine() % 8);
         wrong.info.jpeg_crc32c = crc32c(damaged);
       } else {
@@ -259,7 +260,7 @@ TEST(HostileJpegWindowDecoder, IndexAndDataThatDoNotFit) {
         if (!std::is_sorted(wrong.positions.begin(), wrong.positions.end())) continue;
       }
       Bytes packed;
-      expect_ok(pack_jpeg_tiles(wrong, packed));
+      expect_ok(pack_tile_index(wrong, packed));
       static_cast<void>(decoder.decode({damaged, packed, {}}, {90, 70},
                                        random_window(engine, {90, 70}), decoded));
     }

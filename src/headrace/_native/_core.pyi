@@ -8,6 +8,8 @@ import numpy
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+import headrace.types
+
 
 DEBUG: bool = False
 
@@ -122,7 +124,7 @@ def slice_jpeg(data: Buffer, index: Buffer, left: int, top: int, width: int, hei
     Cut a smaller JPEG that covers the window out of one with a tile index, without loss; returns it, and the column and row in it at which the window begins.
     """
 
-class JpegTilesInfo:
+class TileIndexInfo:
     """What a tile index says of itself."""
 
     @property
@@ -149,12 +151,12 @@ class JpegTilesInfo:
     @property
     def columns(self) -> int: ...
 
-def jpeg_tiles(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
+def make_tile_index(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
     """
-    Packed entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
+    The packed tile index, with entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
     """
 
-def jpeg_tiles_info(index: Buffer) -> JpegTilesInfo:
+def tile_index_info(index: Buffer) -> TileIndexInfo:
     """Check a packed tile index and read its header."""
 
 def resize_area(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
@@ -219,6 +221,81 @@ def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, qu
     Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
     """
 
+class LoadOptions:
+    """
+    What ImageLoader.load makes of every batch. A table, of the type of the output, has the value of every channel and level, instead of scale and bias. With a fill (r, g, b), crops of the size of the output may stick out of their image, and it stands there. reduced decodes JPEGs at 1/2, 1/4 or 1/8 where the crop stays above the output. jpeg is "window", which decodes only what a crop needs where the pixels are those of libjpeg-turbo; "slice", where libjpeg-turbo decodes what a tile index cuts out; or "libjpeg". fast is an inverse DCT in 16 bits and colours at the size of the output, for the area and bilinear filters and where "window" uses the window decoder.
+    """
+
+    def __init__(self, *, channels_first: bool = False, interpolation: str = 'area', scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, table: Annotated[NDArray, dict(shape=(3, 256), order='C', device='cpu', writable=False)] | None = None, fill: Sequence[int] | None = None, fast_dct: bool = False, reduced: bool = False, jpeg: str = 'window', fast: bool = False) -> None: ...
+
+class LoadFailure:
+    """An image that failed; its slot is zero."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
+
+class LoadNote:
+    """
+    A JPEG that was decoded in spite of a broken tile index (kind "tile_index") or of damaged codes ("damage").
+    """
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
+
+class LoadCounts:
+    """
+    How many JPEGs were decoded by a tile index, without one, and by libjpeg because of the options, the kind or damage; and how many tile indices were rejected.
+    """
+
+    def __init__(self) -> None: ...
+
+    @property
+    def window(self) -> int: ...
+
+    @property
+    def window_without_tile_index(self) -> int: ...
+
+    @property
+    def libjpeg_by_options(self) -> int: ...
+
+    @property
+    def libjpeg_by_kind(self) -> int: ...
+
+    @property
+    def libjpeg_by_damage(self) -> int: ...
+
+    @property
+    def rejected_tile_indices(self) -> int: ...
+
+    def add(self, others: LoadCounts) -> None:
+        """Count those of another batch, too."""
+
+class LoadReport:
+    """What there is to tell of a batch."""
+
+    @property
+    def failures(self) -> list[LoadFailure]:
+        """By position."""
+
+    @property
+    def notes(self) -> list[LoadNote]:
+        """By position."""
+
+    @property
+    def counts(self) -> LoadCounts: ...
+
 class ImageLoader:
     """
     Threads that turn stored images into batches; several threads may call load at once.
@@ -232,9 +309,9 @@ class ImageLoader:
         Threads that decode; they start with the first load, callers of load only wait.
         """
 
-    def load(self, base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], modes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], channels_first: bool, interpolation: str, scale: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, bias: Annotated[NDArray[numpy.float32], dict(shape=(3), order='C', device='cpu', writable=False)] | None = None, fast_dct: bool = False, reduced: bool = False, checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] | None = None, table: Annotated[NDArray, dict(shape=(3, 256), order='C', device='cpu', writable=False)] | None = None, tiles: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, jpeg: str = 'window', counts: Annotated[NDArray[numpy.uint64], dict(shape=(6), order='C', device='cpu')] | None = None, notes: list[tuple[int, str, str]] | None = None, fast: bool = False, fill: Sequence[int] | None = None) -> list[tuple[int, str, str]]:
+    def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
         """
-        Decode, crop (top, left, height, width), resize, flip and scale stored images into out; returns (position, error code, detail) of those that failed and are zero. Modes are 0 for JPEG and 1 for raw; checksums are the CRC-32C of the stored bytes. A table, of the type of out, has the output of every channel and value, instead of scale and bias. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b). Tiles are packed tile indices: a region, and an offset and a size (0: none) for each image. jpeg is "window", which decodes only what a crop needs where the pixels are those of libjpeg-turbo; "slice", where libjpeg-turbo decodes what a tile index cuts out; or "libjpeg". How many JPEGs were decoded by a tile index, without one, and by libjpeg because of the options, the kind or damage, and how many indices were rejected, is added to the six counts; (position, "index" or "damage", detail) of JPEGs that were decoded in spite of a broken index or damaged codes to notes. fast is an inverse DCT in 16 bits and colours at the size of out, for the area and bilinear filters and where "window" uses the window decoder. With a fill (r, g, b), crops of the size of out may stick out of their image, and it stands there.
+        Decode, crop (top, left, height, width), resize, flip and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
         """
 
 class MappingGuard:

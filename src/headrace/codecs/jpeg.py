@@ -115,7 +115,7 @@ def index(data: Buffer, *, tile: int = 8) -> bytes:
         ImageError: the JPEG is broken, or of a kind that has no index: progressive, arithmetic, CMYK.
     """
     try:
-        packed, reason = _native.jpeg_tiles(data, tile)
+        packed, reason = _native.make_tile_index(data, tile)
     except _native.NativeError as error:
         raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
     if packed is None:
@@ -126,7 +126,7 @@ def index(data: Buffer, *, tile: int = 8) -> bytes:
 def index_problem(index: Buffer, size: int, checksum: int) -> str | None:
     """Say what is wrong with an index for a JPEG of this size in bytes and this CRC-32C; None when nothing is."""
     try:
-        info = _native.jpeg_tiles_info(index)
+        info = _native.tile_index_info(index)
     except _native.NativeError as error:
         return error.detail
     if (info.jpeg_size, info.jpeg_crc32c) == (size, checksum):

@@ -61,7 +61,7 @@ class SideFacts(NamedTuple):
 def tile_index_of(data: Buffer) -> bytes:
     """The packed tile index of a JPEG, empty when it has none."""
     try:
-        return _native.jpeg_tiles(data)[0] or b""
+        return _native.make_tile_index(data)[0] or b""
     except _native.NativeError:  # damaged, or no JPEG at all; whoever decodes it will tell
         return b""
 

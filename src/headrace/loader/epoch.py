@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace._native import LoadCounts
 from headrace.counter_random import random_bits
 from headrace.errors import CorruptSampleError
-from headrace.loader.job import JPEG_COUNTS, BadSamples, Job
+from headrace.loader.job import BadSamples, Job, counts_by_name
 from headrace.types import Batch
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ __all__ = ["Epoch", "LoaderStats", "SampleErrors"]
 
 _TRIES = 100
 _WARNINGS = {
-    "index": "{where}: the index of the JPEG is not used ({problem}), and the picture is decoded without it, as others "
-    "like it will be. Make a new one with: headrace index --embed",
+    "tile_index": "{where}: the index of the JPEG is not used ({problem}), and the picture is decoded without it, as "
+    "others like it will be. Make a new one with: headrace index --embed",
     "damage": "{where}: the JPEG is damaged ({problem}), but libjpeg-turbo decoded it; others like it are not told of. "
     "Look at the file with: headrace verify",
 }
@@ -51,7 +52,7 @@ class LoaderStats:
     wait_s: float = 0.0
     begin_s: float = 0.0
     finish_s: float = 0.0
-    jpegs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JPEG_COUNTS, 0))
+    jpegs: dict[str, int] = field(default_factory=lambda: counts_by_name(LoadCounts()))
     warned: set[str] = field(default_factory=set, repr=False)  # kinds of notes
 
 
@@ -97,7 +98,7 @@ class Epoch:
             wanted = self.batches.batch(self.order, step)
             begun = None
             while begun is None:
-                fresh: dict[str, Any] = {"jpeg_counts": np.zeros_like(self.job.jpeg_counts), "jpeg_notes": []}
+                fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": []}
                 job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
                 begun = self._begin(job)
             self.stats.samples_skipped += int((job.indices != wanted).sum())
@@ -108,7 +109,7 @@ class Epoch:
     def _tell_of_jpegs(self, job: Job) -> None:
         """Count them, and warn once of each kind of trouble."""
         with self.problems.lock:
-            for name, count in zip(JPEG_COUNTS, job.jpeg_counts.tolist(), strict=True):
+            for name, count in counts_by_name(job.jpeg_counts).items():
                 self.stats.jpegs[name] += count
             first = {note.kind: note for note in reversed(job.jpeg_notes) if note.kind not in self.stats.warned}
             self.stats.warned |= first.keys()

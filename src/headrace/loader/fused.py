@@ -7,12 +7,13 @@ of uint8 pictures in memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import LoadOptions
 from headrace.errors import CorruptSampleError
 from headrace.loader.job import BadSamples, JpegNote
 from headrace.ops import (
@@ -34,6 +35,7 @@ from headrace.ops.base import checked_fill
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
+    from headrace._native import LoadFailure
     from headrace.loader.job import Job
     from headrace.ops.crops import Crops
 
@@ -66,6 +68,7 @@ class FusedRun:
     normalize: Normalize | None = None
     dtype: str = "uint8"
     layout: str = "NHWC"
+    _options: dict[tuple[str, bool], LoadOptions] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def extended(self, keyed: KeyedOp) -> FusedRun | None:
         """The run with one op more, or None when the op does not fit into it any more."""
@@ -157,44 +160,39 @@ class FusedRun:
         steps: list[tuple[str, npt.NDArray[np.float32]]],
         out: npt.NDArray[Any],
     ) -> None:
-        crop = None if self.crop is None else self.crop.op
-        scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
-        notes: list[tuple[int, str, str]] = []
-        failures = job.native.load(
-            spans.base,
-            spans.offsets,
-            spans.sizes,
-            spans.modes,
-            spans.widths,
-            spans.heights,
-            crops,
-            flips,
-            out,
-            self.layout == "NCHW",
-            "area" if crop is None else crop.interpolation,
-            scale,
-            bias,
-            reduced=getattr(crop, "reduced", False),
-            checksums=spans.checksums,
-            steps=steps,
-            tiles=spans.tiles,
-            jpeg=job.jpeg,
-            counts=job.jpeg_counts,
-            notes=notes,
-            fast=job.is_fast,
-            fill=checked_fill(crop.fill) if isinstance(crop, RandomCrop) and crop.padding else None,
+        report = job.native.load(spans, crops, flips, out, self._native_options(job), steps)
+        job.jpeg_counts.add(report.counts)
+        job.jpeg_notes.extend(
+            JpegNote(int(job.indices[note.position]), self.name, note.kind, note.detail) for note in report.notes
         )
-        job.jpeg_notes.extend(JpegNote(int(job.indices[at]), self.name, kind, text) for at, kind, text in notes)
-        if failures:
-            raise BadSamples([self._error(job, position, detail) for position, _, detail in sorted(failures)])
+        if report.failures:
+            raise BadSamples([self._error(job, failure) for failure in report.failures])
 
-    def _error(self, job: Job, position: int, detail: str) -> CorruptSampleError:
-        is_checksum = detail.startswith("checksum")
+    def _native_options(self, job: Job) -> LoadOptions:
+        """The same object for every batch: a loader does not change how it decodes."""
+        key = (job.jpeg, job.is_fast)
+        if key not in self._options:
+            crop = None if self.crop is None else self.crop.op
+            scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
+            self._options[key] = LoadOptions(
+                channels_first=self.layout == "NCHW",
+                interpolation="area" if crop is None else crop.interpolation,
+                scale=scale,
+                bias=bias,
+                fill=checked_fill(crop.fill) if isinstance(crop, RandomCrop) and crop.padding else None,
+                reduced=getattr(crop, "reduced", False),
+                jpeg=job.jpeg,
+                fast=job.is_fast,
+            )
+        return self._options[key]
+
+    def _error(self, job: Job, failure: LoadFailure) -> CorruptSampleError:
+        is_checksum = failure.code == "wrong_checksum"
         return CorruptSampleError(
             job.dataset.path,
-            sample=int(job.indices[position]),
+            sample=int(job.indices[failure.position]),
             field=self.name,
-            problem=detail if is_checksum else f"the picture cannot be decoded ({detail})",
+            problem=failure.detail if is_checksum else f"the picture cannot be decoded ({failure.detail})",
             fix="Restore the file from a copy, or leave the sample out.",
         )
 

@@ -5,37 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from headrace._native import LoadCounts
 from headrace.ops import Draws
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from headrace._native import ImageLoader
     from headrace.errors import CorruptSampleError
     from headrace.loader.slots import SlotPool
     from headrace.types import Dataset, IndexArray, Source
 
-__all__ = ["JPEG_COUNTS", "BadSamples", "Job", "JpegNote"]
+__all__ = ["BadSamples", "Job", "JpegNote", "counts_by_name"]
 
-JPEG_COUNTS = (
-    "window",  # only what the crop needs, from the entry points of its index
-    "window_without_index",  # the same, searched from the beginning of the picture
-    "libjpeg_by_options",  # jpeg="libjpeg", reduced decoding, no index and no AVX-512 or jpeg="slice"
-    "libjpeg_by_kind",  # progressive and other kinds
-    "libjpeg_by_damage",
-    "indices_rejected",  # an index that is damaged or belongs to other bytes
-)
+
+def counts_by_name(counts: LoadCounts) -> dict[str, int]:
+    """How JPEGs were decoded, as ``LoaderStats.jpegs`` has it."""
+    return {
+        "window": counts.window,  # only what the crop needs, from the entry points of its tile index
+        "window_without_index": counts.window_without_tile_index,  # the same, searched from the picture's beginning
+        # jpeg="libjpeg", reduced decoding, no tile index and no AVX-512 or jpeg="slice"
+        "libjpeg_by_options": counts.libjpeg_by_options,
+        "libjpeg_by_kind": counts.libjpeg_by_kind,  # progressive and other kinds
+        "libjpeg_by_damage": counts.libjpeg_by_damage,
+        "indices_rejected": counts.rejected_tile_indices,  # damaged, or of other bytes
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class JpegNote:
-    """A picture that was decoded without its index, or in spite of damage."""
+    """A picture that was decoded without its tile index, or in spite of damage."""
 
     sample: int
     field: str
-    kind: str  # "index" or "damage"
+    kind: str  # "tile_index" or "damage"
     problem: str
 
 
@@ -44,7 +45,7 @@ class Job:
     """One batch: which samples, at what moment, with what tools.
 
     ``source`` is where the file's bytes are when they are not simply mapped. ``jpeg_counts`` counts how JPEGs were
-    decoded, in the order of ``JPEG_COUNTS``; ``jpeg_notes`` tells of those that were not as they should be.
+    decoded; ``jpeg_notes`` tells of those that were not as they should be.
     """
 
     dataset: Dataset
@@ -56,7 +57,7 @@ class Job:
     source: Source | None = None
     jpeg: str = "window"
     is_fast: bool = False
-    jpeg_counts: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(len(JPEG_COUNTS), np.uint64))
+    jpeg_counts: LoadCounts = field(default_factory=LoadCounts)
     jpeg_notes: list[JpegNote] = field(default_factory=list)
 
     def draws(self, key: int) -> Draws:

@@ -101,22 +101,13 @@ def test_read_ahead_and_without_checksums(large: Files, cache: str, verify: bool
 def load_windows(path: Path, sample: int, windows: list[tuple[int, int, int, int]]) -> list[np.ndarray]:
     """Windows (top, left, height, width) of one picture, not scaled."""
     spans = hr.open(path).image_spans(np.array([sample]), "image")
-    where = (spans.base, spans.offsets, spans.sizes, spans.modes, spans.widths, spans.heights)
     threads = _native.ImageLoader(1)
     found = []
     for window in windows:
         out = np.empty((1, *window[2:], 3), np.uint8)
-        failures = threads.load(
-            *where,
-            np.array([window], np.int32),
-            np.zeros(1, np.uint8),
-            out,
-            channels_first=False,
-            interpolation="nearest",
-            checksums=spans.checksums,
-            tiles=spans.tiles,
-        )
-        assert failures == []
+        options = _native.LoadOptions(interpolation="nearest")
+        report = threads.load(spans, np.array([window], np.int32), np.zeros(1, np.uint8), out, options)
+        assert report.failures == []
         found.append(out[0])
     return found
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from headrace._native import ImageLoader, set_simd_level, simd_level
+from headrace._native import ImageLoader, LoadOptions, set_simd_level, simd_level
+from headrace.types import ImageSpans
 
 FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,
@@ -20,20 +21,17 @@ def _resample(pictures, crops, flips, size, interpolation):
     sizes = np.array([picture.size for picture in pictures], np.uint64)
     n = len(pictures)
     out = np.empty((n, *size, 3), np.uint8)
-    failures = ImageLoader(2).load(
+    spans = ImageSpans(
         base,
         np.cumsum(sizes) - sizes,
         sizes,
         np.ones(n, np.uint8),
         np.array([picture.shape[1] for picture in pictures], np.uint32),
         np.array([picture.shape[0] for picture in pictures], np.uint32),
-        np.array(crops, np.int32),
-        np.array(flips, np.uint8),
-        out,
-        channels_first=False,
-        interpolation=interpolation,
     )
-    assert failures == []
+    options = LoadOptions(interpolation=interpolation)
+    report = ImageLoader(2).load(spans, np.array(crops, np.int32), np.array(flips, np.uint8), out, options)
+    assert report.failures == []
     return out
 
 

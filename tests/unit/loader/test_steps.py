@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace._native import ImageLoader
+from headrace._native import ImageLoader, LoadOptions
+from headrace.types import ImageSpans
 
 N, HEIGHT, WIDTH = 7, 33, 47
 SCALE = np.array([0.25, 0.5, 2], np.float32)
@@ -21,23 +22,23 @@ def _load(pictures, steps, *, dtype=np.uint8, channels_first=False, flips=None):
     sizes = np.full(n, height * width * 3, np.uint64)
     out = np.empty((n, 3, height, width) if channels_first else pictures.shape, dtype)
     is_float = dtype != np.uint8
-    failures = ImageLoader(2).load(
+    spans = ImageSpans(
         pictures.reshape(-1),
         np.cumsum(sizes) - sizes,
         sizes,
         np.ones(n, np.uint8),
         np.full(n, width, np.uint32),
         np.full(n, height, np.uint32),
+    )
+    report = ImageLoader(2).load(
+        spans,
         np.tile(np.array([0, 0, height, width], np.int32), (n, 1)),
         np.zeros(n, np.uint8) if flips is None else flips,
         out,
-        channels_first=channels_first,
-        interpolation="area",
-        scale=SCALE if is_float else None,
-        bias=BIAS if is_float else None,
-        steps=steps,
+        LoadOptions(channels_first=channels_first, scale=SCALE if is_float else None, bias=BIAS if is_float else None),
+        steps,
     )
-    assert failures == []
+    assert report.failures == []
     return out
 
 

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image as Pillow
 from tests.helpers import image_file, picture
 
-from headrace._native import ImageLoader, NativeError
+from headrace._native import ImageLoader, LoadOptions, NativeError
+from headrace.types import ImageSpans
 
 JPEG, RAW = 0, 1
 
@@ -21,21 +22,17 @@ def load(pixels: np.ndarray, crop: list[int], out: np.ndarray, interpolation: st
     file, flip, channels_first = (options.pop(name) for name in ("file", "flip", "channels_first"))
     base = np.frombuffer(file, np.uint8) if file else pixels.reshape(-1)
     height, width, _ = pixels.shape
-    failures = ImageLoader(1).load(
+    spans = ImageSpans(
         base,
         np.zeros(1, np.uint64),
         np.array([len(base)], np.uint64),
         np.array([JPEG if file else RAW], np.uint8),
         np.array([width], np.uint32),
         np.array([height], np.uint32),
-        np.array([crop], np.int32),
-        np.array([flip], np.uint8),
-        out[None],
-        channels_first,
-        interpolation,
-        **options,
     )
-    assert failures == []
+    how = LoadOptions(channels_first=channels_first, interpolation=interpolation, **options)
+    report = ImageLoader(1).load(spans, np.array([crop], np.int32), np.array([flip], np.uint8), out[None], how)
+    assert report.failures == []
     return out
 
 

@@ -65,7 +65,7 @@ def test_failures_say_which_and_why(reader: RangeReader, path: Path) -> None:
     found = reader.read(u64(0, SIZE - 99, 7, SIZE - 5), sizes, out, packed(sizes), sums, "crc32")
     assert found == [
         (1, "truncated", f"the file ended at byte {SIZE}"),
-        (2, "corrupt", f"checksum 0x00000001 expected, found {zlib.crc32(data[7:107]):#010x}"),
+        (2, "wrong_checksum", f"checksum 0x00000001 expected, found {zlib.crc32(data[7:107]):#010x}"),
     ]
     assert out[:100].tobytes() == data[:100]
     assert out[300:305].tobytes() == data[-5:]
@@ -209,7 +209,9 @@ def test_each_range_to_its_own_buffer(reader: RangeReader, path: Path) -> None:
         data[o : o + n] for o, n in zip(offsets.tolist(), sizes.tolist(), strict=True)
     ]
     sums[2] ^= 1
-    assert [f[:2] for f in reader.read_into(offsets, sizes, outs, sums.astype(np.uint32), "crc32")] == [(2, "corrupt")]
+    assert [f[:2] for f in reader.read_into(offsets, sizes, outs, sums.astype(np.uint32), "crc32")] == [
+        (2, "wrong_checksum")
+    ]
 
 
 def test_outputs_are_checked(path: Path) -> None:

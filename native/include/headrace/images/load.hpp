@@ -37,9 +37,9 @@ struct LoadBatch {
   // Done to each picture in this order, before its values are scaled.
   std::span<const PixelStep> steps{};
   // Packed tile indices of the JPEGs, in a region of their own; size 0: none. May be left empty.
-  ByteSpan tiles{};
-  std::span<const std::uint64_t> tile_offsets{};
-  std::span<const std::uint64_t> tile_sizes{};
+  ByteSpan tile_indices{};
+  std::span<const std::uint64_t> tile_index_offsets{};
+  std::span<const std::uint64_t> tile_index_sizes{};
 };
 
 // `window`: our own decoder wherever it gives the pixels of libjpeg-turbo and is faster; on
@@ -69,28 +69,34 @@ struct LoadOptions {
   bool is_fast = false;
 };
 
+struct LoadFailure {
+  std::size_t position;
+  Status status;  // `wrong_checksum` when the stored bytes are not those that were written
+};
+
 // A picture that was decoded, but not as it should be: without its broken tile index, or by
 // libjpeg-turbo because the window decoder found damage.
 struct LoadNote {
   std::size_t position;
-  bool is_of_tiles;
+  bool is_of_tile_index;
   Status status;
 };
 
-// How the JPEGs of a batch were decoded. Each is counted once, but for `rejected_tiles`.
+// How the JPEGs of a batch were decoded. Each is counted once, but for `rejected_tile_indices`.
 struct LoadCounts {
-  std::uint64_t window = 0;                // from the entry points of a tile index
-  std::uint64_t window_without_tiles = 0;  // by the window decoder from the scan's start
-  std::uint64_t libjpeg_chosen = 0;        // because of the options, or as the faster one here
-  std::uint64_t libjpeg_unsupported = 0;   // a kind of JPEG that the window decoder does not know
-  std::uint64_t libjpeg_damaged = 0;       // the window decoder failed; libjpeg may have, too
-  std::uint64_t rejected_tiles = 0;        // an index was there, but broken or of other bytes
-  std::vector<LoadNote> notes{};           // by position
+  std::uint64_t window = 0;                     // from the entry points of a tile index
+  std::uint64_t window_without_tile_index = 0;  // by the window decoder from the scan's start
+  std::uint64_t libjpeg_by_options = 0;         // because of the options, or as the faster one here
+  std::uint64_t libjpeg_by_kind = 0;        // a kind of JPEG that the window decoder does not know
+  std::uint64_t libjpeg_by_damage = 0;      // the window decoder failed; libjpeg may have, too
+  std::uint64_t rejected_tile_indices = 0;  // one was there, but broken or of other bytes
 };
 
-struct LoadFailure {
-  std::size_t position;
-  Status status;
+// What there is to tell of a batch; lists are sorted by position.
+struct LoadReport {
+  std::vector<LoadFailure> failures;
+  std::vector<LoadNote> notes;
+  LoadCounts counts;
 };
 
 // Threads and their memory, for many batches. Any number of threads may call `load` at the same
@@ -105,12 +111,11 @@ class ImageLoader {
   // The threads that decode; callers of `load` only wait.
   [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
 
-  // Fills `out`: one slot for each image, without gaps. An image that fails is listed in
-  // `failures`, by position, and its slot is zero; only wrong arguments are a failure of the call.
-  // `counts`, where it is not null, is added to.
+  // Fills `out`: one slot for each image, without gaps. An image that fails is listed in the
+  // report, and its slot is zero; only wrong arguments are a failure of the call. The report is
+  // overwritten.
   Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,
-              MutableByteSpan out, std::vector<LoadFailure>& failures,
-              LoadCounts* counts = nullptr) noexcept;
+              MutableByteSpan out, LoadReport& report) noexcept;
 
  private:
   explicit ImageLoader(std::unique_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}

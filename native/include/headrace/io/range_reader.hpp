@@ -51,9 +51,9 @@ struct ReadRequest {
 // Why a range could not be read. Small, because there may be as many as ranges.
 struct ReadFailure {
   std::size_t position = 0;    // of the range in the request
-  Code code = Code::io_error;  // truncated, io_error or corrupt
-  std::uint64_t expected = 0;  // corrupt: the checksum
-  std::uint64_t found = 0;     // corrupt: the checksum; truncated: the file's end; io_error: errno
+  Code code = Code::io_error;  // truncated, io_error or wrong_checksum
+  std::uint64_t expected = 0;  // the checksum
+  std::uint64_t found = 0;     // the checksum; truncated: the file's end; io_error: errno
 
   [[nodiscard]] Detail detail() const noexcept;
 };

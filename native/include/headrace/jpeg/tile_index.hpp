@@ -1,6 +1,6 @@
-// Entry points into the entropy-coded data of a baseline JPEG, so that a part of it can be decoded
-// without what comes before: for every `tile`-th MCU of every row of MCUs, where its bits begin and
-// what the DC coefficients are predicted from.
+// The tile index of a baseline JPEG: entry points into its entropy-coded data, so that a part of it
+// can be decoded without what comes before: for every `tile`-th MCU of every row of MCUs, where its
+// bits begin and what the DC coefficients are predicted from.
 //
 // Packed, all numbers little-endian:
 //    0  "PJT", version (1)
@@ -27,12 +27,12 @@
 
 namespace headrace {
 
-inline constexpr unsigned kDefaultJpegTile = 8;
-inline constexpr unsigned kMaxJpegTile = 65535;
+inline constexpr unsigned kDefaultTile = 8;
+inline constexpr unsigned kMaxTile = 65535;
 // Positions in bits fit 32 bits.
 inline constexpr std::size_t kMaxIndexedJpegSize = (std::size_t{1} << 29) - 1;
 
-struct JpegTilesInfo {
+struct TileIndexInfo {
   std::uint32_t jpeg_size = 0;
   std::uint32_t jpeg_crc32c = 0;
   std::uint32_t width = 0;
@@ -46,28 +46,29 @@ struct JpegTilesInfo {
   std::size_t columns = 0;  // entries in each row
 };
 
-struct JpegTiles {
-  JpegTilesInfo info;
+struct TileIndex {
+  TileIndexInfo info;
   std::size_t rows = 0;  // those that are known, from the first on
   // Bits from the JPEG's first byte, never at a stuffed zero; and at last where the last row ends.
   std::vector<std::uint32_t> positions;
   std::vector<std::array<std::int16_t, 3>> predictors;
 };
 
-// Decodes all of the JPEG's codes. `unsupported` says that its kind has no index; damage is
+// Decodes all of the JPEG's codes. `unsupported` says that its kind has no tile index; damage is
 // `corrupt` or `truncated`.
-Status find_jpeg_tiles(ByteSpan jpeg, unsigned tile, JpegTiles& out) noexcept;
+Status make_tile_index(ByteSpan jpeg, unsigned tile, TileIndex& out) noexcept;
 
 // All rows must be known. `out` is overwritten.
-Status pack_jpeg_tiles(const JpegTiles& tiles, std::vector<std::byte>& out) noexcept;
+Status pack_tile_index(const TileIndex& tile_index, std::vector<std::byte>& out) noexcept;
 
 // The fixed part alone, checked for itself.
-Result<JpegTilesInfo> read_jpeg_tiles_info(ByteSpan packed) noexcept;
+Result<TileIndexInfo> read_tile_index_info(ByteSpan packed) noexcept;
 
 // Reads at most `rows` rows; the checksum is of all. Positions are inside the JPEG and ascend.
-Status unpack_jpeg_tiles(ByteSpan packed, std::size_t rows, JpegTiles& out) noexcept;
+Status unpack_tile_index(ByteSpan packed, std::size_t rows, TileIndex& out) noexcept;
 
-// `corrupt` unless these are the tiles of this JPEG, whose checksum is `crc32c`.
-Status check_tiles_belong(const JpegTilesInfo& info, ByteSpan jpeg, std::uint32_t crc32c) noexcept;
+// `corrupt` unless this is the tile index of this JPEG, whose checksum is `crc32c`.
+Status check_tile_index_belongs(const TileIndexInfo& info, ByteSpan jpeg,
+                                std::uint32_t crc32c) noexcept;
 
 }  // namespace headrace

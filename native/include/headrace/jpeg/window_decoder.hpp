@@ -14,9 +14,9 @@
 
 namespace headrace {
 
-struct TiledJpeg {
+struct IndexedJpeg {
   ByteSpan bytes;
-  ByteSpan tiles;                       // the packed index, or nothing: then all rows are searched
+  ByteSpan tile_index;                  // packed, or nothing: then all rows are searched
   std::optional<std::uint32_t> crc32c;  // of the bytes, where it is known
 };
 
@@ -47,18 +47,18 @@ class JpegWindowDecoder {
 
   // As decode_jpeg_window at full size and with the accurate DCT. `unsupported` are JPEGs of other
   // kinds, and those whose values leave the range in which all decoders agree; what is wrong with
-  // the data or the index is any other code. libjpeg-turbo may still be able to decode them.
-  Status decode(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+  // the data or the tile index is any other code. libjpeg-turbo may still be able to decode them.
+  Status decode(const IndexedJpeg& jpeg, ImageShape stated, const Window& window,
                 DecodedWindow& out) noexcept;
 
   // The same up to the samples that the window's pixels are made of, up to a level off: by a
   // transform in 16 bits. They are there until the next image.
-  Status decode_samples(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+  Status decode_samples(const IndexedJpeg& jpeg, ImageShape stated, const Window& window,
                         DecodedSamples& out) noexcept;
 
  private:
   struct Memory;
-  Status decode_window(const TiledJpeg& jpeg, ImageShape stated, const Window& window,
+  Status decode_window(const IndexedJpeg& jpeg, ImageShape stated, const Window& window,
                        bool is_fast) noexcept;
 
   std::unique_ptr<Memory> memory_;

@@ -13,6 +13,7 @@ namespace kernels {
 struct FixedColumns;
 }  // namespace kernels
 
+inline constexpr int kFixedWeightOne = 1 << 14;
 // Above this, weights of 14 bits would be too coarse.
 inline constexpr std::size_t kMaxFixedTaps = 32;
 

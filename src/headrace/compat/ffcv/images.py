@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import LoadOptions
 from headrace.errors import CorruptSampleError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headrace._native import ImageLoader
     from headrace.types import ImageSpans
 
@@ -33,31 +36,25 @@ def load_images(
     indices: Any,
     *,
     flips: npt.NDArray[np.uint8] | None = None,
-    **options: Any,
+    steps: Sequence[tuple[str, npt.NDArray[np.float32]]] = (),
+    table: npt.NDArray[Any] | None = None,
 ) -> None:
     """Decode, crop and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
     _check_crops(spans, crops, indices)
-    failures = native.load(
-        spans.base,
-        spans.offsets,
-        spans.sizes,
-        spans.modes,
-        spans.widths,
-        spans.heights,
+    report = native.load(
+        spans,
         np.ascontiguousarray(crops, np.int32),
         np.zeros(len(crops), np.uint8) if flips is None else flips,
         out,
-        False,
-        INTERPOLATION,
-        fast_dct=True,
-        **options,
+        LoadOptions(interpolation=INTERPOLATION, fast_dct=True, table=table),
+        steps,
     )
-    if failures:
-        position, _, detail = min(failures)
+    if report.failures:
+        failure = report.failures[0]
         raise CorruptSampleError(
             "dataset",
-            sample=int(indices[position]),
-            problem=f"the picture cannot be decoded ({detail})",
+            sample=int(indices[failure.position]),
+            problem=f"the picture cannot be decoded ({failure.detail})",
             fix="Restore the file from a copy, or leave the sample out.",
         )
 

@@ -204,7 +204,7 @@ class _Batch:
         sums = self._places.crc32c.astype(np.uint32) if self._is_checked and all_known else None
         _, offsets, sizes = _spans_of(self.table)
         for position, code, detail in reader.read(offsets, sizes, out, starts, sums, "crc32c", files)[:1]:
-            raise self._explained(position, detail if code == "corrupt" else f"it cannot be read ({detail})")
+            raise self._explained(position, detail if code == "wrong_checksum" else f"it cannot be read ({detail})")
         if not self._is_checked or all_known:
             return
         found = crc32c_spans(out, starts, sizes)

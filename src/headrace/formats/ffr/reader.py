@@ -278,7 +278,7 @@ class FfrReader:
         if code == "truncated":
             path = self._paths[spans.files[position]]
             raise FormatError(path, problem=f"the file became shorter while it was in use: {detail}", fix=_REPLACED)
-        problem = detail if code == "corrupt" else f"the sample cannot be read ({detail})"
+        problem = detail if code == "wrong_checksum" else f"the sample cannot be read ({detail})"
         raise self.bad_sample(where, spans, position, problem)
 
     def misplaced(self, where: IndexArray, spans: FfrSpans, position: int) -> CorruptSampleError:
