@@ -22,7 +22,7 @@ def test_pictures_are_numbered_by_path(path: Path) -> None:
         pictures = Pictures(archive, is_checked=True)
         assert pictures.numbers(["c.jpe", "a/1.JPEG"]).tolist() == [2, 0]
         assert pictures.stored(0, 2) == [photos["a/1.JPEG"], photos["b/2.jpg"]]
-        assert pictures.tiles is None
+        assert pictures.tile_index is None
         facts = pictures.facts
     with Archive(path, "a") as archive:
         archive["more.txt"] = b"not bound to what is no picture"
@@ -39,4 +39,4 @@ def test_indices_beside_the_archive_are_found(path: Path) -> None:
         archive["a.jpg"] = jpeg.encode(picture(1, 64, 64))
     BarecatDataset(path).index_jpegs()
     with Archive(path) as archive:
-        assert Pictures(archive, is_checked=True).tiles is not None
+        assert Pictures(archive, is_checked=True).tile_index is not None
