@@ -55,7 +55,7 @@ def load_values(data: bytes) -> object:
             machine.run(instruction.name, argument)
     except RefusedPickleError:
         raise
-    except (ValueError, OverflowError, MemoryError) as error:  # what pickletools and numpy say of damage
+    except (ValueError, OverflowError, MemoryError, Warning) as error:  # what pickletools and numpy say of damage
         raise RefusedPickleError(f"the pickle is damaged ({error})") from None
     return machine.result()
 

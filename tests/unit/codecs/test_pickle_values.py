@@ -165,6 +165,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a call of a number": (b"K\x01)R.", "a call of 1"),
     "a call without arguments": (b"cbuiltins\nset\nK\x01R.", "a call of"),
     "a state of a number": (b"K\x01)b.", "a state"),
+    "a wrong escape": (b"S'\\q'\n.", "damaged"),
     "old bytes": (b"U\x01\xff.", "not ASCII"),
 }
 

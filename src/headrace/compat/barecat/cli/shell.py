@@ -380,3 +380,9 @@ def _show(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
     sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    from headrace.compat.barecat.cli.main import main
+
+    main(["shell", *sys.argv[1:]])
