@@ -134,7 +134,7 @@ def parse_color(text: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON value."""
     json.dump(value, sys.stdout, indent=2, default=str)
     print()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.codecs import npy
 from headrace.codecs.jpeg import is_jpeg
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from headrace.types import Dataset
 
 __all__ = ["ValueFile", "value_as_file"]
@@ -47,7 +50,7 @@ def value_as_file(dataset: Dataset, index: int, field: str, *, stored: bool = Fa
             return ValueFile(bytes(value), ".bin")
 
 
-def _png(pixels: Any) -> bytes:
+def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()

@@ -94,7 +94,7 @@ def convert(
     """
     if shard_size is not None:
         options["shard_size"] = shard_size
-    job = _Conversion(
+    conversion = _Conversion(
         source=os.fspath(source) if isinstance(source, str | os.PathLike) else source,
         target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
         source_kind=source_kind,
@@ -106,7 +106,7 @@ def convert(
         progress=progress,
         options=options,
     )
-    return job.run()
+    return conversion.run()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ import os
 import posixpath
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
 from headrace.cli.common import VerbParser, message_of, printable
@@ -20,6 +20,7 @@ from headrace.formats.barecat.patterns import fixed_prefix
 from headrace.transfer.extract import FolderSink, select_infos
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
 NAME = "shell"
@@ -77,7 +78,7 @@ class ArchiveShell(cmd.Cmd):
 
     # Running
 
-    def run_all(self, lines: Any) -> int:
+    def run_all(self, lines: Iterable[str]) -> int:
         """Run commands until one fails; gives the exit code."""
         for line in lines:
             text = line.strip()
