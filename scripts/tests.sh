@@ -21,7 +21,8 @@ in_shared_memory() {
 
 in_tree >"$own/tree"
 in_shared_memory >"$own/shared"
-TMPDIR=$own/tmp "$python" -m pytest "$@"
+# torch keeps what it compiled for the next time.
+TMPDIR=$own/tmp TORCHINDUCTOR_CACHE_DIR=$own/torch "$python" -m pytest "$@"
 code=$?
 
 # pytest keeps the folders of failed tests; they go too.
