@@ -73,7 +73,7 @@ def test_what_cannot_travel_is_still_told(task: str, error: type[BaseException],
     with open_processes(1, work) as pool:
         with pytest.raises(error, match=message) as caught:
             pool.call(task)
-        assert "test_processes.py" in "".join(traceback.format_exception(caught.value))
+        assert "test_process_pool.py" in "".join(traceback.format_exception(caught.value))
         assert pool.call("still alive") == "still alive"
 
 
