@@ -12,10 +12,11 @@ mkdir "$own/tmp"
 in_tree() { git status --porcelain 2>/dev/null || true; }
 # Shared memory of this user that no running process has mapped or open.
 in_shared_memory() {
-  local path
+  local path number
   for path in /dev/shm/*; do
-    [ -O "$path" ] || continue
-    grep -qsF "$path" /proc/[0-9]*/maps || find /proc/[0-9]*/fd -lname "$path" 2>/dev/null | grep -q . || echo "$path"
+    [ -O "$path" ] && number=$(stat -c %i "$path" 2>/dev/null) || continue
+    grep -qsE "^([^ ]+ ){4}$number " /proc/[0-9]*/maps || find -L /proc/[0-9]*/fd -inum "$number" 2>/dev/null |
+      grep -q . || echo "$path"
   done
 }
 
