@@ -73,7 +73,7 @@ def test_the_readme_lists_every_format_and_ending() -> None:
     said = {row[0].strip("`"): tuple(re.findall(r"`([^`]+)`", row[1])) for row in rows}
     assert said == {name: FORMATS.load(name).suffixes for name in FORMATS.names()}
     below = section.rpartition("`headrace convert`")[2]
-    assert set(KINDS) - {".barecat"} <= set(re.findall(r"`(\.[\w.]+)`", below))
+    assert set(KINDS) <= set(re.findall(r"`(\.[\w.]+)`", below))
 
 
 def test_the_figures_in_the_readme_are_those_of_the_results() -> None:

@@ -63,7 +63,18 @@ def test_training(tmp_path: Path, method: str) -> None:
 def test_as_tests(tmp_path: Path) -> None:
     """The calls of FFRecord's own tests, under pytest; a configuration of its own keeps this project's away."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    options = ("-q", "-p", "no:cacheprovider", "-c", tmp_path / "pytest.ini", "--rootdir", tmp_path, "--noconftest")
+    options = (
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "-c",
+        tmp_path / "pytest.ini",
+        "--rootdir",
+        tmp_path,
+        "--noconftest",
+    )
     result = launch("pytest", *options, FOLDER / "suite_calls.py", cwd=tmp_path)
     assert result.returncode == 0, result.stdout[-5000:]
     assert "25 passed" in result.stdout

@@ -19,9 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
-from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.pack import count_ahead, find_below
+from headrace.formats.open import all_formats, format_of_name
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import LARGE_BYTES, CheckedFile, blocks_of
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+    from headrace.formats.barecat.archive import Archive
     from headrace.types import Progress
 
 __all__ = [
@@ -38,9 +39,11 @@ __all__ = [
     "STREAM_KINDS",
     "archive_entries",
     "count_entries",
+    "ending_of",
     "folder_entries",
     "kind_of",
     "name_of",
+    "open_archive",
     "read_entries",
 ]
 
@@ -54,7 +57,6 @@ _READ_ERRORS = (
     NotImplementedError,
 )
 KINDS = {
-    ".barecat": "barecat",
     ".tar": "tar",
     ".tar.gz": "tar.gz",
     ".tgz": "tar.gz",
@@ -71,16 +73,38 @@ STREAM_KINDS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip")
 
 
 def kind_of(path: str) -> str:
-    """What a path is or will be, by its ending; ``folder`` without one that is known."""
-    lower = path.lower().rstrip("/")
-    endings = [ending for ending in KINDS if lower.endswith(ending)]
-    if endings and not os.path.isdir(path):
-        return KINDS[max(endings, key=len)]
-    if os.path.isdir(path) or "." not in os.path.basename(lower) or path.endswith("/"):
+    """What a path is or will be, by its ending: ``archive``, a tar or zip, or ``folder`` without one that is known."""
+    if os.path.isdir(path):
         return "folder"
-    raise FormatError(
-        path, problem="no format is known for this ending", fix=f"Known are {', '.join(KINDS)}; a folder ends in /."
-    )
+    if ending := ending_of(path):
+        return KINDS.get(ending, "archive")
+    if "." not in os.path.basename(path.rstrip("/")) or path.endswith("/"):
+        return "folder"
+    known = ", ".join([*_archive_endings(), *KINDS])
+    raise FormatError(path, problem="no format is known for this ending", fix=f"Known are {known}; a folder ends in /.")
+
+
+def ending_of(path: str) -> str:
+    """The ending that says that a path is an archive, a tar or a zip; empty without one.
+
+    Example:
+        >>> ending_of("x.tar.gz"), ending_of("x.barecat"), ending_of("x")
+        ('.tar.gz', '.barecat', '')
+    """
+    name = path.lower().rstrip("/")
+    return max((known for known in (*_archive_endings(), *KINDS) if name.endswith(known)), key=len, default="")
+
+
+def _archive_endings() -> list[str]:
+    return [ending for known in all_formats() if known.open_archive is not None for ending in known.suffixes]
+
+
+def open_archive(path: str) -> Archive:
+    """Open an archive for reading, whichever format it has."""
+    found = format_of_name(path)
+    if found is None or found.open_archive is None:
+        raise FormatError(path, problem="it is not an archive")
+    return found.open_archive(path)
 
 
 def read_entries(
@@ -100,8 +124,8 @@ def read_entries(
     kind = kind or kind_of(source)
     if kind == "folder":
         return folder_entries(source, skipped)
-    if kind == "barecat":
-        return _barecat_entries(source)
+    if kind == "archive":
+        return _archive_entries(source)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
     return _bounded(source, read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped), limit)
 
@@ -150,8 +174,8 @@ def count_entries(
             yield report
         return
     total: int | None = None
-    if kind == "barecat":
-        with Archive(source) as archive:
+    if kind == "archive":
+        with open_archive(source) as archive:
             total = archive.num_files
     elif kind == "zip":
         total = count_in_zip(source)
@@ -176,8 +200,8 @@ def folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
         yield Entry(found.name, is_dir, size, Metadata.of(found.status), opener)
 
 
-def _barecat_entries(path: str) -> Iterator[Entry]:
-    with Archive(path) as archive:
+def _archive_entries(path: str) -> Iterator[Entry]:
+    with open_archive(path) as archive:
         yield from archive_entries(archive)
 
 

@@ -10,7 +10,14 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
-from headrace.transfer.containers import KINDS, archive_entries, kind_of, read_entries, translate_errors
+from headrace.transfer.containers import (
+    archive_entries,
+    ending_of,
+    kind_of,
+    open_archive,
+    read_entries,
+    translate_errors,
+)
 from headrace.transfer.sinks import ArchiveSink
 
 if TYPE_CHECKING:
@@ -91,13 +98,12 @@ def merge_archives(
 
 def _stem(path: str) -> str:
     name = os.path.basename(os.path.abspath(path))
-    endings = [ending for ending in KINDS if name.lower().endswith(ending)]
-    return name[: -len(max(endings, key=len))] if endings and not os.path.isdir(path) else name
+    return name if os.path.isdir(path) else name[: len(name) - len(ending_of(name))]
 
 
 def _entries(source: str, keep: Callable[[str], bool], skipped: list[str], max_bytes: int | None) -> Iterator[Entry]:
-    if kind_of(source) == "barecat":
-        with Archive(source) as archive:
+    if kind_of(source) == "archive":
+        with open_archive(source) as archive:
             yield from archive_entries(archive, keep)  # what is not wanted is not read
     else:
         yield from (one for one in read_entries(source, skipped, max_bytes=max_bytes) if keep(one.name))
@@ -107,9 +113,9 @@ def _count_all(paths: list[str], keep: Callable[[str], bool] | None) -> int | No
     """How many files there are in all, if that can be known beforehand."""
     total = 0
     for path in paths:
-        if kind_of(path) != "barecat":
+        if kind_of(path) != "archive":
             return None
-        with Archive(path) as archive:
+        with open_archive(path) as archive:
             total += archive.num_files if keep is None else sum(map(keep, archive.index.file_names()))
     return total
 

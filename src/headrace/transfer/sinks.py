@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, TypeAlias
 
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat.archive import new_archive
-from headrace.transfer.containers import kind_of
+from headrace.formats.open import find_format
+from headrace.transfer.containers import STREAM_KINDS, kind_of
 from headrace.transfer.entry import Entry, content_of
 from headrace.transfer.extract import FolderSink
 from headrace.transfer.tar import TarSink
@@ -48,12 +48,12 @@ def open_sink(
                 raise ValueError(f"{target} is not a file and is not replaced; for standard output write - (with --to)")
             if not force:
                 raise FileExistsError(f"{target} exists; give --force to replace it")
-        if kind == "barecat":
+        if kind == "archive":
             return _NewArchiveSink(target, shard_size)
         if kind == "folder":
             return FolderSink(target, force=force)
-    elif kind in ("barecat", "folder"):
-        raise ValueError(f"a {kind} is more than one file and cannot go into a stream; write a tar or zip (--to)")
+    elif kind not in STREAM_KINDS:
+        raise ValueError(f"{kind} is more than one file and cannot go into a stream; write a tar or zip (--to)")
     opened = open_target(target)
     return ZipSink(opened) if kind == "zip" else TarSink(opened, kind)
 
@@ -108,6 +108,9 @@ class ArchiveSink:
 
 class _NewArchiveSink:
     def __init__(self, path: str, shard_size: int | None) -> None:
+        new_archive = find_format(path, must_exist=False).new_archive
+        if new_archive is None:
+            raise ValueError(f"{path}: archives of this format can only be read")
         self._stack = contextlib.ExitStack()
         self._sink = ArchiveSink(self._stack.enter_context(new_archive(path, shard_size=shard_size)))
         self.put = self._sink.put

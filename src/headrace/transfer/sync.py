@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import archive_exists, clean_name, is_part_of
+from headrace.transfer.containers import KINDS, ending_of
 from headrace.transfer.merge import rule_filter
 from headrace.transfer.tree import ArchiveTree, FolderTree
 
@@ -47,7 +48,7 @@ def parse_location(text: str) -> Location:
     path, inner = path.replace("\0", "::"), inner.replace("\0", "::")
     if separator:
         return Location(path, clean_name(inner), inner.endswith("/") or not inner)
-    if path.lower().endswith(".barecat") and not os.path.isdir(path):
+    if not path.endswith("/") and not os.path.isdir(path) and ending_of(path) not in ("", *KINDS):
         return Location(path, "", True)
     return Location(path, None, path.endswith("/"))
 

@@ -65,7 +65,7 @@ def test_streams_take_what_is_one_file() -> None:
     with tarfile.open(fileobj=stream) as tar:
         assert tar.getnames() == ["d/a"]
     with pytest.raises(ValueError, match="cannot go into a stream"):
-        open_sink(stream, kind="barecat")
+        open_sink(stream, kind="archive")
     with pytest.raises(ValueError, match="give a kind"):
         open_sink(stream)
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from headrace.formats.barecat.names import clean_name
-from headrace.transfer.containers import KINDS
+from headrace.transfer.containers import KINDS, ending_of
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -34,7 +34,7 @@ def normalize_path(path: PathLike) -> str:
 
 def is_tar_or_zip(path: str) -> bool:
     """It is a tar or a zip, by its ending."""
-    return KINDS.get(_ending(path), "barecat") != "barecat"
+    return ending_of(path) in KINDS
 
 
 def without_ending(name: str) -> str:
@@ -44,8 +44,4 @@ def without_ending(name: str) -> str:
         >>> without_ending("x.tar.gz")
         'x'
     """
-    return name.removesuffix(name[len(name) - len(_ending(name)) :])
-
-
-def _ending(name: str) -> str:
-    return max((ending for ending in KINDS if name.lower().endswith(ending)), key=len, default="")
+    return name[: len(name) - len(ending_of(name))]
