@@ -144,7 +144,7 @@ class StoredImages {
         heights_(array_of<U32Array>(spans.attr("heights"), "heights")) {
     const nb::object checksums = spans.attr("checksums");
     if (!checksums.is_none()) set_checksums(checksums);
-    const nb::object tile_indices = spans.attr("tiles");
+    const nb::object tile_indices = spans.attr("tile_indices");
     if (!tile_indices.is_none()) set_tile_indices(tile_indices);
   }
 
@@ -176,10 +176,10 @@ class StoredImages {
                   << " images");
   }
   void set_tile_indices(const nb::object& tile_indices) {
-    if (nb::len(tile_indices) != 3) throw_invalid(Detail("spans.tiles needs three arrays"));
-    tile_indices_ = array_of<ByteArray>(tile_indices[0], "tiles");
-    tile_index_offsets_ = array_of<U64Array>(tile_indices[1], "tiles");
-    tile_index_sizes_ = array_of<U64Array>(tile_indices[2], "tiles");
+    if (nb::len(tile_indices) != 3) throw_invalid(Detail("spans.tile_indices needs three arrays"));
+    tile_indices_ = array_of<ByteArray>(tile_indices[0], "tile_indices");
+    tile_index_offsets_ = array_of<U64Array>(tile_indices[1], "tile_indices");
+    tile_index_sizes_ = array_of<U64Array>(tile_indices[2], "tile_indices");
     if (tile_index_offsets_.size() == size() && tile_index_sizes_.size() == size()) return;
     throw_invalid(Detail("tile indices need an offset and a size for each of ")
                   << size() << " images");

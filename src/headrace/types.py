@@ -214,8 +214,8 @@ class ImageSpans:
     """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
 
     ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C);
-    whoever decodes them compares. ``tiles`` are the packed tile indices of the JPEGs: a region of memory, and where in
-    it each begins and how long it is (0: there is none).
+    the decoder compares. ``tile_indices`` are those of the JPEGs, packed: a region of memory, and where in it each
+    begins and how long it is (0: there is none).
     """
 
     base: npt.NDArray[np.uint8]
@@ -225,7 +225,7 @@ class ImageSpans:
     widths: npt.NDArray[np.uint32]
     heights: npt.NDArray[np.uint32]
     checksums: npt.NDArray[np.uint32] | None = None
-    tiles: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None
+    tile_indices: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None
 
 
 class Padded(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.fields import from_spec, to_spec
+from headrace.formats.barecat import FORMAT as BARECAT
 from headrace.formats.contract import BaseDataset, BaseWriter, Format, normalize_indices, values_in_order
 from headrace.types import Encoded, Report, Sample
 
@@ -156,3 +158,6 @@ HALF = Format(
     open=_Half,  # type: ignore[arg-type]
     create=lambda path, fields, length: _Half(path),  # type: ignore[arg-type, return-value]
 )
+
+
+CRATE = dataclasses.replace(BARECAT, name="crate", suffixes=(".crate",), matches=lambda path, head: False, index=None)

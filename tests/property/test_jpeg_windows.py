@@ -77,7 +77,7 @@ def load(data: bytes, index: bytes, window: tuple[int, int, int, int], how: str 
         np.zeros(1, np.uint8),
         np.array([whole.width], np.uint32),
         np.array([whole.height], np.uint32),
-        tiles=(np.frombuffer(index, np.uint8), place, np.array([len(index)], np.uint64)),
+        tile_indices=(np.frombuffer(index, np.uint8), place, np.array([len(index)], np.uint64)),
     )
     crops = np.array([[top, left, height, width]], np.int32)
     options = _native.LoadOptions(interpolation="nearest", jpeg=how)

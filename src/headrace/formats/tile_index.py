@@ -142,7 +142,7 @@ def tile_index_or_warning(facts: SideFacts) -> TileIndex | None:
 
 def with_tile_index(spans: ImageSpans, tile_index: TileIndex | None, numbers: IndexArray) -> ImageSpans:
     """Pictures together with their indices."""
-    return spans if tile_index is None else replace(spans, tiles=tile_index.locate(numbers, 0))
+    return spans if tile_index is None else replace(spans, tile_indices=tile_index.locate(numbers, 0))
 
 
 def side_problems(facts: SideFacts, files: Callable[[int, int], Iterable[Buffer]]) -> list[Problem]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLUGIN = Path(__file__).parents[2] / "plugins" / "mini_format.py"
-ENTRY_POINTS = "[headrace.formats]\nmini = mini_format:FORMAT\nhalf = mini_format:HALF\n"
+ENTRY_POINTS = "[headrace.formats]\nmini = mini_format:FORMAT\nhalf = mini_format:HALF\ncrate = mini_format:CRATE\n"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_verbs_of_the_command(place: Path, said: Callable[..., str]) -> None
     assert "x.mini is a mini, and only .barecat, .beton, .ffr have an annex" in said("index", "x.mini", code=2)
     assert "cat/a.jpg" in said("completion", "names", "x.mini", "cat/")
     for verb in ("tree", "find", "du", "shell", "browse"):
-        assert "a mini, which holds samples; this is for archives (.barecat)" in said(verb, "x.mini", code=2)
+        assert "a mini, which holds samples; this is for archives (.barecat, .crate)" in said(verb, "x.mini", code=2)
     assert "holds samples, and merge joins files" in said("merge", "x.mini", "-o", "y.barecat", code=2)
 
 
@@ -92,6 +92,19 @@ def test_convert_both_ways(place: Path, said: Callable[..., str], other: str) ->
     assert list(back.keys or ()) == ["cat/a.jpg", "cat/b.jpg", "dog/c.jpg"]
     stored = back.read_bytes([0, 1, 2], "image")
     assert stored == [(place / "in" / name).read_bytes() for name in back.keys or ()]
+
+
+def test_an_archive_of_another_package_is_one_everywhere(place: Path, said: Callable[..., str]) -> None:
+    said("create", "x.crate", "in")
+    assert "in/cat/a.jpg" in said("find", "x.crate")
+    said("convert", "x.crate", "x.tar")
+    said("convert", "x.tar", "y.crate")
+    said("merge", "x.crate", "-o", "z.crate", "--as-subdirs")
+    assert "z.crate: 3 files" in said("info", "z.crate")
+    said("sync", "in/", "s.crate")
+    with tarfile.open("x.tar") as tar, hr.Archive("y.crate") as archive, hr.Archive("s.crate") as synced:
+        assert {"in/cat/a.jpg", "in/cat/b.jpg", "in/dog/c.jpg"} <= set(tar.getnames())
+        assert archive["in/dog/c.jpg"] == synced["dog/c.jpg"] == (place / "in" / "dog" / "c.jpg").read_bytes()
 
 
 def test_from_python(place: Path) -> None:

@@ -107,7 +107,7 @@ def test_spans_of_other_types_are_told() -> None:
         with pytest.raises(_native.NativeError, match=f"spans.{name} "):
             loader.load(replace(good, **{name: value}), *rest, _native.LoadOptions())
     with pytest.raises(_native.NativeError, match="three arrays"):
-        loader.load(replace(good, tiles=(good.base,)), *rest, _native.LoadOptions())
+        loader.load(replace(good, tile_indices=(good.base,)), *rest, _native.LoadOptions())
     with pytest.raises(AttributeError):
         loader.load(good.base, *rest, _native.LoadOptions())
 

@@ -44,7 +44,7 @@ def entries(path: Path, field: str = "image") -> list[bytes] | None:
     """The packed index of every sample, as the loader gets it."""
     with hr.open(path) as dataset:
         indices = np.arange(len(dataset), dtype=np.int64)
-        located = dataset.image_spans(indices, field).tiles
+        located = dataset.image_spans(indices, field).tile_indices
     if located is None:
         return None
     packed, starts, sizes = located
