@@ -1,5 +1,6 @@
 #include "headrace/sqlite/page_check.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <new>
 #include <optional>

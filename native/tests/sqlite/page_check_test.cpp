@@ -50,10 +50,11 @@ TEST(PageCheck, AFileThatIsCutOrLonger) {
   longer.bytes().resize(longer.bytes().size() + 100);
   EXPECT_FALSE(is_sound(longer));
   StoredDatabase cut("many_512");
-  cut.bytes().resize(cut.bytes().size() - 1);
+  cut.bytes().pop_back();
   EXPECT_FALSE(is_sound(cut));
   StoredDatabase without_last("many_512");
-  without_last.bytes().resize(without_last.bytes().size() - without_last.page_size());
+  std::vector<std::byte>& bytes = without_last.bytes();
+  bytes.erase(bytes.end() - static_cast<std::ptrdiff_t>(without_last.page_size()), bytes.end());
   without_last.set_u32(1, 28, without_last.page_count());
   EXPECT_FALSE(is_sound(without_last));
 }
