@@ -25,7 +25,7 @@ for flavour in plain::OFF asan:address,undefined:ON tsan:thread:ON; do
 done
 
 echo "== the package under ASan and UBSan"
-build python-asan address,undefined -DHEADRACE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$bin/python"
+build python-asan address,undefined -DHEADRACE_BUILD_PYTHON=ON -DHEADRACE_UNITY=ON -DPython_EXECUTABLE="$bin/python"
 site=$PWD/build/python-asan/site
 rm -rf "$site" && mkdir -p "$site"
 cp -r src/headrace "$site/"
