@@ -43,12 +43,7 @@ def open(path: PathLike, mode: str = "r", auto_codec: bool = False, threadsafe_r
 
 
 def get_cached_reader(path: PathLike, auto_codec: bool | None = None) -> Barecat:
-    """An archive for reading; the same thread gets the same object again.
-
-    Args:
-        path: of the archive.
-        auto_codec: give values instead of bytes. Say which you want: the default, True, will change.
-    """
+    """An archive for reading; the same thread gets the same object again."""
     if auto_codec is None:
         warnings.warn(
             "get_cached_reader() currently defaults to auto_codec=True, but this default will change to False in "

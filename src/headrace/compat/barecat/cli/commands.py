@@ -25,11 +25,7 @@ _DEPTH = "length(path) - length(replace(path, '/', '')) + (path <> '')"
 
 
 def list_entries(
-    index: Index,
-    paths: list[str],
-    long_format: bool = False,
-    recursive: bool = False,
-    jsonl: bool = False,
+    index: Index, paths: list[str], long_format: bool = False, recursive: bool = False, jsonl: bool = False
 ) -> None:
     """Print what is in directories, or what matches patterns."""
     show = functools.partial(_show, is_long=long_format, is_json=jsonl)
@@ -116,12 +112,7 @@ def find_entries(
                 sys.stdout.write(f"{found}\0") if print0 else print(found)
 
 
-def tree_entries(
-    index: Index,
-    path: str = "",
-    level: int | None = None,
-    dirs_only: bool = False,
-) -> None:
+def tree_entries(index: Index, path: str = "", level: int | None = None, dirs_only: bool = False) -> None:
     """Print a directory with everything below, as ``tree`` does."""
     root = path.strip("/")
     print(root or ".")

@@ -120,19 +120,7 @@ def merge(
     pattern: str | None = None,
     filter_rules: Sequence[tuple[str, str]] | None = None,
 ) -> None:
-    """Copy archives, tars and zips into one archive.
-
-    Args:
-        source_paths: what is read.
-        target_path: the archive, which is made if it is missing.
-        shard_size_limit: how large its shards may be.
-        overwrite: replace it.
-        ignore_duplicates: leave out files that are there already; otherwise that is an error.
-        as_subdirs: each goes into a directory with its name.
-        prefix: a directory that everything goes into.
-        pattern: take only files that match.
-        filter_rules: take only files that these let through: ``("+", pattern)`` and ``("-", pattern)``.
-    """
+    """Copy archives, tars and zips into one archive."""
     with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
         for source in source_paths:
             below = prefix_of(source, prefix, as_subdirs)
@@ -243,13 +231,7 @@ def _take_in(
 
 
 def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:
-    """An archive as a tar or zip.
-
-    Args:
-        src_path: the archive.
-        target_path: the tar or zip.
-        root_dir: a directory that everything goes into.
-    """
+    """An archive as a tar or zip."""
     _check_ending(target_path)
     _write_out(src_path, open_sink(target_path, force=True), root_dir)
 

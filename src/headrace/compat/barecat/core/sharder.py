@@ -33,16 +33,7 @@ Address = tuple[int, int, int, int]
 
 
 class Sharder:
-    """Reads and writes spans of shards, and knows nothing of names.
-
-    Args:
-        path: of the archive.
-        shard_size_limit: how large a shard may be.
-        readonly: refuse changes.
-        append_only: refuse to change what is there.
-        threadsafe: kept for programs that pass it; it always is.
-        allow_writing_symlinked_shard: also write to shards that are links into another archive.
-    """
+    """Reads and writes spans of shards, and knows nothing of names."""
 
     def __init__(
         self,

@@ -25,12 +25,7 @@ _PIECE_BYTES = 16 << 20
 
 
 def open_file(
-    bc: Barecat,
-    item: BarecatFileInfo | str,
-    mode: str,
-    encoding: str | None,
-    errors: str | None,
-    newline: str | None,
+    bc: Barecat, item: BarecatFileInfo | str, mode: str, encoding: str | None, errors: str | None, newline: str | None
 ) -> Any:
     """A file object, as Python's ``open`` gives it."""
     letter, is_updated, is_text = parse_mode(mode)

@@ -134,11 +134,7 @@ _CODECS: dict[str, Codec] = {
 
 
 class CodecRegistry:
-    """Codecs by endings, where a name without one keeps its bytes.
-
-    Args:
-        auto_codec: begin with all codecs that are known, and not with none.
-    """
+    """Codecs by endings, where a name without one keeps its bytes."""
 
     def __init__(self, auto_codec: bool = True) -> None:
         self.codecs: dict[str, Codec] = dict(_CODECS) if auto_codec else {}

@@ -85,13 +85,7 @@ class BarecatFileObject(io.IOBase):
 
 
 class BarecatReadOnlyFileObject(BarecatFileObject):
-    """A span of a shard, for reading.
-
-    Args:
-        shard_file: the shard.
-        start: where the file begins in it.
-        size: of the file.
-    """
+    """A span of a shard, for reading."""
 
     def __init__(self, shard_file: Any, start: int, size: int) -> None:
         super().__init__()
@@ -144,15 +138,7 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
 
 
 class BarecatReadWriteFileObject(BarecatFileObject):
-    """A file that is written: changes are collected beside the archive, and stored when it is closed.
-
-    Args:
-        shard_file: the shard.
-        offset: where the file begins in it.
-        size: of the file.
-        on_close_callback: is given this object when it is closed; reads it and stores the content.
-        mode: as ``open`` has it.
-    """
+    """A file that is written: changes are collected beside the archive, and stored when it is closed."""
 
     def __init__(
         self,

@@ -38,11 +38,6 @@ def upgrade(path: PathLike, workers: int = 8, preserve_backup: bool = True) -> N
     """Write the index anew in the present version; the old one stays as ``.old``.
 
     Checksums that are missing are computed. The new index takes the place of the old one when it is complete.
-
-    Args:
-        path: of the archive.
-        workers: kept for programs that pass it.
-        preserve_backup: keep the old index.
     """
     index_path = resolve_index_path(path)
     if not os.path.exists(index_path):

@@ -20,12 +20,6 @@ def glob_to_regex(
 ) -> str:
     r"""A regular expression for whole paths, with the rules of Python's ``glob``.
 
-    Args:
-        pat: the pattern; ``*``, ``?`` and ``[...]`` stay inside one part of the path.
-        recursive: ``**`` as a whole part stands for any number of parts.
-        include_hidden: what stands for a part may begin with a dot.
-        seps: characters that separate parts; by default those of the system.
-
     Example:
         >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
         True
