@@ -10,7 +10,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core._shard_files import MappedStore, ShardFile, ShardStore, WriterStore
+from headrace.compat.barecat.core._shard_files import ShardFile, ShardStore
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
 from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
@@ -59,17 +59,10 @@ class Sharder:
     @property
     def _store(self) -> ShardStore:
         if self._opened is None:
+            allow_links = self.allow_writing_symlinked_shard
             with translated():
-                if not self.readonly:
-                    allow_links = self.allow_writing_symlinked_shard
-                    self._opened = WriterStore(self.path, self._archive, allow_links=allow_links)
-                else:
-                    self._opened = MappedStore(self.path, None if self._archive is None else self._archive.shards)
+                self._opened = ShardStore(self.path, self._archive, readonly=self.readonly, allow_links=allow_links)
         return self._opened
-
-    @property
-    def _writer(self) -> WriterStore:
-        return cast("WriterStore", self._store)
 
     # Reading
 
@@ -141,7 +134,7 @@ class Sharder:
             with translated():
                 place = self._archive.editor.append("a file", file, size)
             return place.shard, place.offset, size, place.crc32c or 0
-        store, checksum = self._writer, 0
+        store, checksum = self._store, 0
         with store.lock:
             shard, offset = store.shards.reserve(size, self.shard_size_limit)
             for piece in _pieces(file, size):
@@ -173,7 +166,7 @@ class Sharder:
     @misc.raise_if_readonly
     def start_new_shard(self) -> ShardFile:
         """Go on with the next shard."""
-        store = self._writer
+        store = self._store
         with store.lock:
             store.shards.begin_shard()
         return self.last_shard_file
@@ -201,7 +194,7 @@ class Sharder:
         if self._archive is not None:
             cut_tails(self._archive)
             return
-        store = self._writer
+        store = self._store
         with store.lock:
             used = max((shard for shard, end in enumerate(logical_shard_ends) if end), default=0)
             for shard, end in enumerate(logical_shard_ends[: used + 1]):

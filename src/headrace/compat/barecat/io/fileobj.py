@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from headrace.compat.barecat.exceptions import BarecatIntegrityError
 
@@ -76,12 +76,6 @@ class BarecatFileObject(io.IOBase):
 
     def __len__(self) -> int:
         return self.size
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
 
 class BarecatReadOnlyFileObject(BarecatFileObject):
@@ -217,9 +211,6 @@ class BarecatReadWriteFileObject(BarecatFileObject):
     def writable(self) -> bool:
         """It is."""
         return True
-
-    def flush(self) -> None:
-        """Nothing: the content is stored when the file is closed."""
 
     def _check_open(self) -> None:
         if self.closed:
