@@ -9,7 +9,6 @@ import struct
 import sys
 import tarfile
 import time
-import warnings
 import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -163,11 +162,7 @@ def merge_symlink(
 
 def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
     """Write all files, with modes and times, and directories below a folder; never outside of it."""
-    warnings.warn(
-        "barecat.extract() is deprecated. Use 'barecat extract' CLI or Barecat class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.extract()", "'barecat extract' CLI or Barecat class directly instead.", end="")
     with Barecat(barecat_path) as reader, translated():
         extract_files(reader._archive, target_directory, force=True)
 
@@ -339,11 +334,7 @@ def _print_ncdu_dir(index: Index, path: str) -> None:
 
 def write_index(dictionary: dict[str, tuple[int, int, int]], target_path: PathLike) -> None:
     """Make an index from a dict of paths to (shard, offset, size)."""
-    warnings.warn(
-        "barecat.write_index() is deprecated. Use 'barecat.Index' class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.write_index()", "'barecat.Index' class directly instead.", end="")
     with Index(target_path, readonly=False) as index:
         for path, (shard, offset, size) in dictionary.items():
             index.add_file(BarecatFileInfo(path=path, shard=shard, offset=offset, size=size))
@@ -351,10 +342,6 @@ def write_index(dictionary: dict[str, tuple[int, int, int]], target_path: PathLi
 
 def read_index(path: PathLike) -> dict[str, tuple[int | None, int | None, int | None]]:
     """An index as a dict of paths to (shard, offset, size)."""
-    warnings.warn(
-        "barecat.read_index() is deprecated. Use 'barecat.Index' class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.read_index()", "'barecat.Index' class directly instead.", end="")
     with Index(path) as index:
         return {info.path: (info.shard, info.offset, info.size) for info in index.iter_all_fileinfos()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import stat
-import warnings
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
@@ -90,12 +89,7 @@ class Barecat(MutableMapping[str, Any]):
             raise
         self.codec_registry = CodecRegistry(auto_codec=auto_codec)
         if auto_codec:
-            warnings.warn(
-                "auto_codec is deprecated and will be removed in version 1.0. "
-                "Use DecodedView instead: dec = DecodedView(bc); dec['file.json'] = data",
-                DeprecationWarning,
-                stacklevel=2,
-            )
+            misc.deprecate("auto_codec", "DecodedView instead: dec = DecodedView(bc); dec['file.json'] = data")
 
     def _open(self, overwrite: bool, exist_ok: bool) -> Archive:
         is_there = misc.exists(self.path)
@@ -156,14 +150,6 @@ class Barecat(MutableMapping[str, Any]):
 
     def __setitem__(self, path: str, content: Any) -> None:
         self.add(path, data=self.codec_registry.encode(path, content))
-
-    def setdefault(self, key: str, default: Any = None, /) -> Any:
-        """The content of a file, which is added if there is none."""
-        try:
-            return self[key]
-        except KeyError:
-            self[key] = default
-            return default
 
     def __delitem__(self, path: str) -> None:
         try:
@@ -427,12 +413,7 @@ class Barecat(MutableMapping[str, Any]):
         self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
     ) -> None:
         """Say how values become bytes for endings of names; ``DecodedView`` does that better."""
-        warnings.warn(
-            "register_codec is deprecated and will be removed in version 1.0. "
-            "Use DecodedView instead: dec = DecodedView(bc); dec.register_codec(...)",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        misc.deprecate("register_codec", "DecodedView instead: dec = DecodedView(bc); dec.register_codec(...)")
         self.codec_registry.register_codec(exts, encoder, decoder, nonfinal)
 
     # Life

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from headrace.compat.barecat.core._changes import Changes
 from headrace.compat.barecat.core._globs import Globs
 from headrace.compat.barecat.core._rows import Rows
-from headrace.compat.barecat.core._sources import ArchiveSource, FileReader, FileWriter
+from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.misc import delegate
@@ -67,7 +67,7 @@ class Index:
         readonly_is_immutable: bool = False,
     ) -> None:
         name = os.fspath(path)
-        self._begin(name, readonly, FileReader(name) if readonly else FileWriter(name, wal=wal))
+        self._begin(name, readonly, FileSource(name, readonly=readonly, wal=wal))
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
