@@ -23,6 +23,7 @@ from headrace.compat.barecat.exceptions import (
     translated,
 )
 from headrace.compat.barecat.io.codecs import CodecRegistry
+from headrace.compat.barecat.io.copyfile import pieces
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
 
@@ -246,7 +247,7 @@ class Barecat(MutableMapping[str, Any]):
             else:
                 with as_stream(None, fileobj, info.size) as (file, size):
                     if size <= _SMALL_BYTES:
-                        place = editor.add(info.path, _read_all(file, size), info.metadata)
+                        place = editor.add(info.path, b"".join(pieces(file, size, _SMALL_BYTES)), info.metadata)
                     else:
                         place = editor.add_stream(info.path, file, size, info.metadata)
         info.shard, info.offset, info.size, info.crc32c = place
@@ -443,11 +444,3 @@ class Barecat(MutableMapping[str, Any]):
             return f"Barecat('{self.path}', {mode}, {self.num_files} files)"
         except errors.ClosedError:
             return f"Barecat('{self.path}', {mode})"
-
-
-def _read_all(file: Any, size: int) -> bytes:
-    parts, left = [], size
-    while left:
-        parts.append(file.read(left))
-        left -= len(parts[-1])
-    return b"".join(parts)

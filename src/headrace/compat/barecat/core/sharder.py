@@ -13,6 +13,7 @@ from headrace._native import crc32c as crc32c_of
 from headrace.compat.barecat.core._shard_files import ShardFile, ShardStore
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
+from headrace.compat.barecat.io.copyfile import pieces
 from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat.edit.maintenance import cut_tails
@@ -123,7 +124,7 @@ class Sharder:
 
     def _write_at(self, shard: int, offset: int, file: BinaryIO, size: int) -> Address:
         checksum, done = 0, 0
-        for piece in _pieces(file, size):
+        for piece in pieces(file, size, _PIECE_BYTES):
             checksum = crc32c_of(piece, checksum)
             self._store.overwrite(shard, offset + done, piece)
             done += len(piece)
@@ -137,7 +138,7 @@ class Sharder:
         store, checksum = self._store, 0
         with store.lock:
             shard, offset = store.shards.reserve(size, self.shard_size_limit)
-            for piece in _pieces(file, size):
+            for piece in pieces(file, size, _PIECE_BYTES):
                 checksum = crc32c_of(piece, checksum)
                 store.shards.append(piece)
         return shard, offset, size, checksum
@@ -268,13 +269,6 @@ class Sharder:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    while size:
-        piece = file.read(min(size, _PIECE_BYTES))
-        size -= len(piece)
-        yield piece
 
 
 class _Zeros:
