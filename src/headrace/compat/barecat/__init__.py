@@ -33,11 +33,7 @@ from headrace.compat.barecat.exceptions import (
     NotEnoughSpaceBarecatError,
 )
 from headrace.compat.barecat.io.codecs import DecodedView
-from headrace.compat.barecat.io.fileobj import (
-    BarecatFileObject,
-    BarecatReadOnlyFileObject,
-    BarecatReadWriteFileObject,
-)
+from headrace.compat.barecat.io.fileobj import BarecatFileObject, BarecatReadOnlyFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util.misc import exists, remove
 
 __all__ = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.io.codecs import CodecRegistry
+from headrace.compat.barecat.util.misc import deprecate
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -29,12 +30,7 @@ _local = threading.local()
 
 def open(path: PathLike, mode: str = "r", auto_codec: bool = False, threadsafe_reader: bool = True) -> Barecat:
     """An archive for a mode: r, r+, w+, a+ (append only), x+ or ax+ (new ones). ``Barecat`` says it more clearly."""
-    warnings.warn(
-        "barecat.open() is deprecated and will be removed in version 1.0. "
-        "Use Barecat(path, readonly=True) or Barecat(path, readonly=False) directly.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    deprecate("barecat.open()", "Barecat(path, readonly=True) or Barecat(path, readonly=False) directly.")
     if mode == "r":
         return Barecat(path, threadsafe=threadsafe_reader, auto_codec=auto_codec)
     if mode not in _WRITE_MODES:
@@ -43,12 +39,7 @@ def open(path: PathLike, mode: str = "r", auto_codec: bool = False, threadsafe_r
 
 
 def get_cached_reader(path: PathLike, auto_codec: bool | None = None) -> Barecat:
-    """An archive for reading; the same thread gets the same object again.
-
-    Args:
-        path: of the archive.
-        auto_codec: give values instead of bytes. Say which you want: the default, True, will change.
-    """
+    """An archive for reading; the same thread gets the same object again."""
     if auto_codec is None:
         warnings.warn(
             "get_cached_reader() currently defaults to auto_codec=True, but this default will change to False in "
@@ -57,12 +48,7 @@ def get_cached_reader(path: PathLike, auto_codec: bool | None = None) -> Barecat
             stacklevel=2,
         )
     elif auto_codec:
-        warnings.warn(
-            "auto_codec=True in get_cached_reader() is deprecated and will be removed in version 1.0. "
-            "Use DecodedView instead.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        deprecate("auto_codec=True in get_cached_reader()", "DecodedView instead.")
     cache: dict[tuple[int, str, bool], Barecat] = _local.__dict__.setdefault("readers", {})
     key = (os.getpid(), os.fspath(path), auto_codec is not False)
     if key not in cache:

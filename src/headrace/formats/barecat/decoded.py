@@ -20,7 +20,7 @@ from headrace.codecs import jpeg, npy
 from headrace.codecs.zstd import zst_pieces
 from headrace.errors import MissingExtraError
 
-__all__ = ["Codec", "DecodedView", "require", "unpack"]
+__all__ = ["Codec", "DecodedView", "known_codecs", "picture_encoder", "require", "unpack"]
 
 _MAX_UNPACKED = 4 << 30
 
@@ -53,7 +53,7 @@ class DecodedView(MutableMapping[str, Any]):
 
     def __init__(self, store: MutableMapping[str, bytes], *, allow_pickle: bool = False) -> None:
         self.store = store
-        self._codecs: dict[str, Codec] = dict(_codecs())
+        self._codecs: dict[str, Codec] = dict(known_codecs())
         if allow_pickle:
             self._codecs |= dict.fromkeys((".pkl", ".pickle"), _pickle_codec())
 
@@ -109,7 +109,8 @@ class DecodedView(MutableMapping[str, Any]):
         return name in self.store
 
 
-def _codecs() -> Iterator[tuple[str, Codec]]:
+def known_codecs() -> Iterator[tuple[str, Codec]]:
+    """Endings and their codecs."""
     yield ".json", Codec(lambda value: json.dumps(value).encode(), json.loads)
     yield ".txt", Codec(lambda value: str(value).encode(), lambda data: data.decode())
     yield ".npy", Codec(npy.encode, npy.decode)
@@ -117,8 +118,9 @@ def _codecs() -> Iterator[tuple[str, Codec]]:
     yield ".msgpack", Codec(_encode_msgpack, _decode_msgpack)
     for ending in (".jpg", ".jpeg"):
         yield ending, Codec(lambda value: jpeg.encode(value), image_codec.decode_any)
-    for ending, kind in ((".png", "PNG"), (".webp", "WEBP"), (".bmp", "BMP"), (".tif", "TIFF"), (".tiff", "TIFF")):
-        yield ending, Codec(_picture_encoder(kind), image_codec.decode_any)
+    yield ".webp", Codec(picture_encoder("WEBP", lossless=True), image_codec.decode_any)
+    for ending, kind in ((".png", "PNG"), (".bmp", "BMP"), (".tif", "TIFF"), (".tiff", "TIFF")):
+        yield ending, Codec(picture_encoder(kind), image_codec.decode_any)
     for ending in (".gz", ".gzip"):
         yield ending, Codec(lambda data: gzip.compress(data, mtime=0), partial(unpack, kind="gzip"), is_wrapper=True)
     for ending in (".xz", ".lzma"):
@@ -146,12 +148,14 @@ def _checked_size(value: bytes) -> bytes:
     return value
 
 
-def _picture_encoder(kind: str) -> Callable[[Any], bytes]:
+def picture_encoder(kind: str, **options: Any) -> Callable[[Any], bytes]:
+    """What writes pixels as a picture of a kind that Pillow knows, with Pillow's options."""
+
     def encode(value: Any) -> bytes:
         from PIL import Image
 
         out = io.BytesIO()
-        Image.fromarray(np.asarray(value)).save(out, kind, **({"lossless": True} if kind == "WEBP" else {}))
+        Image.fromarray(np.asarray(value)).save(out, kind, **options)
         return out.getvalue()
 
     return encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-__all__ = ["fixed_prefix", "translate"]
+__all__ = ["end_of_set", "fixed_prefix", "translate", "translate_part"]
 
 _SPECIAL = re.compile(r"[*?[]")
 
@@ -32,38 +32,50 @@ def translate(pattern: str, *, recursive: bool, include_hidden: bool) -> re.Patt
             continue
         if _SPECIAL.match(part):
             out += visible
-        out += _translate_part(part) + ("" if is_last else "/")
+        out += translate_part(part, "[^/]", "(?!/)") + ("" if is_last else "/")
     return re.compile(out, re.DOTALL)
 
 
-def _translate_part(part: str) -> str:
-    out, i = "", 0
-    while i < len(part):
-        char = part[i]
-        i += 1
+def translate_part(part: str, inside: str, before_set: str = "") -> str:
+    """One part of a path as a regular expression; ``before_set`` goes before every set in brackets."""
+    out, at = "", 0
+    while at < len(part):
+        char = part[at]
         if char == "*":
-            out += "[^/]*"
-        elif char == "?":
-            out += "[^/]"
-        elif char == "[":
-            end = part.find("]", i + 1 + (part[i : i + 1] == "!"))
-            if end < 0:
-                out += r"\["
-                continue
-            out += _translate_set(part[i:end])
-            i = end + 1
-        else:
-            out += re.escape(char)
+            out += f"{inside}*"
+            at += len(part[at:]) - len(part[at:].lstrip("*"))
+            continue
+        if char == "[" and (end := end_of_set(part, at + 1)) > 0:
+            out += before_set + _translate_set(part[at + 1 : end])
+            at = end + 1
+            continue
+        out += inside if char == "?" else re.escape(char)
+        at += 1
     return out
 
 
+def end_of_set(pattern: str, start: int) -> int:
+    """Where a set in brackets ends; -1 if it does not. A bracket at its beginning is part of it."""
+    start += pattern[start : start + 1] == "!"
+    start += pattern[start : start + 1] == "]"
+    return pattern.find("]", start)
+
+
 def _translate_set(body: str) -> str:
-    negated = body.startswith("!")
-    body = body[1:] if negated else body
-    pieces = re.sub(r"([\\\[\]^&~|])", r"\\\1", body)
-    if body.count("-") == 1 and 0 < body.index("-") < len(body) - 1 and body[0] > body[-1]:
-        return "(?!)" if not negated else "[^/]"
-    return f"(?!/)[{'^' if negated else ''}{pieces}]"
+    is_negated = body.startswith("!")
+    chars = body[1:] if is_negated else body
+    items, at = "", 0
+    while at < len(chars):
+        if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars):
+            low, high = chars[at], chars[at + 2]
+            items += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+            at += 3
+        else:
+            items += re.escape(chars[at])
+            at += 1
+    if not items:
+        return "." if is_negated else "(?!)"
+    return f"[{'^' if is_negated else ''}{items}]"
 
 
 def fixed_prefix(pattern: str) -> str:

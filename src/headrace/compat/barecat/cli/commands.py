@@ -25,11 +25,7 @@ _DEPTH = "length(path) - length(replace(path, '/', '')) + (path <> '')"
 
 
 def list_entries(
-    index: Index,
-    paths: list[str],
-    long_format: bool = False,
-    recursive: bool = False,
-    jsonl: bool = False,
+    index: Index, paths: list[str], long_format: bool = False, recursive: bool = False, jsonl: bool = False
 ) -> None:
     """Print what is in directories, or what matches patterns."""
     show = functools.partial(_show, is_long=long_format, is_json=jsonl)
@@ -91,22 +87,14 @@ def find_entries(
 ) -> None:
     """Print the paths of files and directories that fulfil all conditions, as ``find`` does."""
     root = path.strip("/")
-    conditions: list[str] = []
-    params: list[Any] = []
-    if root:
-        conditions.append("(path = ? OR (path > ? AND path < ?))")
-        params += [root, f"{root}/", f"{root}0"]
+    where, params = _in_tree(root, maxdepth)
     if pathpattern:
-        conditions.append("path GLOB ?")
+        where += " AND path GLOB ?"
         params.append(_normalize_pattern(pathpattern))
     if size:
         sign = {"+": ">", "-": "<"}.get(size[0], "=")
-        conditions.append(f"bytes {sign} ?")
+        where += f" AND bytes {sign} ?"
         params.append(_parse_size(size.lstrip("+-")))
-    if maxdepth is not None:
-        conditions.append(f"{_DEPTH} <= ?")
-        params.append((root.count("/") + 1 if root else 0) + maxdepth)
-    where = " AND ".join(conditions) or "1"
     for table, column, kind in (("files", "size", "f"), ("dirs", "size_tree", "d")):
         if ftype not in (None, kind):
             continue
@@ -116,12 +104,14 @@ def find_entries(
                 sys.stdout.write(f"{found}\0") if print0 else print(found)
 
 
-def tree_entries(
-    index: Index,
-    path: str = "",
-    level: int | None = None,
-    dirs_only: bool = False,
-) -> None:
+def _in_tree(root: str, max_depth: int | None) -> tuple[str, list[Any]]:
+    """A condition for a directory and what is below, down to a depth."""
+    where, params = ("(path = ? OR (path > ? AND path < ?))", [root, f"{root}/", f"{root}0"]) if root else ("1", [])
+    depth = root.count("/") + 1 if root else 0
+    return (where, params) if max_depth is None else (f"{where} AND {_DEPTH} <= {depth + max_depth}", params)
+
+
+def tree_entries(index: Index, path: str = "", level: int | None = None, dirs_only: bool = False) -> None:
     """Print a directory with everything below, as ``tree`` does."""
     root = path.strip("/")
     print(root or ".")
@@ -165,11 +155,7 @@ def du_entries(
     if summarize or index.isfile(root):
         print(f"{_format_size(_size_of(index.lookup(root)), human_readable)}\t{root or '.'}")
         return
-    where, params = "1", []
-    if root:
-        where, params = "(path = ? OR (path > ? AND path < ?))", [root, f"{root}/", f"{root}0"]
-    if max_depth is not None:
-        where += f" AND {_DEPTH} <= {(root.count('/') + 1 if root else 0) + int(max_depth)}"
+    where, params = _in_tree(root, max_depth)
     rows: Iterable[Any] = index.fetch_all(f"SELECT path, size_tree FROM dirs WHERE {where}", params)
     found = [(row[0] or ".", row[1] or 0) for row in rows]
     if all_files:

@@ -9,7 +9,6 @@ import struct
 import sys
 import tarfile
 import time
-import warnings
 import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -120,19 +119,7 @@ def merge(
     pattern: str | None = None,
     filter_rules: Sequence[tuple[str, str]] | None = None,
 ) -> None:
-    """Copy archives, tars and zips into one archive.
-
-    Args:
-        source_paths: what is read.
-        target_path: the archive, which is made if it is missing.
-        shard_size_limit: how large its shards may be.
-        overwrite: replace it.
-        ignore_duplicates: leave out files that are there already; otherwise that is an error.
-        as_subdirs: each goes into a directory with its name.
-        prefix: a directory that everything goes into.
-        pattern: take only files that match.
-        filter_rules: take only files that these let through: ``("+", pattern)`` and ``("-", pattern)``.
-    """
+    """Copy archives, tars and zips into one archive."""
     with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
         for source in source_paths:
             below = prefix_of(source, prefix, as_subdirs)
@@ -175,11 +162,7 @@ def merge_symlink(
 
 def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
     """Write all files, with modes and times, and directories below a folder; never outside of it."""
-    warnings.warn(
-        "barecat.extract() is deprecated. Use 'barecat extract' CLI or Barecat class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.extract()", "'barecat extract' CLI or Barecat class directly instead.", end="")
     with Barecat(barecat_path) as reader, translated():
         extract_files(reader._archive, target_directory, force=True)
 
@@ -243,13 +226,7 @@ def _take_in(
 
 
 def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:
-    """An archive as a tar or zip.
-
-    Args:
-        src_path: the archive.
-        target_path: the tar or zip.
-        root_dir: a directory that everything goes into.
-    """
+    """An archive as a tar or zip."""
     _check_ending(target_path)
     _write_out(src_path, open_sink(target_path, force=True), root_dir)
 
@@ -357,11 +334,7 @@ def _print_ncdu_dir(index: Index, path: str) -> None:
 
 def write_index(dictionary: dict[str, tuple[int, int, int]], target_path: PathLike) -> None:
     """Make an index from a dict of paths to (shard, offset, size)."""
-    warnings.warn(
-        "barecat.write_index() is deprecated. Use 'barecat.Index' class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.write_index()", "'barecat.Index' class directly instead.", end="")
     with Index(target_path, readonly=False) as index:
         for path, (shard, offset, size) in dictionary.items():
             index.add_file(BarecatFileInfo(path=path, shard=shard, offset=offset, size=size))
@@ -369,10 +342,6 @@ def write_index(dictionary: dict[str, tuple[int, int, int]], target_path: PathLi
 
 def read_index(path: PathLike) -> dict[str, tuple[int | None, int | None, int | None]]:
     """An index as a dict of paths to (shard, offset, size)."""
-    warnings.warn(
-        "barecat.read_index() is deprecated. Use 'barecat.Index' class directly instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    misc.deprecate("barecat.read_index()", "'barecat.Index' class directly instead.", end="")
     with Index(path) as index:
         return {info.path: (info.shard, info.offset, info.size) for info in index.iter_all_fileinfos()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 import warnings
@@ -42,12 +43,10 @@ _FILE = argument("file", help="path of the archive")
 _SHARD_SIZE = argument("--shard-size-limit", help="limit of a shard, such as 1G")
 _OVERWRITE = flag("--overwrite", help="replace an archive that exists")
 _QUICK = flag("--quick", help="only a part, in less time")
-_PACKING = (
-    argument("--file", required=True, help="path of the archive"),
-    argument("--workers", type=int, help="number of threads"),
-    _SHARD_SIZE,
-    _OVERWRITE,
-)
+_ARCHIVE_FILE = argument("archive_file", help="the tar or zip")
+_BARECAT_FILE = argument("barecat_file", help="the archive")
+_PACKED = argument("--file", required=True, help="path of the archive")
+_PACKING = (_PACKED, argument("--workers", type=int, help="number of threads"), _SHARD_SIZE, _OVERWRITE)
 _MERGING = (
     argument("input_paths", metavar="N", nargs="+", help="archives"),
     argument("--output", required=True, help="the archive they go into"),
@@ -57,29 +56,44 @@ _MERGING = (
 
 
 def _command(
-    name: str, instead: str, about: str, run: Callable[[argparse.Namespace], None], *arguments: Argument
-) -> Callable[[], None]:
-    """A command of its own that says what to use instead."""
+    name: str, instead: str, *arguments: Argument
+) -> Callable[[Callable[[argparse.Namespace], None]], Callable[[], None]]:
+    """A command of its own that says what to use instead; the docstring is its description."""
 
-    def command() -> None:
-        warnings.warn(f"{name} is deprecated, use 'barecat {instead}' instead", DeprecationWarning, stacklevel=2)
-        parser = argparse.ArgumentParser(prog=name, description=about)
-        for names, options in arguments:
-            parser.add_argument(*names, **options)
-        with report_errors():
-            run(parser.parse_args())
+    def decorate(run: Callable[[argparse.Namespace], None]) -> Callable[[], None]:
+        @functools.wraps(run)
+        def command() -> None:
+            warnings.warn(f"{name} is deprecated, use 'barecat {instead}' instead", DeprecationWarning, stacklevel=2)
+            parser = argparse.ArgumentParser(prog=name, description=run.__doc__)
+            for names, options in arguments:
+                parser.add_argument(*names, **options)
+            with report_errors():
+                run(parser.parse_args())
 
-    return command
+        return command
+
+    return decorate
 
 
-def _create(args: argparse.Namespace) -> None:
+@_command("barecat-create", "create", *_PACKING, flag("--null", help="paths end with a NUL"))
+def create(args: argparse.Namespace) -> None:
+    """Pack files whose paths come from standard input."""
     pairs = ((name, name) for name in read_names(sys.stdin.buffer, is_null=args.null))
     if exists(args.file) and not args.overwrite:
         fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
     impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
 
 
-def _create_recursive(args: argparse.Namespace) -> None:
+@_command(
+    "barecat-create-recursive",
+    "create",
+    *_PACKING,
+    argument("paths", nargs="+", help="folders"),
+    argument("--strip-root", action="store_true", default=True, help="leave out the names of the folders"),
+    flag("--physical-order", help="in the order in which files lie on the disk"),
+)
+def create_recursive(args: argparse.Namespace) -> None:
+    """Pack what is in folders, without their names."""
     pairs = by_physical_order(_inside(args.paths)) if args.physical_order else _inside(args.paths)
     impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
 
@@ -92,108 +106,79 @@ def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
                 yield path, os.path.relpath(path, root)
 
 
-def _merge(args: argparse.Namespace) -> None:
+@_command("barecat-extract", "extract", _PACKED, argument("--target-directory", required=True, help="the folder"))
+def extract(args: argparse.Namespace) -> None:
+    """Write all files of an archive to a folder."""
+    run_command(["extract", args.file, "-C", args.target_directory])
+
+
+@_command(
+    "barecat-extract-single",
+    "cat",
+    argument("--barecat-file", required=True, help="path of the archive"),
+    argument("--path", required=True, help="path in the archive"),
+)
+def extract_single(args: argparse.Namespace) -> None:
+    """Write one file to standard output."""
+    run_command(["cat", args.barecat_file, args.path])
+
+
+@_command("barecat-index-to-csv", "index-to-csv", _FILE)
+def index_to_csv(args: argparse.Namespace) -> None:
+    """The index as CSV."""
+    run_command(["index-to-csv", args.file])
+
+
+@_command("barecat-to-ncdu-json", "to-ncdu-json", _FILE)
+def print_ncdu_json(args: argparse.Namespace) -> None:
+    """Sizes for ncdu."""
+    run_command(["to-ncdu-json", args.file])
+
+
+@_command("barecat-merge", "merge", *_MERGING, _SHARD_SIZE)
+def merge(args: argparse.Namespace) -> None:
+    """Copy archives into one."""
     limit = parse_size(args.shard_size_limit)
     impl.merge(args.input_paths, args.output, limit, args.overwrite, args.ignore_duplicates)
 
 
-def _verify(args: argparse.Namespace) -> None:
+@_command("barecat-merge-symlink", "merge --symlink", *_MERGING)
+def merge_symlink(args: argparse.Namespace) -> None:
+    """Link to the shards of archives."""
+    impl.merge_symlink(args.input_paths, args.output, args.overwrite, args.ignore_duplicates)
+
+
+@_command("barecat-verify", "verify", _FILE, _QUICK)
+def verify_integrity(args: argparse.Namespace) -> None:
+    """Check an archive."""
     with Barecat(args.file) as bc:
         check_archive(bc, quick=args.quick)
 
 
-def _archive2barecat(args: argparse.Namespace) -> None:
+@_command("barecat-defrag", "defrag", _FILE, _QUICK)
+def defrag(args: argparse.Namespace) -> None:
+    """Take gaps out of the shards."""
+    run_command(["defrag", args.file, *(["--quick"] if args.quick else [])])
+
+
+@_command("archive2barecat", "convert", _ARCHIVE_FILE, _BARECAT_FILE, _SHARD_SIZE, _OVERWRITE)
+def archive2barecat(args: argparse.Namespace) -> None:
+    """A tar or zip as an archive."""
     impl.archive2barecat(args.archive_file, args.barecat_file, parse_size(args.shard_size_limit), args.overwrite)
 
 
-create = _command(
-    "barecat-create",
-    "create",
-    "Pack files whose paths come from standard input.",
-    _create,
-    *_PACKING,
-    flag("--null", help="paths end with a NUL"),
-)
-create_recursive = _command(
-    "barecat-create-recursive",
-    "create",
-    "Pack what is in folders, without their names.",
-    _create_recursive,
-    *_PACKING,
-    argument("paths", nargs="+", help="folders"),
-    argument("--strip-root", action="store_true", default=True, help="leave out the names of the folders"),
-    flag("--physical-order", help="in the order in which files lie on the disk"),
-)
-extract = _command(
-    "barecat-extract",
-    "extract",
-    "Write all files of an archive to a folder.",
-    lambda args: run_command(["extract", args.file, "-C", args.target_directory]),
-    _PACKING[0],
-    argument("--target-directory", required=True, help="the folder"),
-)
-extract_single = _command(
-    "barecat-extract-single",
-    "cat",
-    "Write one file to standard output.",
-    lambda args: run_command(["cat", args.barecat_file, args.path]),
-    argument("--barecat-file", required=True, help="path of the archive"),
-    argument("--path", required=True, help="path in the archive"),
-)
-index_to_csv = _command(
-    "barecat-index-to-csv",
-    "index-to-csv",
-    "The index as CSV.",
-    lambda args: run_command(["index-to-csv", args.file]),
-    _FILE,
-)
-merge = _command("barecat-merge", "merge", "Copy archives into one.", _merge, *_MERGING, _SHARD_SIZE)
-merge_symlink = _command(
-    "barecat-merge-symlink",
-    "merge --symlink",
-    "Link to the shards of archives.",
-    lambda args: impl.merge_symlink(args.input_paths, args.output, args.overwrite, args.ignore_duplicates),
-    *_MERGING,
-)
-verify_integrity = _command("barecat-verify", "verify", "Check an archive.", _verify, _FILE, _QUICK)
-defrag = _command(
-    "barecat-defrag",
-    "defrag",
-    "Take gaps out of the shards.",
-    lambda args: run_command(["defrag", args.file, *(["--quick"] if args.quick else [])]),
-    _FILE,
-    _QUICK,
-)
-archive2barecat = _command(
-    "archive2barecat",
-    "convert",
-    "A tar or zip as an archive.",
-    _archive2barecat,
-    argument("archive_file", help="the tar or zip"),
-    argument("barecat_file", help="the archive"),
-    _SHARD_SIZE,
-    _OVERWRITE,
-)
-barecat2archive = _command(
-    "barecat2archive",
-    "convert",
-    "An archive as a tar or zip.",
-    lambda args: impl.barecat2archive(args.barecat_file, args.archive_file),
-    argument("barecat_file", help="the archive"),
-    argument("archive_file", help="the tar or zip"),
-)
-print_ncdu_json = _command(
-    "barecat-to-ncdu-json",
-    "to-ncdu-json",
-    "Sizes for ncdu.",
-    lambda args: run_command(["to-ncdu-json", args.file]),
-    _FILE,
-)
-upgrade_database = _command(
+@_command("barecat2archive", "convert", _BARECAT_FILE, _ARCHIVE_FILE)
+def barecat2archive(args: argparse.Namespace) -> None:
+    """An archive as a tar or zip."""
+    impl.barecat2archive(args.barecat_file, args.archive_file)
+
+
+@_command(
     "barecat-upgrade-database",
     "upgrade",
-    "Bring an old index up to date.",
-    lambda args: upgrade(args.path, workers=args.workers),
     argument("path", help="path of the archive"),
     argument("--workers", type=int, default=8, help="kept for scripts that pass it"),
 )
+def upgrade_database(args: argparse.Namespace) -> None:
+    """Bring an old index up to date."""
+    upgrade(args.path, workers=args.workers)

@@ -75,7 +75,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args is None:
         sys.exit(0)
     with report_errors():
-        _HANDLERS[args.command](args)
+        if args.command in _READERS:
+            with Barecat(args.archive) as bc:
+                _READERS[args.command](bc, args)
+        else:
+            _HANDLERS[args.command](args)
 
 
 def _create(args: argparse.Namespace) -> None:
@@ -98,19 +102,18 @@ def _check_filters(args: argparse.Namespace) -> tuple[str | None, list[tuple[str
     return _normalize_pattern(args.pattern) if args.pattern else None, getattr(args, "rules", None)
 
 
-def _extract(args: argparse.Namespace) -> None:
+def _extract(bc: Barecat, args: argparse.Namespace) -> None:
     pattern, rules = _check_filters(args)
-    with Barecat(args.archive) as bc:
-        if args.paths:
-            for path in args.paths:
-                _extract_named(bc, path, args.directory)
-        elif pattern is not None:
-            found = bc.index.iterglob_infos(pattern, recursive="**" in pattern, only_files=True)
-            impl.extract_some(bc, args.directory, found)
-        elif rules:
-            impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
-        else:
-            _extract_intact(bc, args.directory, [])
+    if args.paths:
+        for path in args.paths:
+            _extract_named(bc, path, args.directory)
+    elif pattern is not None:
+        found = bc.index.iterglob_infos(pattern, recursive="**" in pattern, only_files=True)
+        impl.extract_some(bc, args.directory, found)
+    elif rules:
+        impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
+    else:
+        _extract_intact(bc, args.directory, [])
 
 
 def _extract_intact(bc: Barecat, folder: str, names: list[str]) -> None:
@@ -130,33 +133,10 @@ def _extract_named(bc: Barecat, path: str, folder: str) -> None:
         fail(f"{path} not found in archive")
 
 
-def _list(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        list_entries(bc.index, args.paths, args.long, args.recursive, args.jsonl)
-
-
-def _cat(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        if args.path not in bc:
-            fail(f"{args.path} not found in archive")
-        sys.stdout.buffer.write(bc[args.path])
-
-
-def _find(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        find_entries(
-            bc.index, args.path, args.name, args.pathpattern, args.ftype, args.size, args.maxdepth, args.print0
-        )
-
-
-def _du(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        du_entries(bc.index, args.path, args.all, args.summarize, args.human_readable, args.max_depth)
-
-
-def _tree(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        tree_entries(bc.index, args.path, args.level, args.dirs_only)
+def _cat(bc: Barecat, args: argparse.Namespace) -> None:
+    if args.path not in bc:
+        fail(f"{args.path} not found in archive")
+    sys.stdout.buffer.write(bc[args.path])
 
 
 def _shell(args: argparse.Namespace) -> None:
@@ -192,12 +172,11 @@ def _mount(args: argparse.Namespace) -> None:
     _native("mount", *words)
 
 
-def _verify(args: argparse.Namespace) -> None:
-    with Barecat(args.archive) as bc:
-        check_archive(bc, quick=args.quick)
-        size = _format_size(bc.total_size, human_readable=True)
-        what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"
-        print(f"Verified {bc.num_files} files {what}.")
+def _verify(bc: Barecat, args: argparse.Namespace) -> None:
+    check_archive(bc, quick=args.quick)
+    size = _format_size(bc.total_size, human_readable=True)
+    what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"
+    print(f"Verified {bc.num_files} files {what}.")
 
 
 def check_archive(bc: Barecat, *, quick: bool) -> None:
@@ -267,13 +246,8 @@ def _merge(args: argparse.Namespace) -> None:
     is_there = misc.exists(args.output)
     if is_there and not args.force and not args.append:
         fail(f"Output '{args.output}' already exists. Use -f to overwrite or -a to append.")
-    common: dict[str, Any] = {
-        "overwrite": args.force,
-        "as_subdirs": args.as_subdirs,
-        "prefix": args.prefix,
-        "pattern": pattern,
-        "filter_rules": rules,
-    }
+    common: dict[str, Any] = {"overwrite": args.force, "as_subdirs": args.as_subdirs, "prefix": args.prefix}
+    common |= {"pattern": pattern, "filter_rules": rules}
     try:
         if args.symlink:
             impl.merge_symlink(args.archives, args.output, ignore_duplicates=args.ignore_duplicates, **common)
@@ -295,6 +269,10 @@ def _index_to_csv(args: argparse.Namespace) -> None:
     with Index(resolve_index_path(args.archive)) as index:
         for info in index.iter_all_fileinfos(order=Order.PATH):
             writer.writerow([info.path, info.shard, info.offset, info.size, info.crc32c])
+
+
+def _to_ncdu_json(args: argparse.Namespace) -> None:
+    impl.print_ncdu_json(args.archive)
 
 
 def _convert(args: argparse.Namespace) -> None:
@@ -362,31 +340,25 @@ def _rsync(args: argparse.Namespace) -> None:
     rsync(args.paths[:-1], args.paths[-1], RsyncOptions(**{name: getattr(args, name) for name in names}))
 
 
-_HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "create": _create,
-    "add": _add,
+_READERS: dict[str, Callable[[Barecat, argparse.Namespace], None]] = {
     "extract": _extract,
-    "list": _list,
+    "list": lambda bc, args: list_entries(bc.index, args.paths, args.long, args.recursive, args.jsonl),
     "cat": _cat,
-    "find": _find,
-    "shell": _shell,
-    "browse": _browse,
-    "ncdu": _browse,
-    "du": _du,
-    "tree": _tree,
+    "find": lambda bc, args: find_entries(
+        bc.index, args.path, args.name, args.pathpattern, args.ftype, args.size, args.maxdepth, args.print0
+    ),
+    "du": lambda bc, args: du_entries(
+        bc.index, args.path, args.all, args.summarize, args.human_readable, args.max_depth
+    ),
+    "tree": lambda bc, args: tree_entries(bc.index, args.path, args.level, args.dirs_only),
     "verify": _verify,
-    "defrag": _defrag,
-    "reshard": _reshard,
-    "subset": _subset,
-    "merge": _merge,
-    "index-to-csv": _index_to_csv,
-    "to-ncdu-json": lambda args: impl.print_ncdu_json(args.archive),
-    "convert": _convert,
-    "upgrade": _upgrade,
-    "completion-script": _completion_script,
-    "mount": _mount,
-    "rsync": _rsync,
 }
+"""Commands that read an archive."""
+_OTHERS = (
+    *(_create, _add, _shell, _browse, _defrag, _reshard, _subset, _merge, _index_to_csv, _to_ncdu_json, _convert),
+    *(_upgrade, _completion_script, _mount, _rsync),
+)
+_HANDLERS = {function.__name__[1:].replace("_", "-"): function for function in _OTHERS} | {"ncdu": _browse}
 
 
 if __name__ == "__main__":

@@ -45,16 +45,14 @@ def normalize_pattern(pattern: str) -> str:
     return f"{pattern}**" if pattern.endswith("/") else pattern
 
 
-ARCHIVE = argument("archive", help="path of the archive")
 SHARD_SIZE = argument("-s", "--shard-size-limit", metavar="SIZE", help="limit of a shard, such as 1G")
-_INSIDE = [ARCHIVE, argument("path", nargs="?", default="", help="path in the archive; by default its root")]
+_INSIDE = argument("path", nargs="?", default="", help="path in the archive; by default its root")
 _FILTERS = [
     argument("--pattern", metavar="GLOB", help="take only files that match; not with -i and -x"),
     argument("-i", "--include", action=_Rule, default=[], metavar="PATTERN", help="take what matches"),
     argument("-x", "--exclude", action=_Rule, default=[], metavar="PATTERN", help="leave out what matches"),
 ]
 _PACKING = [
-    ARCHIVE,
     argument("paths", nargs="*", help="files and directories to add"),
     argument("-T", "--files-from", metavar="FILE", help="read paths from a file, or from standard input (-)"),
     flag("-0", "--null", help="they end with a NUL, as find -print0 writes them"),
@@ -67,66 +65,56 @@ _PACKING = [
 ]
 _REPLACE = flag("-f", "--force", help="replace the output if it exists")
 _COMMANDS: list[str | Argument] = [
-    "create: make an archive",
+    "create ARCHIVE: make an archive",
     *_PACKING,
     _REPLACE,
-    "add: add to an archive",
+    "add ARCHIVE: add to an archive",
     *_PACKING,
     flag("-c", "--create", help="make the archive if it is missing"),
-    "extract: files back to the disk",
-    ARCHIVE,
+    "extract ARCHIVE: files back to the disk",
     argument("paths", nargs="*", help="what to extract; a file is written to standard output"),
     argument("-C", "--directory", default=".", help="where to; by default here"),
     *_FILTERS,
-    "list: what is in an archive",
-    ARCHIVE,
+    "list ARCHIVE: what is in an archive",
     argument("paths", nargs="*", help="directories, files or patterns"),
     flag("-l", "--long", help="with modes, owners, sizes and times"),
     flag("-R", "--recursive", help="everything below"),
     flag("--jsonl", help="one JSON object for each line"),
-    "cat: write a file to standard output",
-    ARCHIVE,
+    "cat ARCHIVE: write a file to standard output",
     argument("path", help="path in the archive"),
-    "find: search, as find does",
-    *_INSIDE,
+    "find ARCHIVE: search, as find does",
+    _INSIDE,
     argument("-name", metavar="PATTERN", help="the last part matches"),
     argument("-path", "-wholename", metavar="PATTERN", dest="pathpattern", help="the whole path matches"),
     argument("-type", choices=["f", "d"], dest="ftype", help="files or directories"),
     argument("-size", metavar="[+-]N[kMG]", help="larger (+), smaller (-) or exactly so many bytes"),
     argument("-maxdepth", type=int, metavar="N", help="go down only so far"),
     flag("-print0", help="end paths with a NUL"),
-    "shell: look around interactively",
-    ARCHIVE,
+    "shell ARCHIVE: look around interactively",
     argument("-c", "--cmd", dest="shell_cmd", help="run one command and exit"),
     flag("-w", "--write", help="allow changes"),
-    "browse: look around in the terminal",
-    ARCHIVE,
-    "du: sizes of directories",
-    *_INSIDE,
+    "browse ARCHIVE: look around in the terminal",
+    "du ARCHIVE: sizes of directories",
+    _INSIDE,
     flag("-a", "--all", help="files, too"),
     flag("-s", "--summarize", help="only the total"),
     flag("-H", "--human-readable", help="sizes with units"),
     argument("-d", "--max-depth", type=int, metavar="N", help="go down only so far"),
-    "ncdu: sizes of directories in the terminal",
-    ARCHIVE,
-    "tree: directories as a tree",
-    *_INSIDE,
+    "ncdu ARCHIVE: sizes of directories in the terminal",
+    "tree ARCHIVE: directories as a tree",
+    _INSIDE,
     argument("-L", "--level", type=int, metavar="N", help="go down only so far"),
     flag("-d", "--dirs-only", help="only directories"),
-    "verify: is everything intact?",
-    ARCHIVE,
+    "verify ARCHIVE: is everything intact?",
     flag("--quick", help="check the index, and the bytes of the last file only"),
-    "defrag: take gaps out of the shards",
-    ARCHIVE,
+    "defrag ARCHIVE: take gaps out of the shards",
     flag("--quick", help="only move files from the end into gaps"),
     flag("--smart", help="move stretches of files at once"),
     argument("--max-seconds", type=float, default=300, metavar="SEC", help="time limit of --quick"),
     flag("-n", "--dry-run", help="only say what could be freed"),
-    "reshard: another size for the shards",
-    ARCHIVE,
+    "reshard ARCHIVE: another size for the shards",
     Argument(SHARD_SIZE.names, {**SHARD_SIZE.options, "required": True}),
-    "subset: a copy of some files",
-    ARCHIVE,
+    "subset ARCHIVE: a copy of some files",
     argument("-o", "--output", required=True, help="the new archive"),
     SHARD_SIZE,
     _REPLACE,
@@ -142,10 +130,8 @@ _COMMANDS: list[str | Argument] = [
     flag("--as-subdirs", help="each goes into a directory with its name"),
     argument("--prefix", metavar="PATH", help="a directory that everything goes into"),
     *_FILTERS,
-    "index-to-csv: the index as CSV",
-    ARCHIVE,
-    "to-ncdu-json: sizes for ncdu",
-    ARCHIVE,
+    "index-to-csv ARCHIVE: the index as CSV",
+    "to-ncdu-json ARCHIVE: sizes for ncdu",
     "convert: from or to tar and zip",
     argument("input", help="what is read; with --stdin its format"),
     argument("output", help="what is made; with --stdout its format"),
@@ -155,16 +141,14 @@ _COMMANDS: list[str | Argument] = [
     flag("--stdout", help="write a tar to standard output"),
     argument("--root-dir", metavar="NAME", help="a directory of the tar that everything goes into"),
     flag("--wrap", help="only an index over a tar or zip that is not compressed"),
-    "upgrade: bring an old index up to date",
-    ARCHIVE,
+    "upgrade ARCHIVE: bring an old index up to date",
     argument("-j", "--workers", type=int, default=8, help="number of threads"),
     argument(
         "--preserve-backup", action=argparse.BooleanOptionalAction, default=True, help="keep the old index as .old"
     ),
     "completion-script: path of a script that completes commands",
     argument("shell", choices=["bash", "zsh"], help="which shell"),
-    "mount: show an archive as a directory",
-    ARCHIVE,
+    "mount ARCHIVE: show an archive as a directory",
     argument("mountpoint", help="a directory"),
     argument("-o", "--options", metavar="OPTIONS", help="ro, fg or foreground, with commas between them"),
     "rsync: copy what has changed",
@@ -178,7 +162,7 @@ _COMMANDS: list[str | Argument] = [
     argument("--include", action="append", default=[], metavar="PAT", help="take what matches"),
     argument("--exclude", action="append", default=[], metavar="PAT", help="leave out what matches"),
 ]
-"""A text begins a command; its arguments follow."""
+"""A text begins a command, whose arguments follow; most begin with the path of an archive."""
 _SHORT = {"c": "create", "a": "add", "x": "extract", "ls": "list", "l": "list", "t": "list"}
 
 
@@ -191,10 +175,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace | None:
         if isinstance(one, Argument):
             command.add_argument(*one.names, **one.options)
             continue
-        name, _, about = one.partition(": ")
+        usage, _, about = one.partition(": ")
+        name = usage.removesuffix(" ARCHIVE")
         aliases = [short for short, full in _SHORT.items() if full == name]
         command = commands.add_parser(name, aliases=aliases, help=about, description=f"{about.capitalize()}.")
         command.signed_options = ("-size",)
+        if name != usage:
+            command.add_argument("archive", help="path of the archive")
     args = parser.parse_args([re.sub(r"^--directory=", "-C", word) for word in argv])
     if args.command is None:
         parser.print_help()

@@ -29,12 +29,7 @@ _PATH_COMMANDS = ("ls", "cat", "head", "stat", "du", "get", "rm", "mv", "find")
 
 
 class BarecatShell(cmd.Cmd):
-    """Commands on an archive, with a current directory in it and one on the disk.
-
-    Args:
-        archive_path: the archive.
-        readonly: refuse commands that change it.
-    """
+    """Commands on an archive, with a current directory in it and one on the disk."""
 
     intro = "Barecat shell. Type help or ? for commands, .quit to exit."
 

@@ -16,7 +16,7 @@ from headrace.compat.barecat.exceptions import (
     IsADirectoryBarecatError,
     NotADirectoryBarecatError,
 )
-from headrace.formats.barecat.index.row_queue import triggers_off
+from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.names import check_new_name, parent_of
 
 if TYPE_CHECKING:
@@ -159,23 +159,13 @@ class Changes:
                 raise FileExistsBarecatError(new_path)
             self.remove_empty_dir(new_path)
         self._make_parent(new_path)
-        self._move_tree(old_path, new_path)
+        with self._source.changing() as connection:
+            move_tree(connection, old_path, new_path)
 
     def _make_parent(self, path: str) -> None:
         parent = parent_of(path)
         if parent and not self._rows.isdir(parent):
             self.add_dir(BarecatDirInfo(path=parent))
-
-    def _move_tree(self, old: str, new: str) -> None:
-        with self._source.changing() as connection:
-            connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
-            connection.execute("UPDATE dirs SET path = ? WHERE path = ?", (new, old))
-            with triggers_off(connection):
-                for table in ("files", "dirs"):
-                    connection.execute(
-                        f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
-                        (new, len(old) + 1, f"{old}/", f"{old}0"),
-                    )
 
     # Removing
 
@@ -202,13 +192,8 @@ class Changes:
         info = self._rows.lookup_dir(path_of(item))
         if info.path == "":
             raise BarecatError("Cannot remove the root directory")
-        bounds = (f"{info.path}/", f"{info.path}0")
         with self._source.changing() as connection:
-            rows = connection.execute("SELECT path FROM dirs WHERE path > ? AND path < ?", bounds).fetchall()
-            below = sorted((tuple(row) for row in rows), key=lambda row: len(row[0]), reverse=True)
-            with triggers_off(connection):
-                connection.execute("DELETE FROM files WHERE path > ? AND path < ?", bounds)
-                connection.executemany("DELETE FROM dirs WHERE path = ?", below)
+            delete_below(connection, info.path)
             connection.execute("DELETE FROM dirs WHERE path = ?", (info.path,))
 
     # Metadata

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.names import shard_path
@@ -18,54 +18,28 @@ if TYPE_CHECKING:
     from headrace.formats.barecat import Archive
     from headrace.types import Buffer
 
-__all__ = ["MappedStore", "ShardFile", "ShardStore", "WriterStore"]
+__all__ = ["ShardFile", "ShardStore"]
 
 
-class MappedStore:
-    """Shards that are only read."""
+class ShardStore:
+    """The shards of an archive, or some without one: mapped if they are only read, else held by what writes them."""
 
-    def __init__(self, path: str, shards: MappedShards | None = None) -> None:
-        self.path = path
-        self._is_own = shards is None
-        self._shards = MappedShards(path) if shards is None else shards
-
-    def end(self, shard: int) -> int:
-        return os.path.getsize(shard_path(self.path, shard))
-
-    def read(self, shard: int, offset: int, size: int) -> bytes:
-        """Bytes of a shard, fewer where it ends."""
-        if size <= 0 or offset < 0:
-            return b""
-        return bytes(self._shards.shard(shard, offset + size).view[offset : offset + size])
-
-    def flush(self) -> None:
-        pass
-
-    def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
-        raise io.UnsupportedOperation("not writable")
-
-    def cut(self, shard: int, end: int) -> None:
-        raise io.UnsupportedOperation("not writable")
-
-    def close(self) -> None:
-        if self._is_own:
-            self._shards.close()
-
-
-class WriterStore:
-    """Shards that are written: those of an archive, or by themselves."""
-
-    def __init__(self, path: str, archive: Archive | None = None, *, allow_links: bool = False) -> None:
+    def __init__(self, path: str, archive: Archive | None, *, readonly: bool, allow_links: bool) -> None:
         self.path = path
         self._archive = archive
         self._lock = threading.RLock()
+        self._mapped: MappedShards | None = None
         self._own: ShardWriter | None = None
-        if archive is None:
+        if readonly:
+            self._mapped = MappedShards(path) if archive is None else archive.shards
+        elif archive is None:
             self._own = ShardWriter(path, is_synced=True, allow_links=allow_links, commit=lambda: None)
 
     @property
     def shards(self) -> ShardWriter:
         """What writes."""
+        if self._mapped is not None:
+            raise io.UnsupportedOperation("not writable")
         if self._archive is not None:
             return self._archive.editor.shards
         if self._own is None:
@@ -75,28 +49,35 @@ class WriterStore:
     @property
     def lock(self) -> AbstractContextManager[Any]:
         """Lets one thread at a time in."""
-        return self._lock if self._archive is None else self._archive.editor.lock
+        return self._lock if self._archive is None or self._mapped is not None else self._archive.editor.lock
 
     def end(self, shard: int) -> int:
+        """The byte after the last of a shard."""
+        if self._mapped is not None:
+            return os.path.getsize(shard_path(self.path, shard))
         with self.lock:
             return self.shards.end(shard)
 
     def read(self, shard: int, offset: int, size: int) -> bytes:
         """Bytes of a shard, fewer where it ends."""
-        with self.lock:
-            return self.shards.read(shard, offset, min(size, self.shards.end(shard) - offset))
+        if self._mapped is None:
+            with self.lock:
+                return self.shards.read(shard, offset, min(size, self.shards.end(shard) - offset))
+        if size <= 0 or offset < 0:
+            return b""
+        return bytes(self._mapped.shard(shard, offset + size).view[offset : offset + size])
 
     def flush(self) -> None:
-        with self.lock:
-            self.shards.flush()
+        """Give what is still in memory to the system."""
+        if self._mapped is None:
+            with self.lock:
+                self.shards.flush()
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
         """Write at a place; of an archive, what committed rows have there is saved until the commit."""
-        if self._archive is not None:
-            self._archive.editor.overwrite(shard, offset, data)
-            return
         with self.lock:
-            self.shards.overwrite(shard, offset, data)
+            writer = self.shards if self._archive is None or self._mapped is not None else self._archive.editor
+            writer.overwrite(shard, offset, data)
 
     def cut(self, shard: int, end: int) -> None:
         """End a shard earlier; what committed rows may name stays until the next commit."""
@@ -105,15 +86,14 @@ class WriterStore:
 
     def close(self) -> None:
         """Put everything on the disk and let go of the files; those of an archive are closed with it."""
+        if self._mapped is not None and self._archive is None:
+            self._mapped.close()
         if self._own is not None:
             with self._lock:
                 self._own.sync()
                 self._own.committed()
                 self._own.close()
                 self._own = None
-
-
-ShardStore: TypeAlias = MappedStore | WriterStore
 
 
 class ShardFile(io.RawIOBase):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive
 
-__all__ = ["ArchiveSource", "FileReader", "FileWriter", "Source"]
+__all__ = ["ArchiveSource", "FileSource", "Source"]
 
 
 class ArchiveSource:
@@ -55,65 +55,33 @@ class ArchiveSource:
         """Let go of what belongs to the index alone: nothing."""
 
 
-class FileReader:
-    """An index file that is only read."""
+class FileSource:
+    """An index file without an archive around it."""
 
-    def __init__(self, path: str) -> None:
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"Index file {path} does not exist, so cannot be opened in readonly mode.")
-        with translated():
-            self._connections = ReadConnections(path)
-        self.version = self._connections.version
-        self.questions = queries.Index(path, self._connections.cursor, self._connections.new_cursor)
-        self.close = self._connections.close
-
-    def cursor(self) -> sqlite3.Cursor:
-        """A cursor that sees what others have written."""
-        self._connections.refresh()
-        return self._connections.new_cursor()
-
-    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Refuses."""
-        raise PermissionError("This index is open for reading only; open it with readonly=False")
-
-    def check_references(self, is_on: bool) -> None:
-        """Refuses."""
-        self.changing()
-
-    def set_limit(self, limit: int) -> None:
-        """Refuses."""
-        self.changing()
-
-    def commit(self) -> None:
-        """Nothing to do."""
-
-
-class FileWriter:
-    """An index file that is written, without an archive around it."""
-
-    def __init__(self, path: str, *, wal: bool) -> None:
-        is_new = not os.path.exists(path) or os.path.getsize(path) == 0
-        if is_new:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+    def __init__(self, path: str, *, readonly: bool, wal: bool) -> None:
         self._lock = threading.RLock()
+        self._readers: ReadConnections | None = None
         with translated():
-            self._connection = connect_writer(path, wal=wal, sync=True)
-            try:
-                if is_new:
-                    create_schema(self._connection, shard_size_limit=UNLIMITED)
-                self.version = check_version(path, self._connection, is_writer=True)
-            except BaseException:
-                self._connection.close()
-                raise
-        self.questions = queries.Index(path, self.cursor, self.cursor)
+            if readonly:
+                self._readers = _open_readers(path)
+                self.version = self._readers.version
+                self.questions = queries.Index(path, self._readers.cursor, self._readers.new_cursor)
+            else:
+                self._connection, self.version = _open_writer(path, wal=wal)
+                self.questions = queries.Index(path, self.cursor, self.cursor)
 
     def cursor(self) -> sqlite3.Cursor:
         """A cursor that sees everything written so far."""
-        return self._connection.cursor()
+        if self._readers is None:
+            return self._connection.cursor()
+        self._readers.refresh()
+        return self._readers.new_cursor()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """The connection inside a transaction, which ``commit`` ends."""
+        if self._readers is not None:
+            raise PermissionError("This index is open for reading only; open it with readonly=False")
         with self._lock:
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -121,9 +89,9 @@ class FileWriter:
 
     def check_references(self, is_on: bool) -> None:
         """Commit, and from then on check or do not check that directories exist."""
-        with self._lock:
+        with self.changing() as connection:
             self.commit()
-            self._connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+            connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
 
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards."""
@@ -133,15 +101,38 @@ class FileWriter:
     def commit(self) -> None:
         """Put everything on the disk."""
         with self._lock:
-            if self._connection.in_transaction:
+            if self._readers is None and self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
     def close(self) -> None:
         """Commit and let go of the file."""
+        if self._readers is not None:
+            self._readers.close()
+            return
         with self._lock:
             self.commit()
             self._connection.execute("PRAGMA optimize")
             self._connection.close()
 
 
-Source: TypeAlias = ArchiveSource | FileReader | FileWriter
+def _open_readers(path: str) -> ReadConnections:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"Index file {path} does not exist, so cannot be opened in readonly mode.")
+    return ReadConnections(path)
+
+
+def _open_writer(path: str, *, wal: bool) -> tuple[sqlite3.Connection, tuple[int, int]]:
+    is_new = not os.path.exists(path) or os.path.getsize(path) == 0
+    if is_new:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+    connection = connect_writer(path, wal=wal, sync=True)
+    try:
+        if is_new:
+            create_schema(connection, shard_size_limit=UNLIMITED)
+        return connection, check_version(path, connection, is_writer=True)
+    except BaseException:
+        connection.close()
+        raise
+
+
+Source: TypeAlias = ArchiveSource | FileSource

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import stat
-import warnings
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace import errors
@@ -23,6 +23,7 @@ from headrace.compat.barecat.exceptions import (
     translated,
 )
 from headrace.compat.barecat.io.codecs import CodecRegistry
+from headrace.compat.barecat.io.copyfile import pieces
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
 
@@ -39,20 +40,8 @@ _MAX_LOGGED = 10
 class Barecat(MutableMapping[str, Any]):
     """An archive of many files: a mapping of paths to bytes, with directories, metadata and file objects besides.
 
-    Any number of threads may use one, and forked processes may read from one; no flag is needed for it.
-
-    Args:
-        path: of the archive.
-        shard_size_limit: how large a shard may be; bytes, or text such as ``1G``.
-        readonly: refuse changes; the archive must exist.
-        overwrite: remove what is there first.
-        auto_codec: give values instead of bytes, by the ending of a name; ``DecodedView`` does that better.
-        exist_ok: an archive that is there already is not an error.
-        append_only: refuse everything but new files and directories.
-        threadsafe: kept for programs that pass it; only for reading.
-        allow_writing_symlinked_shard: also write to shards that are links into another archive.
-        wal: use SQLite's write-ahead log.
-        readonly_is_immutable: kept for programs that pass it; look-ups make no system calls anyway.
+    The arguments are those of Barecat 0.3. Any number of threads may use one, and forked processes may read from one:
+    ``threadsafe`` and ``readonly_is_immutable`` are kept for programs that pass them, as is ``bufsize`` in methods.
 
     Example:
         >>> import os, tempfile
@@ -101,12 +90,7 @@ class Barecat(MutableMapping[str, Any]):
             raise
         self.codec_registry = CodecRegistry(auto_codec=auto_codec)
         if auto_codec:
-            warnings.warn(
-                "auto_codec is deprecated and will be removed in version 1.0. "
-                "Use DecodedView instead: dec = DecodedView(bc); dec['file.json'] = data",
-                DeprecationWarning,
-                stacklevel=2,
-            )
+            misc.deprecate("auto_codec", "DecodedView instead: dec = DecodedView(bc); dec['file.json'] = data")
 
     def _open(self, overwrite: bool, exist_ok: bool) -> Archive:
         is_there = misc.exists(self.path)
@@ -160,21 +144,13 @@ class Barecat(MutableMapping[str, Any]):
         return isinstance(path, str | os.PathLike) and self.index.isfile(os.fspath(path))
 
     def __len__(self) -> int:
-        return self.num_files
+        return int(self.num_files)
 
     def __iter__(self) -> Iterator[str]:
         return self.files()
 
     def __setitem__(self, path: str, content: Any) -> None:
         self.add(path, data=self.codec_registry.encode(path, content))
-
-    def setdefault(self, key: str, default: Any = None, /) -> Any:
-        """The content of a file, which is added if there is none."""
-        try:
-            return self[key]
-        except KeyError:
-            self[key] = default
-            return default
 
     def __delitem__(self, path: str) -> None:
         try:
@@ -256,16 +232,7 @@ class Barecat(MutableMapping[str, Any]):
         dir_exist_ok: bool = False,
         file_exist_ok: bool = False,
     ) -> None:
-        """Add a file or directory; directories on the way are made.
-
-        Args:
-            item: a path, or an info with metadata; of a file it is told where the bytes went.
-            data: the content of a file.
-            fileobj: a file to read the content from.
-            bufsize: kept for programs that pass it.
-            dir_exist_ok: a directory that is there takes the new metadata.
-            file_exist_ok: a file that is there stays as it is.
-        """
+        """Add a file or directory; directories on the way are made."""
         if isinstance(item, BarecatDirInfo):
             self.index.add_dir(item, exist_ok=dir_exist_ok)
             return
@@ -280,7 +247,7 @@ class Barecat(MutableMapping[str, Any]):
             else:
                 with as_stream(None, fileobj, info.size) as (file, size):
                     if size <= _SMALL_BYTES:
-                        place = editor.add(info.path, _read_all(file, size), info.metadata)
+                        place = editor.add(info.path, b"".join(pieces(file, size, _SMALL_BYTES)), info.metadata)
                     else:
                         place = editor.add_stream(info.path, file, size, info.metadata)
         info.shard, info.offset, info.size, info.crc32c = place
@@ -296,16 +263,7 @@ class Barecat(MutableMapping[str, Any]):
         size: int | None = None,
         bufsize: int = COPY_BUFSIZE,
     ) -> None:
-        """Replace the content of a file: in place if it is not longer, else behind all others.
-
-        Args:
-            old_item: the file, which must exist.
-            new_item: new metadata, or a new path.
-            data: the new content.
-            fileobj: a file to read the new content from.
-            size: how much to read from it; needed to write in place.
-            bufsize: kept for programs that pass it.
-        """
+        """Replace the content of a file: in place if it is not longer, else behind all others."""
         old = self.index._rows.file_of(old_item)
         check_content(data, fileobj, size if data is not None else None)
         length = memoryview(data).nbytes if data is not None else size
@@ -370,6 +328,10 @@ class Barecat(MutableMapping[str, Any]):
         """What is directly in a directory, with what is known about it."""
         return self.index.iterdir_infos(path)
 
+    def logical_shard_end(self, shard_number: int) -> int:
+        """The byte after the last file of a shard."""
+        return self.index.logical_shard_end(shard_number)
+
     def globfiles(self, pattern: str, recursive: bool = False, include_hidden: bool = False) -> list[str]:
         """Paths of files that match."""
         return self.index.glob_paths(pattern, recursive, include_hidden, only_files=True)
@@ -378,32 +340,11 @@ class Barecat(MutableMapping[str, Any]):
         """Paths of files that match, one after the other."""
         return self.index.iterglob_paths(pattern, recursive, include_hidden, only_files=True)
 
-    @property
-    def num_files(self) -> int:
-        """How many files there are."""
-        return self.index.num_files
-
-    @property
-    def num_dirs(self) -> int:
-        """How many directories there are, the root included."""
-        return self.index.num_dirs
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of all files."""
-        return self.index.total_size
-
-    total_logical_size = total_size
-
-    @property
-    def total_physical_size_seek(self) -> int:
-        """Bytes of all shards, gaps included."""
-        return self.sharder.total_physical_size_seek
-
-    @property
-    def total_physical_size_stat(self) -> int:
-        """Bytes of all shards, as the file system says."""
-        return self.sharder.total_physical_size_stat
+    num_files = property(attrgetter("index.num_files"), doc="How many files there are.")
+    num_dirs = property(attrgetter("index.num_dirs"), doc="How many directories there are, the root included.")
+    total_size = total_logical_size = property(attrgetter("index.total_size"), doc="Bytes of all files.")
+    total_physical_size_seek = property(attrgetter("sharder.total_physical_size_seek"), doc="Bytes of all shards.")
+    total_physical_size_stat = property(attrgetter("sharder.total_physical_size_stat"), doc="The same, as stat says.")
 
     @property
     def shard_size_limit(self) -> int:
@@ -414,10 +355,6 @@ class Barecat(MutableMapping[str, Any]):
     def shard_size_limit(self, value: int | str) -> None:
         self.index.shard_size_limit = value
         self.sharder.shard_size_limit = self.index.shard_size_limit
-
-    def logical_shard_end(self, shard_number: int) -> int:
-        """The byte after the last file of a shard."""
-        return self.index.logical_shard_end(shard_number)
 
     # As a whole
 
@@ -436,11 +373,7 @@ class Barecat(MutableMapping[str, Any]):
         return False
 
     def verify_integrity(self, quick: bool = False) -> bool:
-        """Check the index, the shards and every checksum; what is wrong goes to the log.
-
-        Args:
-            quick: of the bytes, check only those of the last file.
-        """
+        """Check the index, the shards and every checksum; what is wrong goes to the log."""
         report = self._archive.verify(quick=quick)
         for problem in report.problems[:_MAX_LOGGED]:
             _logger.error("%s", problem.message)
@@ -459,15 +392,7 @@ class Barecat(MutableMapping[str, Any]):
         pattern: str | None = None,
         filter_rules: Sequence[tuple[str, str]] | None = None,
     ) -> None:
-        """Copy files and directories of another archive into this one; every file is checked on the way.
-
-        Args:
-            source_path: the other archive.
-            ignore_duplicates: leave out files that are there already; otherwise that is an error, and nothing is done.
-            prefix: a directory that everything goes into.
-            pattern: copy only files that match.
-            filter_rules: copy only files that these let through; see ``Index.iterglob_infos_incl_excl``.
-        """
+        """Copy files and directories of another archive into this one; every file is checked on the way."""
         from headrace.compat.barecat.maintenance.merge import merge_archive
 
         with translated():
@@ -489,12 +414,7 @@ class Barecat(MutableMapping[str, Any]):
         self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
     ) -> None:
         """Say how values become bytes for endings of names; ``DecodedView`` does that better."""
-        warnings.warn(
-            "register_codec is deprecated and will be removed in version 1.0. "
-            "Use DecodedView instead: dec = DecodedView(bc); dec.register_codec(...)",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        misc.deprecate("register_codec", "DecodedView instead: dec = DecodedView(bc); dec.register_codec(...)")
         self.codec_registry.register_codec(exts, encoder, decoder, nonfinal)
 
     # Life
@@ -524,11 +444,3 @@ class Barecat(MutableMapping[str, Any]):
             return f"Barecat('{self.path}', {mode}, {self.num_files} files)"
         except errors.ClosedError:
             return f"Barecat('{self.path}', {mode})"
-
-
-def _read_all(file: Any, size: int) -> bytes:
-    parts, left = [], size
-    while left:
-        parts.append(file.read(left))
-        left -= len(parts[-1])
-    return b"".join(parts)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from headrace.compat.barecat.core._changes import Changes
 from headrace.compat.barecat.core._globs import Globs
 from headrace.compat.barecat.core._rows import Rows
-from headrace.compat.barecat.core._sources import ArchiveSource, FileReader, FileWriter
+from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.misc import delegate
@@ -38,16 +38,15 @@ _logger = logging.getLogger(__name__)
 _SET_TRIGGERS = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
 
 
-class Index:
-    """The SQLite index of an archive.
+def _number(query: str, about: str) -> property:
+    def ask(self: Index) -> int:
+        return self._rows.number(query)
 
-    Args:
-        path: of the SQLite file, which is made if it is missing and not only read.
-        shard_size_limit: of a new index; bytes, or text such as ``1G``.
-        bufsize: kept for programs that pass it.
-        readonly: refuse changes.
-        wal: use SQLite's write-ahead log.
-        readonly_is_immutable: kept for programs that pass it; look-ups make no system calls anyway.
+    return property(ask, doc=about)
+
+
+class Index:
+    """The SQLite index of an archive. Arguments named ``bufsize`` and ``readonly_is_immutable`` change nothing.
 
     Example:
         >>> import os, tempfile
@@ -68,7 +67,7 @@ class Index:
         readonly_is_immutable: bool = False,
     ) -> None:
         name = os.fspath(path)
-        self._begin(name, readonly, FileReader(name) if readonly else FileWriter(name, wal=wal))
+        self._begin(name, readonly, FileSource(name, readonly=readonly, wal=wal))
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
@@ -149,34 +148,19 @@ class Index:
     chown = delegate("_changes", Changes.chown)
     update_mtime = delegate("_changes", Changes.update_mtime)
 
+    num_files = _number("SELECT num_files_tree FROM dirs WHERE path = ''", "How many files there are.")
+    num_dirs = _number("SELECT count(*) FROM dirs", "How many directories there are, the root included.")
+    total_size = _number("SELECT size_tree FROM dirs WHERE path = ''", "Bytes of all files.")
+    num_used_shards = _number("SELECT coalesce(max(shard), -1) + 1 FROM files", "One more than the highest shard.")
+
     def __len__(self) -> int:
-        return self.num_files
+        return int(self.num_files)
 
     def __iter__(self) -> Iterator[BarecatFileInfo]:
         return self.iter_all_fileinfos()
 
     def __contains__(self, path: str) -> bool:
         return self.isfile(path)
-
-    @property
-    def num_files(self) -> int:
-        """How many files there are."""
-        return self._rows.number("SELECT num_files_tree FROM dirs WHERE path = ''")
-
-    @property
-    def num_dirs(self) -> int:
-        """How many directories there are, the root included."""
-        return self._rows.number("SELECT count(*) FROM dirs")
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of all files."""
-        return self._rows.number("SELECT size_tree FROM dirs WHERE path = ''")
-
-    @property
-    def num_used_shards(self) -> int:
-        """One more than the highest number of a shard that has files."""
-        return self._rows.number("SELECT coalesce(max(shard), -1) + 1 FROM files")
 
     # SQLite itself
 
@@ -327,13 +311,7 @@ class Index:
     def bulk_mode(
         self, drop_indexes: bool = False, update_dirs_at_end: bool = True, update_treestats_at_end: bool = True
     ) -> Iterator[None]:
-        """Inside, rows are only stored; directories and statistics are made at the end.
-
-        Args:
-            drop_indexes: kept for programs that pass it; the indexes stay, which is faster.
-            update_dirs_at_end: make directories that are missing.
-            update_treestats_at_end: count everything anew.
-        """
+        """Inside, rows are only stored; directories and statistics are made at the end."""
         with self.no_triggers():
             yield
         if update_dirs_at_end:
@@ -357,23 +335,14 @@ class Index:
         prefix: str | None = None,
         update_treestats: bool = True,
     ) -> None:
-        """Add the rows of another index, whose shards are counted on from those in use here.
-
-        Raises:
-            ValueError: a file of one is a directory of the other.
-            FileExistsBarecatError: a file is there already, and duplicates are not ignored.
-        """
+        """Add the rows of another index, whose shards are counted on from those in use here."""
         from headrace.compat.barecat.maintenance.merge import merge_rows
 
         with Index(source_index_path) as source:
             merge_rows(source, self, ignore_duplicates=ignore_duplicates, prefix=prefix or "")
 
     def check_merge_conflicts(self, prefix: str) -> str:
-        """Refuse what cannot be merged from the database that is attached as ``sourcedb``.
-
-        Returns:
-            An SQL expression for the new path of a row.
-        """
+        """Refuse what cannot be merged from the database that is attached as ``sourcedb``."""
         from headrace.compat.barecat.maintenance.merge import check_prefix
 
         check_prefix(self, prefix)

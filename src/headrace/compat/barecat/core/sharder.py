@@ -10,9 +10,10 @@ import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core._shard_files import MappedStore, ShardFile, ShardStore, WriterStore
+from headrace.compat.barecat.core._shard_files import ShardFile, ShardStore
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
+from headrace.compat.barecat.io.copyfile import pieces
 from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat.edit.maintenance import cut_tails
@@ -33,16 +34,7 @@ Address = tuple[int, int, int, int]
 
 
 class Sharder:
-    """Reads and writes spans of shards, and knows nothing of names.
-
-    Args:
-        path: of the archive.
-        shard_size_limit: how large a shard may be.
-        readonly: refuse changes.
-        append_only: refuse to change what is there.
-        threadsafe: kept for programs that pass it; it always is.
-        allow_writing_symlinked_shard: also write to shards that are links into another archive.
-    """
+    """Reads and writes spans of shards, and knows nothing of names."""
 
     def __init__(
         self,
@@ -68,17 +60,10 @@ class Sharder:
     @property
     def _store(self) -> ShardStore:
         if self._opened is None:
+            allow_links = self.allow_writing_symlinked_shard
             with translated():
-                if not self.readonly:
-                    allow_links = self.allow_writing_symlinked_shard
-                    self._opened = WriterStore(self.path, self._archive, allow_links=allow_links)
-                else:
-                    self._opened = MappedStore(self.path, None if self._archive is None else self._archive.shards)
+                self._opened = ShardStore(self.path, self._archive, readonly=self.readonly, allow_links=allow_links)
         return self._opened
-
-    @property
-    def _writer(self) -> WriterStore:
-        return cast("WriterStore", self._store)
 
     # Reading
 
@@ -139,7 +124,7 @@ class Sharder:
 
     def _write_at(self, shard: int, offset: int, file: BinaryIO, size: int) -> Address:
         checksum, done = 0, 0
-        for piece in _pieces(file, size):
+        for piece in pieces(file, size, _PIECE_BYTES):
             checksum = crc32c_of(piece, checksum)
             self._store.overwrite(shard, offset + done, piece)
             done += len(piece)
@@ -150,10 +135,10 @@ class Sharder:
             with translated():
                 place = self._archive.editor.append("a file", file, size)
             return place.shard, place.offset, size, place.crc32c or 0
-        store, checksum = self._writer, 0
+        store, checksum = self._store, 0
         with store.lock:
             shard, offset = store.shards.reserve(size, self.shard_size_limit)
-            for piece in _pieces(file, size):
+            for piece in pieces(file, size, _PIECE_BYTES):
                 checksum = crc32c_of(piece, checksum)
                 store.shards.append(piece)
         return shard, offset, size, checksum
@@ -182,7 +167,7 @@ class Sharder:
     @misc.raise_if_readonly
     def start_new_shard(self) -> ShardFile:
         """Go on with the next shard."""
-        store = self._writer
+        store = self._store
         with store.lock:
             store.shards.begin_shard()
         return self.last_shard_file
@@ -210,7 +195,7 @@ class Sharder:
         if self._archive is not None:
             cut_tails(self._archive)
             return
-        store = self._writer
+        store = self._store
         with store.lock:
             used = max((shard for shard, end in enumerate(logical_shard_ends) if end), default=0)
             for shard, end in enumerate(logical_shard_ends[: used + 1]):
@@ -284,13 +269,6 @@ class Sharder:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    while size:
-        piece = file.read(min(size, _PIECE_BYTES))
-        size -= len(piece)
-        yield piece
 
 
 class _Zeros:

@@ -70,11 +70,11 @@ class BarecatEntryInfo:
 
     def isfile(self) -> bool:
         """It is a file."""
-        return False
+        return isinstance(self, BarecatFileInfo)
 
     def isdir(self) -> bool:
         """It is a directory."""
-        return False
+        return isinstance(self, BarecatDirInfo)
 
     def update_mtime(self) -> None:
         """Set the time of the last change to now."""
@@ -129,10 +129,6 @@ class BarecatFileInfo(BarecatEntryInfo):
         """The byte of the shard after the last of the file."""
         return self.offset + self.size  # type: ignore[operator]  # not known before it is stored
 
-    def isfile(self) -> bool:
-        """It is."""
-        return True
-
     def __repr__(self) -> str:
         return f"BarecatFileInfo('{self.path}', {self.size} bytes, shard={self.shard})"
 
@@ -168,10 +164,6 @@ class BarecatDirInfo(BarecatEntryInfo):
         """Take mode, owner, time and the number of subdirectories from what the file system says."""
         super().fill_from_statresult(s)
         self.num_subdirs = s.st_nlink - 2
-
-    def isdir(self) -> bool:
-        """It is."""
-        return True
 
     def __repr__(self) -> str:
         parts = [f"'{self.path}'"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from headrace._native import crc32c as crc32c_of
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatFileInfo
 from headrace.compat.barecat.exceptions import (
@@ -21,16 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["open_file"]
 
-_PIECE_BYTES = 16 << 20
-
 
 def open_file(
-    bc: Barecat,
-    item: BarecatFileInfo | str,
-    mode: str,
-    encoding: str | None,
-    errors: str | None,
-    newline: str | None,
+    bc: Barecat, item: BarecatFileInfo | str, mode: str, encoding: str | None, errors: str | None, newline: str | None
 ) -> Any:
     """A file object, as Python's ``open`` gives it."""
     letter, is_updated, is_text = parse_mode(mode)
@@ -87,13 +79,6 @@ def _store(bc: Barecat, path: str, file: BarecatReadWriteFileObject, *, is_new: 
         shard, offset, _, crc32c = bc.sharder.add(size=size, fileobj=file)
         index.update_file(path, shard, offset, size, crc32c)
     else:
-        index.update_file(path, new_size=size, new_crc32c=_overwrite(bc, path, file))
-
-
-def _overwrite(bc: Barecat, path: str, file: BarecatReadWriteFileObject) -> int:
-    info, checksum, done = bc.index.lookup_file(path), 0, 0
-    while piece := file.read(_PIECE_BYTES):
-        bc.sharder.shard_files[info.shard or 0]._store.overwrite(info.shard or 0, (info.offset or 0) + done, piece)
-        checksum = crc32c_of(piece, checksum)
-        done += len(piece)
-    return checksum
+        old = index.lookup_file(path)
+        *_, crc32c = bc.sharder.add(old.shard, old.offset, size, fileobj=file, raise_if_cannot_fit=True)
+        index.update_file(path, new_size=size, new_crc32c=crc32c)

@@ -10,26 +10,23 @@ MessagePack holds arrays as the package msgpack-numpy writes them: maps with ``n
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import json
-import lzma
 import os
 import pickle
-from collections.abc import Callable, Iterator, MutableMapping
-from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from headrace.codecs import jpeg, npy
+from headrace.codecs import jpeg
 from headrace.codecs.pickle_values import RefusedPickleError, load_values
-from headrace.formats.barecat.decoded import require, unpack
+from headrace.compat.barecat.util.misc import delegate
+from headrace.formats.barecat import decoded
+from headrace.formats.barecat.decoded import Codec, known_codecs, picture_encoder, require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, MutableMapping
 
 __all__ = ["CodecRegistry", "DecodedView"]
-
-Codec: TypeAlias = tuple[Callable[[Any], bytes], Callable[[bytes], Any], bool]
 
 
 def _decode_pickle(data: bytes) -> Any:
@@ -40,14 +37,6 @@ def _decode_pickle(data: bytes) -> Any:
     except RefusedPickleError as error:
         hint = "if you trust the archive, use DecodedView(store, allow_pickle=True) or set HEADRACE_ALLOW_PICKLE=1"
         raise RefusedPickleError(f"{error}; {hint}") from None
-
-
-def _encode_picture(data: Any, kind: str, **options: Any) -> bytes:
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.fromarray(np.asarray(data)).save(out, kind, **options)
-    return out.getvalue()
 
 
 def _decode_picture(data: bytes) -> Any:
@@ -62,7 +51,7 @@ def _encode_jpeg(data: Any) -> bytes:
     pixels = np.asarray(data)
     if pixels.ndim == 3 and pixels.shape[2] == 4:
         pixels = pixels[:, :, :3]  # a JPEG has no alpha channel
-    return _encode_picture(pixels, "JPEG", quality=95)
+    return picture_encoder("JPEG", quality=95)(pixels)
 
 
 def _decode_jpeg(data: bytes) -> Any:
@@ -108,37 +97,26 @@ def _from_map(found: dict[Any, Any]) -> Any:
     return array.reshape(found[b"shape"]) if found[b"nd"] else array[0]
 
 
-_PICKLE: Codec = (pickle.dumps, _decode_pickle, False)
-_GZIP: Codec = (partial(gzip.compress, mtime=0), partial(unpack, kind="gzip"), True)
-_LZMA: Codec = (lzma.compress, partial(unpack, kind="lzma"), True)
-_JPEG: Codec = (_encode_jpeg, _decode_jpeg, False)
+_KNOWN = dict(known_codecs())
+_SAME = (".json", ".gz", ".gzip", ".xz", ".lzma", ".bz2", ".npy", ".npz")
 _CODECS: dict[str, Codec] = {
-    ".json": (lambda data: json.dumps(data).encode(), json.loads, False),
-    **{".pkl": _PICKLE, ".pickle": _PICKLE, ".gz": _GZIP, ".gzip": _GZIP, ".xz": _LZMA, ".lzma": _LZMA},
-    ".bz2": (bz2.compress, partial(unpack, kind="bz2"), True),
-    **{".jpg": _JPEG, ".jpeg": _JPEG},
-    **{
-        f".{ending}": (partial(_encode_picture, kind=kind), _decode_picture, False)
-        for ending, kind in (("png", "PNG"), ("bmp", "BMP"), ("gif", "GIF"), ("tiff", "TIFF"), ("tif", "TIFF"))
-    },
-    ".webp": (partial(_encode_picture, kind="WEBP"), _decode_picture, False),
-    ".exr": (_encode_exr, lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr"), False),
-    ".npy": (npy.encode, npy.decode, False),
-    ".npz": (npy.encode_npz, npy.decode_npz, False),
-    ".msgpack": (
+    **{ending: _KNOWN[ending] for ending in _SAME},
+    **{ending: Codec(_KNOWN[ending].encode, _decode_picture) for ending in (".png", ".bmp", ".tiff", ".tif")},
+    **{f".{kind.lower()}": Codec(picture_encoder(kind), _decode_picture) for kind in ("GIF", "WEBP")},
+    **dict.fromkeys((".jpg", ".jpeg"), Codec(_encode_jpeg, _decode_jpeg)),
+    **dict.fromkeys((".pkl", ".pickle"), Codec(pickle.dumps, _decode_pickle)),
+    ".exr": Codec(_encode_exr, lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr")),
+    ".msgpack": Codec(
         _encode_msgpack,
         lambda data: require("msgpack", ".msgpack").unpackb(data, object_hook=_from_map, strict_map_key=False),
-        False,
     ),
 }
 
 
 class CodecRegistry:
-    """Codecs by endings, where a name without one keeps its bytes.
+    """Codecs by endings, where a name without one keeps its bytes; begins with all that are known, or with none."""
 
-    Args:
-        auto_codec: begin with all codecs that are known, and not with none.
-    """
+    _is_strict = False
 
     def __init__(self, auto_codec: bool = True) -> None:
         self.codecs: dict[str, Codec] = dict(_CODECS) if auto_codec else {}
@@ -147,11 +125,14 @@ class CodecRegistry:
         self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
     ) -> None:
         """Add a codec for endings, or replace one; one that is not final has another inside (``.json.gz``)."""
-        self.codecs |= dict.fromkeys(exts, (encoder, decoder, nonfinal))
+        self.codecs |= dict.fromkeys(exts, Codec(encoder, decoder, nonfinal))
 
     def _find(self, path: str) -> tuple[str, Codec | None]:
-        stem, ending = os.path.splitext(path) if self.codecs else (path, "")
-        return stem, self.codecs.get(ending.lower())
+        stem, ending = os.path.splitext(path) if self.codecs or self._is_strict else (path, "")
+        codec = self.codecs.get(ending.lower())
+        if codec is None and self._is_strict:
+            raise ValueError(f"No codec registered for '{ending.lower()}'. Use the store directly for raw bytes.")
+        return stem, codec
 
     def encode(self, path: str, data: Any) -> Any:
         """The bytes of a value."""
@@ -174,15 +155,10 @@ class CodecRegistry:
 class _StrictRegistry(CodecRegistry):
     """Where a name without a codec is an error."""
 
-    def _find(self, path: str) -> tuple[str, Codec | None]:
-        stem, ending = os.path.splitext(path)
-        codec = self.codecs.get(ending.lower())
-        if codec is None:
-            raise ValueError(f"No codec registered for '{ending.lower()}'. Use the store directly for raw bytes.")
-        return stem, codec
+    _is_strict = True
 
 
-class DecodedView(MutableMapping[str, Any]):
+class DecodedView(decoded.DecodedView):
     """Values of a mapping of names to bytes, such as a ``Barecat``; a name without a codec is an error.
 
     Args:
@@ -199,6 +175,7 @@ class DecodedView(MutableMapping[str, Any]):
     ALL_CODECS: ClassVar[dict[str, Codec]] = dict(_CODECS)
 
     def __init__(self, store: MutableMapping[str, bytes], *, allow_pickle: bool = False) -> None:
+        super().__init__(store)
         self._store = store
         self._registry = _StrictRegistry(auto_codec=False)
         self.codecs = self._registry.codecs
@@ -206,41 +183,25 @@ class DecodedView(MutableMapping[str, Any]):
         if allow_pickle:
             self.register_codec([".pkl", ".pickle"], pickle.dumps, pickle.loads)
 
-    def register_codec(
-        self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
-    ) -> None:
-        """Add a codec for endings, or replace one; one that is not final has another inside (``.json.gz``)."""
-        self._registry.register_codec(exts, encoder, decoder, nonfinal)
+    register_codec = delegate("_registry", CodecRegistry.register_codec)
 
     def clear_codecs(self) -> None:
         """Forget all codecs."""
         self.codecs.clear()
 
     def __getitem__(self, path: str) -> Any:
-        return self._registry.decode(path, self._store[path])
+        return self._registry.decode(path, self.store[path])
 
     def __setitem__(self, path: str, value: Any) -> None:
-        self._store[path] = self._registry.encode(path, value)
-
-    def __delitem__(self, path: str) -> None:
-        del self._store[path]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._store)
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._store
+        self.store[path] = self._registry.encode(path, value)
 
     def keys(self) -> Any:
         """The names of the store."""
-        return self._store.keys()
+        return self.store.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # an iterator, as it was
         """Names and values."""
-        return ((path, self._registry.decode(path, data)) for path, data in self._store.items())
+        return ((path, self._registry.decode(path, data)) for path, data in self.store.items())
 
     def values(self) -> Iterator[Any]:  # type: ignore[override]
         """Values."""

@@ -17,7 +17,7 @@ from headrace._native import crc32c as crc32c_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["accumulate_crc32c", "copy", "copy_crc32c", "write_zeroes"]
+__all__ = ["accumulate_crc32c", "copy", "copy_crc32c", "pieces", "write_zeroes"]
 
 _BUFSIZE = 64 * 1024
 _HAS_SPLICE = hasattr(os, "splice")
@@ -77,7 +77,7 @@ def accumulate_crc32c(
     if offset is not None:
         fileobj.seek(offset)
     checksum = initial
-    for piece in _pieces(fileobj, size, bufsize):
+    for piece in pieces(fileobj, size, bufsize):
         checksum = crc32c_of(piece, checksum)
     return checksum
 
@@ -155,7 +155,8 @@ def _can_seek(file: Any) -> bool:
         return False
 
 
-def _pieces(file: Any, size: int | None, bufsize: int) -> Iterator[bytes]:
+def pieces(file: Any, size: int | None, bufsize: int) -> Iterator[bytes]:
+    """What a file holds from its position on, so many bytes of it, a piece at a time."""
     done = 0
     while size is None or done < size:
         piece = file.read(bufsize if size is None else min(bufsize, size - done))
@@ -176,7 +177,7 @@ def _through_memory(job: _Job, initial: int | None) -> tuple[int, int]:
     """Gives the number of bytes and, if there is a number to begin with, their CRC-32C."""
     done, checksum = 0, initial or 0
     with job.placed():
-        for piece in _pieces(job.src, job.size, job.bufsize):
+        for piece in pieces(job.src, job.size, job.bufsize):
             if initial is not None:
                 checksum = crc32c_of(piece, checksum)
             _write_all(job.dst, piece)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from headrace.compat.barecat.exceptions import BarecatIntegrityError
 
@@ -77,21 +77,9 @@ class BarecatFileObject(io.IOBase):
     def __len__(self) -> int:
         return self.size
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
 
 class BarecatReadOnlyFileObject(BarecatFileObject):
-    """A span of a shard, for reading.
-
-    Args:
-        shard_file: the shard.
-        start: where the file begins in it.
-        size: of the file.
-    """
+    """A span of a shard, for reading."""
 
     def __init__(self, shard_file: Any, start: int, size: int) -> None:
         super().__init__()
@@ -144,15 +132,7 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
 
 
 class BarecatReadWriteFileObject(BarecatFileObject):
-    """A file that is written: changes are collected beside the archive, and stored when it is closed.
-
-    Args:
-        shard_file: the shard.
-        offset: where the file begins in it.
-        size: of the file.
-        on_close_callback: is given this object when it is closed; reads it and stores the content.
-        mode: as ``open`` has it.
-    """
+    """A file that is written: changes are collected beside the archive, and stored when it is closed."""
 
     def __init__(
         self,
@@ -231,9 +211,6 @@ class BarecatReadWriteFileObject(BarecatFileObject):
     def writable(self) -> bool:
         """It is."""
         return True
-
-    def flush(self) -> None:
-        """Nothing: the content is stored when the file is closed."""
 
     def _check_open(self) -> None:
         if self.closed:

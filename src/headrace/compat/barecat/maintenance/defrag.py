@@ -15,14 +15,7 @@ __all__ = ["defragment", "get_gap_stats", "reshard"]
 
 
 def defragment(bc: Barecat, method: Method, max_seconds: float | None = None) -> int:
-    """Take the gaps out of the shards; gives the number of bytes freed. A crash at any point loses nothing.
-
-    Args:
-        bc: the archive, open for writing.
-        method: ``"full"`` moves every file down to the next free place, ``"smart"`` the same with stretches of files
-            at once, ``"quick"`` only files from the end into gaps that fit.
-        max_seconds: stop ``"quick"`` after this time, between two files.
-    """
+    """Take the gaps out of the shards; gives the number of bytes freed. A crash at any point loses nothing."""
     if bc.readonly:
         raise ValueError("Cannot defrag a read-only Barecat")
     with translated():

@@ -80,11 +80,7 @@ def merge_rows(source: Index, target: Index, *, ignore_duplicates: bool, prefix:
 
 
 def _check(
-    target: Index,
-    prefix: str,
-    files: Iterable[str],
-    dirs: Iterable[DirInfo | BarecatDirInfo],
-    ignore_duplicates: bool,
+    target: Index, prefix: str, files: Iterable[str], dirs: Iterable[DirInfo | BarecatDirInfo], ignore_duplicates: bool
 ) -> None:
     check_prefix(target, prefix)
     before = f"{prefix}/" if prefix else ""

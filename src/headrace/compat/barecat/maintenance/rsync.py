@@ -32,25 +32,7 @@ __all__ = ["ParsedPath", "PathType", "RsyncOptions", "parse_path", "rsync"]
 
 @dataclass
 class RsyncOptions:
-    """What is copied, and how it is compared.
-
-    Attributes:
-        delete: delete from the target what the sources do not have.
-        dry_run: only say what would be done.
-        verbose: say what is done.
-        progress: show a bar.
-        checksum: compare CRC-32Cs where both sides have one; otherwise copy.
-        update: leave out what is newer in the target.
-        ignore_existing: leave out what the target has.
-        existing: leave out what the target does not have.
-        size_only: do not compare times.
-        times: keep times; otherwise files get the present one.
-        max_size: leave out larger files.
-        min_size: leave out smaller files.
-        include: names that are taken though ``exclude`` matches.
-        exclude: names that are left out.
-        recursive: kept for programs that pass it.
-    """
+    """What is copied, and how it is compared."""
 
     delete: bool = False
     dry_run: bool = False
@@ -79,13 +61,7 @@ class RsyncOptions:
 
 
 def rsync(sources: Sequence[str], dest: str, options: RsyncOptions | None = None) -> None:
-    """Copy what the target does not have, or has differently.
-
-    Args:
-        sources: folders, files, ``archive.barecat::inside``, ``photos.tar::inside``; see ``parse_path``.
-        dest: a folder, or ``archive.barecat::inside``, which is made if it is missing.
-        options: what is copied.
-    """
+    """Copy what the target does not have, or has differently."""
     chosen = options or RsyncOptions()
     parsed, target = [parse_path(source) for source in sources], parse_path(dest)
     _refuse(parsed, target)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from headrace._native import crc32c as crc32c_of
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import resolve_index_path
-from headrace.compat.barecat.core.types import BarecatFileInfo, Order
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatFileInfo, Order
 from headrace.formats.barecat.index.rows import FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION, read_version
 from headrace.formats.barecat.shards import MappedShards
@@ -38,11 +38,6 @@ def upgrade(path: PathLike, workers: int = 8, preserve_backup: bool = True) -> N
     """Write the index anew in the present version; the old one stays as ``.old``.
 
     Checksums that are missing are computed. The new index takes the place of the old one when it is complete.
-
-    Args:
-        path: of the archive.
-        workers: kept for programs that pass it.
-        preserve_backup: keep the old index.
     """
     index_path = resolve_index_path(path)
     if not os.path.exists(index_path):
@@ -102,6 +97,4 @@ def _file_of(row: sqlite3.Row, shards: MappedShards) -> BarecatFileInfo:
 def _copy_dir(new: Index, row: sqlite3.Row) -> None:
     names = row.keys()
     about = [row[name] if name in names else None for name in ("mode", "uid", "gid", "mtime_ns")]
-    path = row["path"] or ""
-    new._changes.run("INSERT OR IGNORE INTO dirs (path) VALUES (?)", path)
-    new._changes.run("UPDATE dirs SET mode = ?, uid = ?, gid = ?, mtime_ns = ? WHERE path = ?", *about, path)
+    new.add_dir(BarecatDirInfo(row["path"] or "", *about), exist_ok=True)

@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from headrace.formats.barecat.patterns import end_of_set, translate_part
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -19,12 +21,6 @@ def glob_to_regex(
     pat: str, *, recursive: bool = False, include_hidden: bool = False, seps: str | Sequence[str] | None = None
 ) -> str:
     r"""A regular expression for whole paths, with the rules of Python's ``glob``.
-
-    Args:
-        pat: the pattern; ``*``, ``?`` and ``[...]`` stay inside one part of the path.
-        recursive: ``**`` as a whole part stands for any number of parts.
-        include_hidden: what stands for a part may begin with a dot.
-        seps: characters that separate parts; by default those of the system.
 
     Example:
         >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
@@ -51,50 +47,9 @@ def glob_to_regex(
             out += name
         else:
             hides = not include_hidden and part[:1] in ("*", "?")
-            out += (r"(?!\.)" if hides else "") + _translate_part(part, inside)
+            out += (r"(?!\.)" if hides else "") + translate_part(part, inside)
         out += "" if is_last else step
     return rf"(?s:{out})\Z"
-
-
-def _translate_part(part: str, inside: str) -> str:
-    out, at = "", 0
-    while at < len(part):
-        char = part[at]
-        if char == "*":
-            out += f"{inside}*"
-            at += len(part[at:]) - len(part[at:].lstrip("*"))
-            continue
-        if char == "[" and (end := _end_of_set(part, at + 1)) > 0:
-            out += _translate_set(part[at + 1 : end])
-            at = end + 1
-            continue
-        out += inside if char == "?" else re.escape(char)
-        at += 1
-    return out
-
-
-def _end_of_set(pattern: str, start: int) -> int:
-    """Where a set in brackets ends; -1 if it does not. A bracket at its beginning is part of it."""
-    start += pattern[start : start + 1] == "!"
-    start += pattern[start : start + 1] == "]"
-    return pattern.find("]", start)
-
-
-def _translate_set(body: str) -> str:
-    is_negated = body.startswith("!")
-    chars = body[1:] if is_negated else body
-    items, at = "", 0
-    while at < len(chars):
-        if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars):
-            low, high = chars[at], chars[at + 2]
-            items += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
-            at += 3
-        else:
-            items += re.escape(chars[at])
-            at += 1
-    if not items:
-        return "." if is_negated else "(?!)"
-    return f"[{'^' if is_negated else ''}{items}]"
 
 
 def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
@@ -158,7 +113,7 @@ def glob_to_sqlite(pat: str) -> str:
             out += pat[at]
             at += 1
             continue
-        end = _end_of_set(pat, at + 1)
+        end = end_of_set(pat, at + 1)
         if end < 0:
             out += "[[]"
             at += 1

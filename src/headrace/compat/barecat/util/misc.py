@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -13,7 +14,15 @@ from headrace.formats.barecat.names import index_path, shard_numbers
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["delegate", "exists", "parse_size", "raise_if_readonly", "raise_if_readonly_or_append_only", "remove"]
+__all__ = [
+    "delegate",
+    "deprecate",
+    "exists",
+    "parse_size",
+    "raise_if_readonly",
+    "raise_if_readonly_or_append_only",
+    "remove",
+]
 
 _Owner = TypeVar("_Owner")
 _P = ParamSpec("_P")
@@ -36,6 +45,11 @@ def exists(path: PathLike) -> bool:
         return True
     folder = os.path.dirname(os.path.abspath(plain))
     return os.path.isdir(folder) and bool(shard_numbers(plain))
+
+
+def deprecate(what: str, instead: str, *, end: str = " and will be removed in version 1.0") -> None:
+    """Warn the caller of the function that calls this one."""
+    warnings.warn(f"{what} is deprecated{end}. Use {instead}", DeprecationWarning, stacklevel=3)
 
 
 def delegate(part: str, method: Callable[Concatenate[_T, _P], _R]) -> Callable[Concatenate[_Owner, _P], _R]:

@@ -20,7 +20,29 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.edit.transactions import Transactions
     from headrace.formats.barecat.index.rows import Metadata
 
-__all__ = ["Directories"]
+__all__ = ["Directories", "delete_below", "move_tree"]
+
+
+def move_tree(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Give a directory another name in all rows below it."""
+    connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
+    connection.execute("UPDATE dirs SET path = ? WHERE path = ?", (new, old))
+    with triggers_off(connection):
+        for table in ("files", "dirs"):
+            connection.execute(
+                f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
+                (new, len(old) + 1, f"{old}/", f"{old}0"),
+            )
+
+
+def delete_below(connection: sqlite3.Connection, name: str) -> None:
+    """Delete all rows below a directory, without counting them."""
+    bounds = (f"{name}/", f"{name}0") if name else ("", b"")  # every text comes before a blob
+    found = connection.execute("SELECT path FROM dirs WHERE path > ? AND path < ?", bounds).fetchall()
+    below = sorted((tuple(row) for row in found), key=lambda row: len(row[0]), reverse=True)  # the deepest first
+    with triggers_off(connection):
+        connection.execute("DELETE FROM files WHERE path >= ? AND path < ?", bounds)
+        connection.executemany("DELETE FROM dirs WHERE path = ?", below)
 
 
 class Directories:
@@ -71,18 +93,7 @@ class Directories:
         with self._transactions.lock:
             self._transactions.begin()
             self._index.check_dir(name)  # also puts into the index what is still waiting
-            low, high = (f"{name}/", f"{name}0") if name else ("", b"")  # every text comes before a blob
-            below = [
-                path
-                for (path,) in self._connection.execute(
-                    "SELECT path FROM dirs WHERE path > ? AND path < ?", (low, high)
-                )
-            ]
-            below.sort(key=len, reverse=True)  # a directory may go only when nothing refers to it
-
-            with triggers_off(self._connection):
-                self._connection.execute("DELETE FROM files WHERE path >= ? AND path < ?", (low, high))
-                self._connection.executemany("DELETE FROM dirs WHERE path = ?", [(path,) for path in below])
+            delete_below(self._connection, name)
             self._queue.forget_dirs()
             if name:
                 self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
@@ -115,19 +126,8 @@ class Directories:
             if is_file:
                 self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (new, old))
             else:
-                self._rename_dir(old, new)
+                move_tree(self._connection, old, new)
             self._transactions.count(0)
-
-    def _rename_dir(self, old: str, new: str) -> None:
-        self._connection.execute("PRAGMA defer_foreign_keys = 1")  # until the commit: children follow below
-        self._connection.execute("UPDATE dirs SET path = ? WHERE path = ?", (new, old))
-
-        with triggers_off(self._connection):
-            for table in ("files", "dirs"):
-                self._connection.execute(
-                    f"UPDATE {table} SET path = ? || substr(path, ?) WHERE path > ? AND path < ?",
-                    (new, len(old) + 1, f"{old}/", f"{old}0"),
-                )
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)
