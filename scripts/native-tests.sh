@@ -17,10 +17,11 @@ build() { # build NAME SANITIZERS [CMAKE-OPTION...]
 }
 
 # The plain build compiles each file alone, so that each must include what it needs; the others are faster together.
-for flavour in plain::OFF asan:address,undefined:ON tsan:thread:ON; do
-  IFS=: read -r name sanitizers unity <<<"$flavour"
+# The fuzzers run where a fault is noticed.
+for flavour in plain::OFF:OFF asan:address,undefined:ON:ON tsan:thread:ON:OFF; do
+  IFS=: read -r name sanitizers unity fuzz <<<"$flavour"
   echo "== C++ tests, $name"
-  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_BUILD_FUZZ=ON -DHEADRACE_UNITY="$unity"
+  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_BUILD_FUZZ="$fuzz" -DHEADRACE_UNITY="$unity"
   ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
 done
 
