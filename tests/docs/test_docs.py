@@ -36,7 +36,8 @@ PYTHON_REFERENCE = ROOT / "docs" / "reference" / "python.md"
 COMMAND_REFERENCE = ROOT / "docs" / "reference" / "command.md"
 FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
-COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": "-m torch.distributed.run "}
+TORCHRUN = "-m torch.distributed.run --log-dir logs "  # by default it leaves logs where temporary files go
+COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": TORCHRUN}
 NEEDS = ("torch", "lightning", "cuda")
 
 

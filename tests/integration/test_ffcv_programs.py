@@ -94,7 +94,7 @@ DatasetWriter(sys.argv[1], {"n": IntField(), "blob": BytesField()}).from_indexed
     )
     data = tmp_path / "data"
     assert launch("run", "write.py", data, cwd=tmp_path).returncode == 0
-    arguments = ("--standalone", "--nproc-per-node", "2", "train.py", data)
+    arguments = ("--standalone", "--log-dir", "logs", "--nproc-per-node", "2", "train.py", data)
     result = launch("-m", "torch.distributed.run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
     ranks = [json.loads(Path(f"{data}.{rank}").read_text()) for rank in range(2)]
