@@ -28,7 +28,7 @@ from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stre
 from headrace.transfer.zip import count_in_zip, read_zip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     from headrace.formats.barecat.archive import Archive
@@ -72,15 +72,20 @@ STREAM_KINDS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip")
 """What fits into one file or stream; a zip can be written to a stream, but not read from one."""
 
 
-def kind_of(path: str) -> str:
-    """What a path is or will be, by its ending: ``archive``, a tar or zip, or ``folder`` without one that is known."""
+def kind_of(path: str, *, others: Sequence[str] = ()) -> str:
+    """What a path is or will be, by its ending: ``archive``, a tar or zip, or ``folder`` without one that is known.
+
+    Args:
+        path: need not exist.
+        others: endings that the caller knows besides; an error names them, too.
+    """
     if os.path.isdir(path):
         return "folder"
     if ending := ending_of(path):
         return KINDS.get(ending, "archive")
     if "." not in os.path.basename(path.rstrip("/")) or path.endswith("/"):
         return "folder"
-    known = ", ".join([*_archive_endings(), *KINDS])
+    known = ", ".join([*others, *_archive_endings(), *KINDS])
     raise FormatError(path, problem="no format is known for this ending", fix=f"Known are {known}; a folder ends in /.")
 
 

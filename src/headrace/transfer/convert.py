@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.formats.barecat.names import lies_in
-from headrace.formats.open import find_format, format_of_name
+from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.pack import pack
 from headrace.formats.report import Transfer
 from headrace.progress import ProgressBar
@@ -157,7 +157,8 @@ class _Conversion:
             return None
         named = format_of_name(self.target)
         if named is None or named.create is None:
-            kind_of(self.target)  # says which endings are known
+            samples = [known for known in all_formats() if known.create is not None and not known.holds_files]
+            kind_of(self.target, others=[ending for known in samples for ending in known.suffixes])
             return None
         return named
 
