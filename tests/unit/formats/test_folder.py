@@ -6,33 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.helpers import image_file, picture
+from tests.helpers import picture
+from tests.unit.formats.picture_folder import FILES, KEYS, LABELS
 
 import headrace as hr
 from headrace.errors import CorruptSampleError, FormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-FILES = {
-    "cat/b.jpg": image_file(picture(1, 20, 30), "JPEG"),
-    "cat/a.PNG": image_file(picture(2, 10, 12), "PNG"),
-    "dog/deep/er/c.jpeg": image_file(picture(3, 40, 25), "JPEG"),
-    "ant/d.bmp": image_file(picture(4, 5, 6), "BMP"),
-}
-IGNORED = {"cat/notes.txt": b"x", "cat/.hidden.jpg": b"x", ".git/e.jpg": b"x", "empty/readme.md": b"x"}
-KEYS = ["ant/d.bmp", "cat/a.PNG", "cat/b.jpg", "dog/deep/er/c.jpeg"]
-LABELS = [0, 1, 1, 2]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    for name, data in (FILES | IGNORED).items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return root
 
 
 def test_a_folder_is_a_dataset(folder: Path) -> None:
