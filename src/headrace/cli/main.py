@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, say
 from headrace.cli.verbs import (
     add,
     browse,
@@ -37,7 +37,6 @@ from headrace.cli.verbs import (
     tree,
     verify,
 )
-from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,11 +125,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         _discard_output()  # the reader went away: not our business
         return 0
-    except (HeadraceError, OSError, ValueError, TypeError, KeyError) as error:
+    except ERRORS as error:
         _flush_or_discard_output()
         if args.traceback:
             raise
-        print(f"headrace: error: {printable(message_of(error))}", file=sys.stderr)
+        say(f"headrace: error: {message_of(error)}", file=sys.stderr)
         return 2
     return code
 

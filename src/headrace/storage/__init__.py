@@ -3,7 +3,7 @@
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.local import check_mapping, map_file, mapping_faults
-from headrace.storage.memory import allocate_pages, available_bytes
+from headrace.storage.memory import allocate_pages, available_bytes, room_for
 
 __all__ = [
     "AtomicFile",
@@ -14,4 +14,5 @@ __all__ = [
     "file_identity",
     "map_file",
     "mapping_faults",
+    "room_for",
 ]

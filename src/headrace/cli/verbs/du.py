@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive, shown_path
-from headrace.cli.common import add_json, print_json
+from headrace.cli.common import add_json, print_json, say, whole_number_from
 from headrace.progress import format_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also files")
     parser.add_argument("-s", "--summarize", action="store_true", help="only the total")
     parser.add_argument("-H", "--human", action="store_true", help="sizes for people")
-    parser.add_argument("-L", "--levels", type=int, metavar="N", help="go down at most N levels")
+    parser.add_argument("-L", "--levels", type=whole_number_from(0), metavar="N", help="go down at most N levels")
     add_json(parser)
 
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
         print_json([{"path": path, "size_bytes": size} for path, size in rows])
         return 0
     for path, size in rows:
-        print(f"{format_bytes(size) if args.human else size}\t{shown_path(path, base) or '.'}")
+        say(format_bytes(size) if args.human else size, shown_path(path, base) or ".", sep="\t")
     return 0
 
 

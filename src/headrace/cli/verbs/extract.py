@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import headrace
 from headrace.cli.archives import extract_archive, is_archive, refuse_damage
-from headrace.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
+from headrace.cli.common import add_json, add_progress, print_json, progress_bar, say, select_ranges
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     for name in fields:
         if name not in dataset.schema:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
-    indices = list(select_samples(dataset, args.samples))
+    ranges = select_ranges(dataset, args.samples)
+    count = sum(map(len, ranges))
     os.makedirs(args.to, exist_ok=True)
     for folder in () if args.samples else dataset.folders:
         os.makedirs(os.path.join(args.to, folder), exist_ok=True)
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         progress_bar("extracting", args) as bar,
         open(_open_new(os.path.join(args.to, _INDEX), args.force), "w", encoding="utf-8") as lines,
     ):
-        for done, i in enumerate(indices, 1):
+        for done, i in enumerate(chain.from_iterable(ranges), 1):
             try:
                 row, size = _extract_sample(dataset, i, fields, args.to, args.force)
             except CorruptSampleError as error:
@@ -79,11 +81,11 @@ def run(args: argparse.Namespace) -> int:
             lines.write(json.dumps(row, ensure_ascii=True) + "\n")
             size_bytes += size
             if bar is not None:
-                bar(done, len(indices), size_bytes)
+                bar(done, count, size_bytes)
     if args.json:
-        print_json({"samples": len(indices) - len(damage), "size_bytes": size_bytes, "to": args.to})
+        print_json({"samples": count - len(damage), "size_bytes": size_bytes, "to": args.to})
     elif not args.quiet:
-        print(f"{args.to}: {len(indices) - len(damage):,} samples")
+        say(f"{args.to}: {count - len(damage):,} samples")
     refuse_damage(args.path, damage, "sample")
     return 0
 

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, printable, say
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
@@ -109,7 +109,7 @@ class ArchiveShell(cmd.Cmd):
         self.has_failed = False
         try:
             return bool(super().onecmd(line))
-        except (HeadraceError, OSError, ValueError, KeyError) as error:
+        except ERRORS as error:
             self._fail(message_of(error))
         except SystemExit as end:  # what a parser does after printing its help or complaint
             self.has_failed = end.code not in (0, None)
@@ -118,7 +118,7 @@ class ArchiveShell(cmd.Cmd):
     def _fail(self, message: str) -> None:
         self.has_failed = True
         sys.stdout.flush()
-        print(f"headrace: error: {printable(message)}", file=sys.stderr)
+        say(f"headrace: error: {message}", file=sys.stderr)
 
     def emptyline(self) -> bool:
         """Nothing was typed: do nothing."""
@@ -163,7 +163,7 @@ class ArchiveShell(cmd.Cmd):
 
     def do_pwd(self, line: str) -> None:
         """``pwd``: print the current directory."""
-        print(f"/{printable(self.directory)}")
+        say(f"/{self.directory}")
 
     def do_cd(self, line: str) -> None:
         """``cd [DIR]``: go to a directory; without DIR to the root."""
@@ -199,7 +199,7 @@ class ArchiveShell(cmd.Cmd):
         with open_archive(self.path) as archive:
             for word in shlex.split(line) or ["."]:
                 for key, value in archive.stat(self.resolve(word))._asdict().items():
-                    print(f"{key:>14} {printable(value) if isinstance(value, str) else value}")
+                    say(f"{key:>14}", value)
 
     def do_info(self, line: str) -> None:
         """``info [--json]``: about the whole archive."""
@@ -218,7 +218,7 @@ class ArchiveShell(cmd.Cmd):
 
     def do_lpwd(self, line: str) -> None:
         """``lpwd``: print the current directory of the machine."""
-        print(os.getcwd())
+        say(os.getcwd())
 
     def do_get(self, line: str) -> None:
         """``get [--force] NAME [DIR]``: write a file, directory or what matches a pattern below DIR (default: here)."""
