@@ -4,6 +4,7 @@ from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.local import check_mapping, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes
+from headrace.storage.regular import open_for_reading
 
 __all__ = [
     "AtomicFile",
@@ -14,4 +15,5 @@ __all__ = [
     "file_identity",
     "map_file",
     "mapping_faults",
+    "open_for_reading",
 ]
