@@ -2,8 +2,10 @@
 
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
+from headrace.storage.leftovers import remove_leftovers
 from headrace.storage.local import check_mapping, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes
+from headrace.storage.new_file import temporary_file
 from headrace.storage.regular import open_for_reading
 
 __all__ = [
@@ -16,4 +18,6 @@ __all__ = [
     "map_file",
     "mapping_faults",
     "open_for_reading",
+    "remove_leftovers",
+    "temporary_file",
 ]
