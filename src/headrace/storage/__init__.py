@@ -4,7 +4,7 @@ from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.local import check_mapping, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes
-from headrace.storage.regular import open_for_reading
+from headrace.storage.regular import check_regular, open_for_reading
 
 __all__ = [
     "AtomicFile",
@@ -12,6 +12,7 @@ __all__ = [
     "allocate_pages",
     "available_bytes",
     "check_mapping",
+    "check_regular",
     "file_identity",
     "map_file",
     "mapping_faults",
