@@ -19,8 +19,8 @@ from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path, without_ending
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import DuplicateBarecatError, translated
-from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
+from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.names import is_part_of, safe_name
 from headrace.formats.barecat.pack import DiskEntry, pack_entries

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.core._globs import matcher
+from headrace.compat.barecat.util.glob_to_regex import matcher
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
