@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -36,18 +37,9 @@ def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwr
     pairs: Iterable[tuple[str, str]] = ((path, _name(path)) for path in _paths(args))
     if args.physical_order:
         pairs = by_physical_order(pairs)
-    impl.create(_shown(pairs), archive, shard_size_limit, overwrite=overwrite, workers=args.workers)
-
-
-def _shown(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same, with a bar if standard output is a terminal."""
-    if not sys.stdout.isatty():
-        yield from pairs
-        return
-    with ProgressBar("packing", unit="files") as bar:
-        for done, pair in enumerate(pairs, 1):
-            yield pair
-            bar(done, None, 0)
+    is_shown = sys.stdout.isatty()
+    with ProgressBar("packing", unit="files") if is_shown else contextlib.nullcontext() as bar:
+        impl.create(pairs, archive, shard_size_limit, overwrite, workers=args.workers, progress=bar)
 
 
 def _name(path: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import stat
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
@@ -74,16 +73,13 @@ class Barecat(MutableMapping[str, Any]):
         wal: bool = False,
         readonly_is_immutable: bool = False,
     ) -> None:
-        self.path = os.fspath(path)
         if threadsafe and not readonly:
             raise ValueError("Threadsafe mode is only supported for readonly Barecat.")
-        self.readonly = readonly
-        self.append_only = append_only
-        self.auto_codec = auto_codec
-        self.threadsafe = threadsafe
+        self.path, self.wal = os.fspath(path), wal
+        self.readonly, self.append_only, self.threadsafe = readonly, append_only, threadsafe
         self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
         self.readonly_is_immutable = readonly_is_immutable
-        self.wal = wal
+        self.auto_codec = auto_codec
         self._archive = self._open(overwrite, exist_ok)
         self.index: Index = Index.of_archive(self._archive, resolve_index_path(self.path))
         try:
@@ -101,21 +97,15 @@ class Barecat(MutableMapping[str, Any]):
 
     def _open(self, overwrite: bool, exist_ok: bool) -> Archive:
         is_there = misc.exists(self.path)
-        if self.readonly:
-            if not is_there:
-                raise FileNotFoundError(f"{self.path} does not exist")
-            with translated():
-                return Archive(self.path)
-        if is_there and not exist_ok:
+        if self.readonly and not is_there:
+            raise FileNotFoundError(f"{self.path} does not exist")
+        if not self.readonly and is_there and not exist_ok:
             raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
         with translated():
-            return Archive(
-                self.path,
-                "w" if overwrite else "a",
-                wal=self.wal,
-                allow_links=self.allow_writing_symlinked_shard,
-                append_only=self.append_only,
-            )
+            if self.readonly:
+                return Archive(self.path)
+            links, only = self.allow_writing_symlinked_shard, self.append_only
+            return Archive(self.path, "w" if overwrite else "a", wal=self.wal, allow_links=links, append_only=only)
 
     # A mapping of paths to contents
 
@@ -125,13 +115,6 @@ class Barecat(MutableMapping[str, Any]):
         except FileNotFoundBarecatError:
             raise KeyError(normalize_path(path)) from None
         return self.codec_registry.decode(path, data)
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """The content of a file, or a default if there is none."""
-        try:
-            return self[path]
-        except KeyError:
-            return default
 
     def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # an iterator, as it was
         """Paths and contents of all files."""
@@ -230,7 +213,7 @@ class Barecat(MutableMapping[str, Any]):
         length = info.size or 0
         first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
-        expected = info.crc32c if first == 0 and count == length else None
+        expected = info.crc32c if count == length else None
         return self.sharder.read_from_address(info.shard or 0, (info.offset or 0) + first, count, expected)
 
     def _read_whole(self, path: str) -> bytes:
@@ -256,15 +239,12 @@ class Barecat(MutableMapping[str, Any]):
         self, filesys_path: PathLike, store_path: PathLike | None = None, dir_exist_ok: bool = False
     ) -> None:
         """Add a file of the disk with its metadata; of a directory only itself, not what is in it."""
-        target = filesys_path if store_path is None else store_path
-        status = os.stat(filesys_path)
-        if stat.S_ISDIR(status.st_mode):
-            directory = BarecatDirInfo(path=target)
-            directory.fill_from_statresult(status)
-            self.index.add_dir(directory, exist_ok=dir_exist_ok)
+        kind = BarecatDirInfo if os.path.isdir(filesys_path) else BarecatFileInfo
+        info = kind(path=filesys_path if store_path is None else store_path)
+        info.fill_from_statresult(os.stat(filesys_path))
+        if isinstance(info, BarecatDirInfo):
+            self.index.add_dir(info, exist_ok=dir_exist_ok)
             return
-        info = BarecatFileInfo(path=target)
-        info.fill_from_statresult(status)
         with open(filesys_path, "rb", buffering=0) as file:
             self.add(info, fileobj=file)
 

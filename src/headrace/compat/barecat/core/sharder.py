@@ -219,23 +219,6 @@ class Sharder:
             self._writer.begin_shard()
         return self.last_shard_file
 
-    def ensure_open_shards(self, shard_id: int) -> None:
-        """Nothing: shards are opened when they are needed."""
-
-    @misc.raise_if_readonly
-    def reopen_current_shard(self, mode: str) -> ShardFile:
-        """The last shard; modes are kept for programs that pass them."""
-        return self.last_shard_file
-
-    @misc.raise_if_readonly
-    def reopen_shard(self, shard_number: int, mode: str) -> ShardFile:
-        """A shard; modes are kept for programs that pass them."""
-        return self._file(shard_number)
-
-    @misc.raise_if_readonly
-    def reopen_shards(self) -> None:
-        """Nothing: all shards can be read and written."""
-
     @misc.raise_if_readonly
     def truncate_all_to_logical_size(self, logical_shard_ends: list[int]) -> None:
         """End every shard after its last file, and delete the empty ones at the end."""
@@ -339,6 +322,7 @@ class ShardFile(BarecatFileObject):
         super().__init__()
         self._sharder = sharder
         self.number, self.mode, self.position = number, mode, 0
+        self.can_write = mode != "rb"
         self.name = sharder.get_shard_path(number)
         self._fd = -1
 
@@ -353,14 +337,6 @@ class ShardFile(BarecatFileObject):
 
     def _read_at(self, position: int, size: int) -> bytes:
         return self.pread(size, position)
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def writable(self) -> bool:
-        """Whether the archive is."""
-        return self.mode != "rb"
 
     def write(self, data: Any, /) -> int:
         """Write over bytes at the position."""

@@ -36,6 +36,8 @@ class BarecatFileObject(io.IOBase):
 
     position: int
     size: int
+    can_read = True
+    can_write = False
 
     def _read_at(self, position: int, size: int) -> bytes:
         raise NotImplementedError
@@ -89,6 +91,18 @@ class BarecatFileObject(io.IOBase):
         self.position = base + offset
         return self.position
 
+    def write(self, data: Any, /) -> int:
+        """Write at the position, if that is allowed."""
+        raise io.UnsupportedOperation("not writable")
+
+    def readable(self) -> bool:
+        """Whether reading is allowed."""
+        return self.can_read
+
+    def writable(self) -> bool:
+        """Whether writing is allowed."""
+        return self.can_write
+
     def seekable(self) -> bool:
         """It is."""
         return True
@@ -109,18 +123,6 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
     def _read_at(self, position: int, size: int) -> bytes:
         return read_span(self.shard_file, self.start + position, size)
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def write(self, data: Any, /) -> int:
-        """Refuses."""
-        raise io.UnsupportedOperation("not writable")
-
-    def truncate(self, size: int | None = None, /) -> int:
-        """Refuses."""
-        raise io.UnsupportedOperation("not writable")
-
     def sendfile(self, out_fd: int, offset: int = 0, count: int | None = None) -> int:
         """Let the system copy bytes to a socket or file; gives how many."""
         if not 0 <= offset <= self.size:
@@ -133,6 +135,8 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
 
 class BarecatReadWriteFileObject(BarecatFileObject):
     """A file that is written: changes are collected beside the archive, and stored when it is closed."""
+
+    can_write = True
 
     def __init__(
         self,
@@ -197,14 +201,6 @@ class BarecatReadWriteFileObject(BarecatFileObject):
             self.size = wanted
             self.dirty = True
         return self.size
-
-    def readable(self) -> bool:
-        """Whether reading is allowed."""
-        return self.can_read
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
 
     def _check_open(self) -> None:
         if self.closed:
