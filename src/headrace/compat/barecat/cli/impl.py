@@ -12,7 +12,7 @@ import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headrace.compat.barecat._version import version
+from headrace.compat.barecat._api import version
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path, without_ending

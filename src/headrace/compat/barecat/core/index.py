@@ -27,9 +27,11 @@ from headrace.compat.barecat.exceptions import (
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
     NotADirectoryBarecatError,
+    translated,
 )
 from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, is_plain, matcher
+from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.row_queue import triggers_off
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat import Archive, DirInfo
+    from headrace.formats.barecat import DirInfo
 
     FileItem: TypeAlias = BarecatFileInfo | str
     DirItem: TypeAlias = BarecatDirInfo | str
@@ -96,7 +98,9 @@ class Index:
         readonly_is_immutable: bool = False,
     ) -> None:
         name = os.fspath(path)
-        self._begin(name, readonly, FileSource(name, readonly=readonly, wal=wal))
+        with translated():
+            source = ArchiveSource(Archive(name), is_owned=True) if readonly else FileSource(name, wal=wal)
+        self._begin(name, readonly, source)
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
@@ -735,7 +739,11 @@ class Index:
         self, prefix: str, files: Iterable[str], dirs: Iterable[DirInfo | BarecatDirInfo], ignore_duplicates: bool
     ) -> None:
         """Refuse files and directories that cannot all be added below a directory."""
-        self._check_prefix(prefix)
+        above = prefix
+        while above:
+            if self.isfile(above):
+                raise ValueError(f"Cannot use prefix '{prefix}': '{above}' exists as a file")
+            above = parent_of(above)
         before = f"{prefix}/" if prefix else ""
         for path in files:
             if self.isdir(before + path):
@@ -760,28 +768,13 @@ class Index:
             self.add_dir(wanted[-1], exist_ok=True)
         return wanted
 
-    def _check_prefix(self, prefix: str) -> None:
-        """Refuse a directory that everything shall go into, but that is a file or lies below one."""
-        above = prefix
-        while above:
-            if self.isfile(above):
-                raise ValueError(f"Cannot use prefix '{prefix}': '{above}' exists as a file")
-            above = parent_of(above)
-
     def check_merge_conflicts(self, prefix: str) -> str:
-        """Refuse what cannot be merged from the database that is attached as ``sourcedb``."""
-        self._check_prefix(prefix)
+        """Refuse what cannot be merged from the database that is attached as ``sourcedb``; gives paths as SQL."""
+        files = [row[0] for row in self.fetch_iter("SELECT path FROM sourcedb.files")]
+        dirs = [BarecatDirInfo(row[0]) for row in self.fetch_iter("SELECT path FROM sourcedb.dirs")]
+        self.check_merge(prefix, files, dirs, ignore_duplicates=True)
         quoted = prefix.replace("'", "''")
-        path = f"CASE WHEN path = '' THEN '{quoted}' ELSE '{quoted}/' || path END" if prefix else "path"
-        for ours, theirs, words in (
-            ("dirs", "files", "Source file '{}' conflicts with target directory"),
-            ("files", "dirs", "Source directory '{}' conflicts with target file"),
-        ):
-            query = f"SELECT {path} FROM sourcedb.{theirs} WHERE {path} IN (SELECT path FROM main.{ours}) LIMIT 1"
-            found = self.fetch_one(query)
-            if found is not None:
-                raise ValueError(words.format(found[0]))
-        return path
+        return f"CASE WHEN path = '' THEN '{quoted}' ELSE '{quoted}/' || path END" if prefix else "path"
 
     # SQLite itself, and life
 
