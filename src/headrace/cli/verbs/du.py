@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print one line for each directory, as seen from ``base``."""
     with open_archive(args.path, **reading_options(args)) as archive:
         levels = 0 if args.summarize else args.levels
-        rows = list(_rows(archive, args.directory.strip("/"), levels, args.all))
+        rows = list(du_rows(archive, args.directory.strip("/"), levels, args.all))
     if args.json:
         print_json([{"path": path, "size_bytes": size} for path, size in rows])
         return 0
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     return 0
 
 
-def _rows(archive: Archive, top: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
+def du_rows(archive: Archive, top: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
     """A directory after all that is in it. No recursion: names can be nested as deeply as they like."""
     waiting: list[tuple[FileInfo | DirInfo, Iterator[FileInfo | DirInfo]]] = []
 

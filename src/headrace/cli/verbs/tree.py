@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     with open_archive(args.path, **reading_options(args)) as archive:
         next(iter(archive.scandir(args.directory.strip("/"))), None)  # an error before anything is printed
         say(args.directory or ".")
-        for branches, entry in _lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
+        for branches, entry in tree_lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
             say(f"{branches}{entry.name}{'/' if entry.is_dir() else ''}")
             num_dirs += entry.is_dir()
             num_files += entry.is_file()
@@ -46,12 +46,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(archive: Archive, top: str, levels: int | None, dirs_only: bool) -> Iterator[tuple[str, FileInfo | DirInfo]]:
+def tree_lines(
+    archive: Archive, top: str, levels: int | None, dirs_only: bool, *, dirs_first: bool = False
+) -> Iterator[tuple[str, FileInfo | DirInfo]]:
     """Each entry with the branches before its name. No recursion: names can be nested as deeply as they like."""
 
     def entries_in(directory: str) -> list[FileInfo | DirInfo]:
         found = [entry for entry in archive.scandir(directory) if entry.is_dir() or not dirs_only]
-        return sorted(found, key=lambda entry: entry.name, reverse=True)
+        return sorted(found, key=lambda entry: (dirs_first and entry.is_file(), entry.name), reverse=True)
 
     waiting = [entries_in(top)] if levels is None or levels > 0 else []
     while waiting:

@@ -112,12 +112,14 @@ _CODECS: dict[str, Codec] = {
 
 
 class CodecRegistry:
-    """Codecs by endings, where a name without one keeps its bytes; begins with all that are known, or with none."""
+    """Codecs by endings; begins with all that are known, or with none.
 
-    _is_strict = False
+    A name without a codec keeps its bytes or, if it ``is_strict``, is an error.
+    """
 
-    def __init__(self, auto_codec: bool = True) -> None:
+    def __init__(self, auto_codec: bool = True, *, is_strict: bool = False) -> None:
         self.codecs: dict[str, Codec] = dict(_CODECS) if auto_codec else {}
+        self._is_strict = is_strict
 
     def register_codec(
         self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
@@ -150,12 +152,6 @@ class CodecRegistry:
         return self.decode(stem, value) if codec[2] else value
 
 
-class _StrictRegistry(CodecRegistry):
-    """Where a name without a codec is an error."""
-
-    _is_strict = True
-
-
 class DecodedView(decoded.DecodedView):
     """Values of a mapping of names to bytes, such as a ``Barecat``; a name without a codec is an error.
 
@@ -175,7 +171,7 @@ class DecodedView(decoded.DecodedView):
     def __init__(self, store: MutableMapping[str, bytes], *, allow_pickle: bool = False) -> None:
         super().__init__(store)
         self._store = store
-        self._registry = _StrictRegistry(auto_codec=False)
+        self._registry = CodecRegistry(auto_codec=False, is_strict=True)
         self.codecs = self._registry.codecs
         self.codecs |= self.ALL_CODECS
         if allow_pickle:
