@@ -1,6 +1,6 @@
 """``python -m tests.faults``: faults at calls to the system, and a table of what came of them.
 
-usage: python -m tests.faults [--only TEXT] [--fault NAME] [--at NUMBER] [--points N] [--jobs N] [--json FILE]
+usage: python -m tests.faults [--only TEXT] [--fault NAME] [--at NUMBER] [--points N] [--jobs N] ...
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.faults.campaign import FAULTS, Bench, Outcome, Point, Reference
-from tests.faults.scenarios import all_scenarios
+from tests.faults.disks import on_full_disks, why_no_mounts
+from tests.faults.scenarios import Scenario, all_scenarios, fill_large, fill_pantry, large_scenarios
 from tests.faults.supervisor import why_not
 
 if TYPE_CHECKING:
@@ -35,11 +36,14 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", help="commands in which this occurs")
     parser.add_argument("--fault", choices=list(FAULTS), action="append", help="only this fault; may be repeated")
+    parser.add_argument("--disks", action="store_true", help="disks that are really full, instead (for root)")
+    parser.add_argument("--share", metavar="K/N", help="only every N-th command, from the K-th on")
     parser.add_argument("--at", type=int, metavar="NUMBER", help="only at this call")
     parser.add_argument("--points", type=int, metavar="N", help="about this many, chosen evenly (default: all)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="processes")
     parser.add_argument("--json", metavar="FILE", help="also write every outcome to FILE, a line each")
     parser.add_argument("--list", action="store_true", help="only list commands and how many calls they make")
+    parser.add_argument("--step", type=int, default=1, metavar="N", help="full disks: pages that become free each time")
     parser.add_argument("--shown", type=int, default=40, metavar="N", help="how many findings to show (default: 40)")
     return parser.parse_args()
 
@@ -51,45 +55,63 @@ def main() -> int:
         print(reason, file=sys.stderr)
         return 77
     start_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="headrace-faults-") as place:
-        points = _prepare(args, Path(place))
-        if args.list:
-            for name, reference in _references.items():
-                print(f"{len(reference.requests):5} {name}")
-            return 0
+    with (
+        tempfile.TemporaryDirectory(prefix="headrace-faults-") as place,
+        open(args.json, "w") if args.json else contextlib.nullcontext() as lines,
+    ):
         outcomes = []
-        with open(args.json, "w") if args.json else contextlib.nullcontext() as lines:
-            for outcome in _run_all(points, Path(place), args.jobs):
-                outcomes.append(outcome)
-                if lines:
-                    lines.write(json.dumps(asdict(outcome)) + "\n")
+        for outcome in (_run_disks if args.disks else _run_points)(args, Path(place)):
+            outcomes.append(outcome)
+            if lines:
+                lines.write(json.dumps(asdict(outcome)) + "\n")
+    if args.list:
+        for name, reference in _references.items():
+            print(f"{len(reference.requests):5} {name}")
+        return 0
     _print_table(outcomes)
     found = _print_findings(outcomes, args.shown)
     print(f"{len(outcomes):,} points in {time.monotonic() - start_s:.0f} s, {found} with findings")
     return 1 if found else 0
 
 
-def _prepare(args: argparse.Namespace, place: Path) -> list[Point]:
-    """The points to run; what runs without a fault is in ``_references`` afterwards."""
+def _chosen(args: argparse.Namespace) -> list[Scenario]:
+    first, _, step = (args.share or "0/1").partition("/")
+    known = [*all_scenarios(), *(large_scenarios() if args.disks else ())]
+    found = [scenario for scenario in known if not args.only or args.only in scenario.name]
+    return found[int(first) :: int(step)]
+
+
+def _run_points(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
+    """Faults at calls; what runs without a fault is in ``_references`` afterwards."""
     (place / "first").mkdir()
     bench = Bench(place / "first")
     points: list[Point] = []
-    for scenario in all_scenarios():
-        if args.only and args.only not in scenario.name:
-            continue
+    for scenario in _chosen(args):
         reference = _references[scenario.name] = bench.reference(scenario)
         points += reference.points(scenario, args.fault or list(FAULTS))
     if args.at is not None:
         points = [point for point in points if point.number == args.at]
     if args.points and args.points < len(points):
-        # A step that is no whole number goes through commands, faults and calls at different paces.
-        points = [points[int(i * len(points) / args.points)] for i in range(args.points)]
-    return points
-
-
-def _run_all(points: list[Point], place: Path, jobs: int) -> Iterator[Outcome]:
-    with multiprocessing.get_context("fork").Pool(jobs, _begin, (place,)) as pool:
+        points = [points[int((i + 0.5) * len(points) / args.points)] for i in range(args.points)]
+    if args.list:
+        return
+    with multiprocessing.get_context("fork").Pool(args.jobs, _begin, (place,)) as pool:
         yield from pool.imap_unordered(_run_one, points, chunksize=4)
+
+
+def _run_disks(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
+    """Full disks, for one command after the other."""
+    if reason := why_no_mounts():
+        print(reason, file=sys.stderr)
+        sys.exit(77)
+    pantry = place / "pantry"
+    pantry.mkdir()
+    fill_pantry(pantry)
+    fill_large(pantry)
+    gc.freeze()
+    for scenario in _chosen(args):
+        is_large = scenario.base[0].startswith("large")
+        yield from on_full_disks(scenario, place, pantry, step=args.step * (6 if is_large else 1))
 
 
 def _begin(place: Path) -> None:
@@ -131,7 +153,8 @@ def _print_findings(outcomes: list[Outcome], shown: int) -> int:
         first = min(found, key=lambda outcome: outcome.number)
         print(f"\n{scenario}: {fault} at calls {_ranges([outcome.number for outcome in found])}, first {first.call}")
         print(f"  {text}")
-        print(f"  python -m tests.faults --only {json.dumps(scenario)} --fault {fault} --at {first.number}")
+        which = "--disks" if fault == "disk" else f"--fault {fault} --at {first.number}"
+        print(f"  python -m tests.faults --only {json.dumps(scenario)} {which}")
     if len(alike) > shown:
         print(f"\n... and {len(alike) - shown} more")
     return sum(bool(outcome.findings) for outcome in outcomes)

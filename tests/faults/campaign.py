@@ -147,14 +147,15 @@ class Bench:
     Args:
         place: an empty folder.
         pantry: one that is filled already.
+        printed: the file for what commands print; by default in the same place.
     """
 
-    def __init__(self, place: Path, pantry: Path | None = None) -> None:
+    def __init__(self, place: Path, pantry: Path | None = None, *, printed: Path | None = None) -> None:
         self.pantry = pantry or place / "pantry"
         if pantry is None:
             self.pantry.mkdir()
             fill_pantry(self.pantry)
-        self.folder, self._printed = place / "work", place / "printed"
+        self.folder, self._printed = place / "work", printed or place / "printed"
 
     def reference(self, scenario: Scenario) -> Reference:
         """Run a scenario without fault; also imports here what it imports there, so that later runs need not."""
@@ -218,6 +219,18 @@ class Bench:
         self._judge_run(point, run, printed, bool(hit), outcome)
         self._judge_result(point, run, reference, outcome, bool(hit))
         return outcome
+
+    def run_plainly(self, scenario: Scenario) -> tuple[int, str]:
+        """Run a command in the folder as it is; gives the exit code and what was printed."""
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                code = self._command(scenario.words)
+            finally:
+                os._exit(code)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return status, self._printed.read_text(errors="replace")
 
     def judge_elsewhere(self, scenario: Scenario, reference: Reference, status: int, printed: str) -> Outcome:
         """Judge a run that met its fault in another way, such as a disk that was full."""

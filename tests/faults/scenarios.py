@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["READING", "WITHOUT", "Scenario", "all_scenarios", "fill_pantry"]
+__all__ = ["READING", "WITHOUT", "Scenario", "all_scenarios", "fill_large", "fill_pantry", "large_scenarios"]
 
 READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion")
 """Verbs that write nothing; ``test_reading_verbs`` holds them to it."""
@@ -115,6 +115,40 @@ def _write_gaps(path: str) -> None:
     with Archive(path, "r+") as archive:
         for i in range(0, 14, 2):
             del archive[f"d{i % 3}/{i:02}"]
+
+
+def fill_large(pantry: Path) -> None:
+    """Make the files of ``large_scenarios``: an archive whose index has many pages, and what goes into it."""
+    path = str(pantry / "large.barecat")
+    with Archive(path, "x", shard_size=100_000) as archive:
+        for i in range(400):
+            archive[f"d{i % 7}/{i:04}"] = _text(f"file {i}", 32 * (i % 50 + 1))
+    with Archive(path, "r+") as archive:
+        for i in range(0, 120, 2):
+            del archive[f"d{i % 7}/{i:04}"]
+    changed = {f"d1/{i:04}": _text(f"changed {i}", i % 3 * 700 + 5) for i in range(1, 400, 7)}
+    added = {f"n/{i:04}": _text(f"added {i}", 32 * (i % 50 + 1)) for i in range(1, 400, 5)}
+    _write_tree(pantry / "lots", changed | added, 1_700_000_000)
+
+
+def large_scenarios() -> list[Scenario]:
+    """Changes of an archive that are many transactions' worth: for full disks."""
+    base = ("large.barecat", "lots")
+    commands = (
+        ("add", "large.barecat", "n", "-C", "lots", "-q"),
+        ("add", "large.barecat", "d1", "n", "-C", "lots", "--replace", "-q"),
+        ("rm", "-r", "large.barecat", "d1", "d2"),
+        ("mv", "large.barecat", "d1", "moved"),
+        ("defrag", "large.barecat", "-q"),
+        ("defrag", "large.barecat", "--smart", "-q"),
+        ("defrag", "large.barecat", "--quick", "-q"),
+        ("reshard", "large.barecat", "-s", "60000", "-q"),
+        ("sync", "lots/", "large.barecat", "-q"),
+        ("sync", "lots/", "large.barecat", "--delete", "-q"),
+        ("merge", "lots", "-o", "large.barecat", "-a", "--prefix", "m", "-q"),
+    )
+    by_file = ("add", "sync", "merge")
+    return [Scenario(words=words, base=base, targets=base[:1], by_file=words[0] in by_file) for words in commands]
 
 
 def _again(words: tuple[str, ...], option: str = "--force") -> tuple[str, ...]:

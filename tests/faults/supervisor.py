@@ -205,6 +205,7 @@ class _Supervisor:
     def __init__(self, child: int, listener: int, folder: str, decide: Callable[[Request], Answer], run: Run) -> None:
         self._child, self._listener, self._decide, self._run = child, listener, decide, run
         self._folder = os.path.realpath(folder)
+        self._start = self._folder.rstrip("/") + "/"
 
     def serve(self, timeout_s: float) -> None:
         """Answer until the child has ended."""
@@ -243,16 +244,16 @@ class _Supervisor:
 
     def _answer(self, key: int, call: _HeldCall) -> None:
         path = call.path()
-        if not call.changes() or not (path == self._folder or path.startswith(self._folder + "/")):
+        if not call.changes() or not (path == self._folder or path.startswith(self._start)):
             self._reply(key, flags=_CONTINUE)
             return
         self._run.calls.append(call.name)
-        self._run.paths.append(path[len(self._folder) + 1 :])
+        self._run.paths.append(path[len(self._start) :])
         facts = CALLS[call.name]
         request = Request(
             number=len(self._run.calls),
             name=call.name,
-            path=path[len(self._folder) + 1 :],
+            path=path[len(self._start) :],
             can_be_short=facts.size is not None and call.size() > 1,
             takes_space=facts.takes_space,
         )
