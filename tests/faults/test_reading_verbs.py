@@ -126,3 +126,26 @@ def test_writing_to_a_read_only_disk_is_an_error_of_one_line(
         error = capfd.readouterr().err
         assert "ead-only" in error, words
         assert error.count("\n") == 1, words
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=IDS)
+def test_output_that_cannot_be_written_is_an_error(files: Path, words: tuple[str, ...]) -> None:
+    if words == ("completion", "names", "bare.beton"):
+        pytest.skip("it prints nothing: the samples have no names")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.chdir(files)
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+            os.dup2(write, 2)
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", 1, closefd=False)  # noqa: SIM115
+            code = main(list(words))
+        finally:
+            os._exit(code)
+    os.close(write)
+    with open(read) as errors:
+        text = errors.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2, text
+    assert text == "headrace: error: [Errno 28] No space left on device\n"
