@@ -43,7 +43,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="processes")
     parser.add_argument("--json", metavar="FILE", help="also write every outcome to FILE, a line each")
     parser.add_argument("--list", action="store_true", help="only list commands and how many calls they make")
-    parser.add_argument("--step", type=int, default=1, metavar="N", help="full disks: pages that become free each time")
+    parser.add_argument("--step", type=int, default=1, metavar="N", help="full disks: how many pages more each time")
     parser.add_argument("--shown", type=int, default=40, metavar="N", help="how many findings to show (default: 40)")
     return parser.parse_args()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["mounted", "on_full_disks", "why_no_mounts"]
 
 PAGE_BYTES = 4096
-_SIZE = "6m"
+_SIZE = "40m"
 _FILLER = "filler"
 
 
@@ -45,7 +45,14 @@ def mounted(folder: str | os.PathLike[str], *options: str) -> Iterator[None]:
 
 
 def on_full_disks(scenario: Scenario, place: Path, pantry: Path, *, step: int = 1) -> Iterator[Outcome]:
-    """Run a command with no page free, then with ``step`` pages more each time, until it succeeds."""
+    """Run a command with no page free, then with more and more, until it succeeds.
+
+    Args:
+        scenario: the command.
+        place: for the disk.
+        pantry: filled.
+        step: how many pages more at first; later an eighth of those there are.
+    """
     disk = place / "disk"
     disk.mkdir(exist_ok=True)
     elsewhere = place / "elsewhere"
@@ -53,7 +60,8 @@ def on_full_disks(scenario: Scenario, place: Path, pantry: Path, *, step: int = 
     reference = Bench(elsewhere, pantry).reference(scenario)
     with mounted(disk, "-t", "tmpfs", "-o", f"size={_SIZE}", "tmpfs"):
         bench = Bench(disk, pantry, printed=elsewhere / "printed")
-        for pages in range(0, 400, step):
+        pages = 0
+        while True:
             bench.lay_out(scenario)
             _fill(disk, pages * PAGE_BYTES)
             status, printed = bench.run_plainly(scenario)
@@ -63,10 +71,11 @@ def on_full_disks(scenario: Scenario, place: Path, pantry: Path, *, step: int = 
             yield outcome
             if status == 0:
                 return
+            pages += max(step, pages // 8)
 
 
 def _fill(disk: Path, free_bytes: int) -> None:
     facts = os.statvfs(disk)
     have = facts.f_bavail * facts.f_frsize
     with open(disk / _FILLER, "wb") as file:
-        file.write(bytes(max(0, have - free_bytes)))
+        os.posix_fallocate(file.fileno(), 0, max(1, have - free_bytes))
