@@ -2,16 +2,25 @@
 
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
+from headrace.storage.folder_writer import FolderWriter
+from headrace.storage.leftovers import remove_leftovers
 from headrace.storage.local import check_mapping, map_file, mapping_faults
-from headrace.storage.memory import allocate_pages, available_bytes
+from headrace.storage.memory import allocate_pages, available_bytes, room_for
+from headrace.storage.new_file import temporary_file
+from headrace.storage.regular import open_for_reading
 
 __all__ = [
     "AtomicFile",
     "ColdReads",
+    "FolderWriter",
     "allocate_pages",
     "available_bytes",
     "check_mapping",
     "file_identity",
     "map_file",
     "mapping_faults",
+    "open_for_reading",
+    "remove_leftovers",
+    "room_for",
+    "temporary_file",
 ]

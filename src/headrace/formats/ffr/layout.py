@@ -103,7 +103,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
     Args:
         path: for errors.
         mapped: the whole file.
-        is_checked: compare the header with its checksum; where it has none, look at every offset instead.
+        is_checked: compare the header with its checksum, where it has one, and look at every offset.
     """
     size = len(mapped)
     if size < FIXED.size:
@@ -131,7 +131,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
         )
     if is_checked and checksum:
         _check_header(path, mapped, layout)
-    elif is_checked:
+    if is_checked:
         _check_order(path, mapped, layout)
     return layout
 
