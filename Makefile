@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all lint native fuzz bench docs wheel stubs format torch clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs wheel stubs format torch clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -19,6 +19,9 @@ test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
 
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal $(ARGS)
+
+soak: $(VENV)/package $(VENV)/test ## a fault at every call of every writing command, full disks, readers beside a writer: an hour or more
+	bash scripts/soak.sh $(JOBS) $(ARGS)
 
 lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type check, stubs up to date
 	$(BIN)/ruff check .
