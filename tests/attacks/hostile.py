@@ -256,7 +256,7 @@ _SCHEMAS = {
     "odd_numbers": "UPDATE files SET mode = 9223372036854775807, uid = -9223372036854775808, "
     "mtime_ns = 9223372036854775807",
     "texts_for_numbers": "UPDATE files SET size = 'many', shard = x'00', crc32c = 'abc'",
-    "blobs_for_paths": "PRAGMA ignore_check_constraints = 1; UPDATE files SET path = x'ff00fe'",
+    "blobs_for_paths": "UPDATE files SET path = x'ff00fe' WHERE path = 'd/cat.txt'",
     "shared_bytes": "UPDATE files SET offset = 0, size = 3, crc32c = NULL",
     "no_tables": "PRAGMA foreign_keys = 0; DROP TABLE files; DROP TABLE dirs; DROP TABLE config",
 }

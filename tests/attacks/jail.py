@@ -18,6 +18,7 @@ import stat
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def readers(path: Path, out: Path) -> dict[str, Callable[[], object]]:
     }
     calls: dict[str, Callable[[], object]] = {name: _command(words) for name, words in commands.items()}
     calls["open"] = lambda: _open(at)
-    calls["Loader"] = lambda: next(iter(hr.Loader(at, 2)))
+    calls["Loader"] = lambda: next(iter(hr.Loader(at, 1)), None)
     calls["hr.verify"] = lambda: hr.verify(at, decode=True)
     calls["Barecat"] = lambda: _barecat(at)
     calls["FileReader"] = lambda: FileReader(at).read([0])
@@ -160,6 +161,7 @@ def _be_the_child(call: Callable[[], object], jail: Path, log: Path) -> None:
         sys.stdin, sys.stdout = io.StringIO(), io.TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
         sys.stderr = os.fdopen(os.dup(2), "w", errors="backslashreplace")
         os.chdir(jail / "work")
+        warnings.simplefilter("ignore")
         os.environ.update(HOME=str(jail / "home"), TMPDIR=str(jail / "tmp"))
         code = _outcome(call)
         sys.stderr.flush()
