@@ -22,6 +22,7 @@ from headrace.errors import FormatError
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.pack import count_ahead, find_below
 from headrace.formats.open import all_formats, format_of_name
+from headrace.storage import open_stream
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import LARGE_BYTES, CheckedFile, blocks_of
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
@@ -132,7 +133,8 @@ def read_entries(
     if kind == "archive":
         return _archive_entries(source)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
-    return _bounded(source, read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped), limit)
+    found = read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped, max_bytes=limit)
+    return _bounded(source, found, limit)
 
 
 def name_of(stream: BinaryIO) -> str:
@@ -201,8 +203,7 @@ def folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
     for found in find_below(path, skipped=skipped):
         is_dir = stat.S_ISDIR(found.status.st_mode)
         size = 0 if is_dir else found.status.st_size
-        opener: Any = partial(open, found.path, "rb", buffering=0)
-        yield Entry(found.name, is_dir, size, Metadata.of(found.status), opener)
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), partial(open_stream, found.path, buffering=0))
 
 
 def _archive_entries(path: str) -> Iterator[Entry]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace._native import crc32c
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.storage import FolderWriter, open_for_reading
+from headrace.storage import FolderWriter, open_stream
 from headrace.transfer.containers import folder_entries
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import CheckedFile, FolderSink
@@ -41,14 +42,12 @@ class FolderTree:
         """One file."""
         path = os.path.join(self._folder, name)
         status = os.stat(path)
-        return Entry(
-            name, False, status.st_size, Metadata.of(status), lambda: open(open_for_reading(path, nofollow=False), "rb")
-        )
+        return Entry(name, False, status.st_size, Metadata.of(status), partial(open_stream, path))
 
     def checksum(self, name: str) -> int:
         """CRC-32C of a file."""
         value = 0
-        with _open(os.path.join(self._folder, name)) as file:
+        with open_stream(os.path.join(self._folder, name)) as file:
             while piece := file.read(_PIECE):
                 value = crc32c(piece, value)
         return value
@@ -68,10 +67,6 @@ class FolderTree:
         """Give directories their times."""
         if self._sink is not None:
             self._sink.finish()
-
-
-def _open(path: str) -> BinaryIO:
-    return open(open_for_reading(path, nofollow=False), "rb")
 
 
 class ArchiveTree:
