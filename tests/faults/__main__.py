@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tests.faults.campaign import FAULTS, Bench, Outcome, Point, Reference
 from tests.faults.disks import on_full_disks, why_no_mounts
-from tests.faults.scenarios import Scenario, all_scenarios, fill_large, fill_pantry, large_scenarios
+from tests.faults.scenarios import Scenario, all_scenarios, fill_large, fill_pantry, fill_unfinished, large_scenarios
 from tests.faults.supervisor import why_not
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 _references: dict[str, Reference] = {}
 _bench: Bench | None = None
+_count = 0
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", help="commands in which this occurs")
+    parser.add_argument("--targets", choices=["archives", "others"], help="commands that write .barecat, or all others")
     parser.add_argument("--fault", choices=list(FAULTS), action="append", help="only this fault; may be repeated")
     parser.add_argument("--disks", action="store_true", help="disks that are really full, instead (for root)")
     parser.add_argument("--share", metavar="K/N", help="only every N-th command, from the K-th on")
@@ -67,6 +69,7 @@ def main() -> int:
     if args.list:
         for name, reference in _references.items():
             print(f"{len(reference.requests):5} {name}")
+        print(f"{_count:5} points")
         return 0
     _print_table(outcomes)
     found = _print_findings(outcomes, args.shown)
@@ -78,6 +81,9 @@ def _chosen(args: argparse.Namespace) -> list[Scenario]:
     first, _, step = (args.share or "0/1").partition("/")
     known = [*all_scenarios(), *(large_scenarios() if args.disks else ())]
     found = [scenario for scenario in known if not args.only or args.only in scenario.name]
+    if args.targets:
+        is_archive = args.targets == "archives"
+        found = [scenario for scenario in found if scenario.targets[0].endswith(".barecat") == is_archive]
     return found[int(first) :: int(step)]
 
 
@@ -94,6 +100,8 @@ def _run_points(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     if args.points and args.points < len(points):
         points = [points[int((i + 0.5) * len(points) / args.points)] for i in range(args.points)]
     if args.list:
+        global _count
+        _count = len(points)
         return
     with multiprocessing.get_context("fork").Pool(args.jobs, _begin, (place,)) as pool:
         yield from pool.imap_unordered(_run_one, points, chunksize=4)
@@ -107,6 +115,7 @@ def _run_disks(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     pantry = place / "pantry"
     pantry.mkdir()
     fill_pantry(pantry)
+    fill_unfinished(pantry)
     fill_large(pantry)
     gc.freeze()
     for scenario in _chosen(args):

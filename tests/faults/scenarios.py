@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.faults.supervisor import supervised
 from tests.helpers import image_file, picture
 
 import headrace as hr
+from headrace.cli.main import main
 from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["READING", "WITHOUT", "Scenario", "all_scenarios", "fill_large", "fill_pantry", "large_scenarios"]
+    from tests.faults.supervisor import Request
+
+__all__ = [
+    "READING",
+    "WITHOUT",
+    "Scenario",
+    "all_scenarios",
+    "fill_large",
+    "fill_pantry",
+    "fill_unfinished",
+    "large_scenarios",
+]
 
 READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion")
 """Verbs that write nothing; ``test_reading_verbs`` holds them to it."""
@@ -56,7 +70,7 @@ class Scenario:
     def lay_out(self, pantry: str, folder: str) -> None:
         """Make the folder as it is before the command."""
         for one in os.listdir(pantry):
-            if not any(one == name or one.startswith((f"{name}-", f"{name}.annex")) for name in self.base):
+            if not any(one == name or one.startswith((f"{name}-", f"{name}.annex", f".{name}.")) for name in self.base):
                 continue
             whole = os.path.join(pantry, one)
             if os.path.isdir(whole):
@@ -115,6 +129,27 @@ def _write_gaps(path: str) -> None:
     with Archive(path, "r+") as archive:
         for i in range(0, 14, 2):
             del archive[f"d{i % 3}/{i:02}"]
+
+
+def fill_unfinished(pantry: Path) -> None:
+    """Make archives whose writers were killed: in a transaction that moves files, and in a hand-over."""
+    _write_gaps(str(pantry / "moved.barecat"))
+    _kill(pantry, ("defrag", "moved.barecat", "-q"), lambda request: request.path == "moved.barecat")
+    _write_gaps(str(pantry / "handed.barecat"))
+    words = ("create", "handed.barecat", "in", "--force", "-q")
+    _kill(pantry, words, lambda request: request.name.startswith("rename") and request.path == "handed.barecat")
+
+
+def _kill(folder: Path, words: tuple[str, ...], when: Callable[[Request], bool]) -> None:
+    """Run a command, and kill it at the first call for which ``when`` is true."""
+
+    def work() -> int:
+        os.chdir(folder)
+        return main(list(words))
+
+    run = supervised(work, lambda request: "kill" if when(request) else None, folder=str(folder))
+    if run.status != -signal.SIGKILL:
+        raise RuntimeError(f"{words} ended with {run.status} before it could be killed; its calls: {run.calls}")
 
 
 def fill_large(pantry: Path) -> None:
@@ -236,6 +271,8 @@ def _edits() -> Iterator[Scenario]:
         yield Scenario(words=("defrag", "gaps.barecat", *option, "-q"), base=base, targets=base)
     yield Scenario(words=("reshard", "gaps.barecat", "-s", "5000", "-q"), base=base, targets=base)
     yield Scenario(words=("reshard", "gaps.barecat", "-s", "1M", "-q"), base=base, targets=base)
+    for name in ("moved.barecat", "handed.barecat"):
+        yield Scenario(words=("repair", name), base=(name,), targets=(name,))
 
 
 def _syncs() -> Iterator[Scenario]:

@@ -26,7 +26,7 @@ import traceback
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from headrace.errors import ArchiveBusyError, EntryNotFoundError, HeadraceError
+from headrace.errors import ArchiveBusyError, EntryNotFoundError, FormatError, HeadraceError, UnfinishedError
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.edit.maintenance import defragment, reshard
@@ -38,7 +38,6 @@ _SHARD_BYTES = 60_000
 _SIZES = (0, 50, 2000, 9000)
 _SLOW_S = 30.0  # longer than all that readers wait for
 _STOP_S = 0.4
-_KNOWN = ("ArchiveBusyError", "UnfinishedError")
 
 
 def content(name: str, version: int, size: int) -> bytes:
@@ -151,8 +150,10 @@ class Reader:
             except EntryNotFoundError:
                 self.counts["gone"] += 1
                 self._names = []
-            except HeadraceError as error:
-                self._note(error, is_known=type(error).__name__ in _KNOWN)
+            except (ArchiveBusyError, UnfinishedError) as error:
+                self._note(error, is_known=True)
+            except FormatError as error:
+                self._note(error, is_known=error.fix in ("Open it again.", "List it again."))
             except Exception as error:
                 self._note(error, is_known=False)
             if time.monotonic() - start_s > _SLOW_S:
@@ -162,8 +163,8 @@ class Reader:
 
     def _note(self, error: Exception, *, is_known: bool) -> None:
         text = re.sub(r"/\S*/|\bd\d/[sf]\d+|0x[0-9a-f]+|\d+", "#", str(error))[:160]
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        self.counts[f"{'' if is_known else 'FINDING '}{type(error).__name__}: {text} ({place.name})"] += 1
+        place = " < ".join(frame.name for frame in reversed(traceback.extract_tb(error.__traceback__)[2:]))
+        self.counts[f"{'' if is_known else 'FINDING '}{type(error).__name__}: {text} ({place})"] += 1
         if self._chance.random() < 0.5:
             self._close()
 
