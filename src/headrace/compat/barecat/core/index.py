@@ -466,23 +466,19 @@ class Index:
 
     def find_space(self, path: FileItem, size: int) -> BarecatFileInfo:
         """Where a file could be if it had another size: where it is, in the first gap, or in a new shard."""
-        info = self.file_of(path)
-        if size <= (info.size or 0):
-            return info
-        limit, shard, end = self.shard_size_limit, -1, 0
-        found = copy.copy(info)
-        others = "SELECT shard, offset, offset + size FROM files WHERE path <> ? ORDER BY shard, offset"
+        info, limit = self.file_of(path), self.shard_size_limit
+        others = "SELECT shard, offset, offset + size FROM files WHERE path <> ? ORDER BY shard, offset, size"
         spans = [(row[0], row[1], row[2]) for row in self.fetch_iter(others, (info.path,))]
-        following = next((o for s, o, _ in spans if s == info.shard and o >= (info.offset or 0)), limit)
-        if following - (info.offset or 0) >= size:
+        here = info.offset or 0
+        following = next((start for shard, start, _ in spans if shard == info.shard and start >= here), limit)
+        if size <= max(info.size or 0, following - here):
             return info
-        for next_shard, offset, next_end in [*spans, (spans[-1][0] + 1 if spans else 0, 0, 0)]:
-            if shard >= 0 and (offset if next_shard == shard else limit) - end >= size:
-                found.shard, found.offset = shard, end
-                return found
-            end = next_end if next_shard != shard else max(end, next_end)
-            shard = next_shard
+        found = copy.copy(info)
         found.shard, found.offset = self.num_used_shards, 0
+        for (shard, _, end), (next_shard, start, _) in itertools.pairwise([*spans, (-1, 0, 0)]):
+            if (start if next_shard == shard else limit) - end >= size:
+                found.shard, found.offset = shard, end
+                break
         return found
 
     # Changes
