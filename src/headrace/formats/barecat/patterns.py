@@ -32,7 +32,8 @@ def translate(pattern: str, *, recursive: bool, include_hidden: bool) -> re.Patt
             continue
         if _SPECIAL.match(part):
             out += visible
-        out += translate_part(part, "[^/]", "(?!/)") + ("" if is_last else "/")
+        out += "[^/]+" if part == "*" else translate_part(part, "[^/]", "(?!/)")  # a name has at least one character
+        out += "" if is_last else "/"
     return re.compile(out, re.DOTALL)
 
 

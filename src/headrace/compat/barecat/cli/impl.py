@@ -233,36 +233,22 @@ def write_container(src_path: str, sink: Sink, root_dir: str | None) -> None:
 
 def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> None:
     """An index over a tar or zip that is not compressed; its only shard is a link to it."""
-    problem = _not_wrappable(src_path)
-    if problem:
-        raise ValueError(problem)
-    if overwrite:
-        misc.remove(target_path)
     _check_ending(src_path)
-    infos = list((_zip_places if src_path.lower().endswith(".zip") else _tar_places)(src_path))
-    with Index(target_path, readonly=False) as index:
-        index.add_files([info for info in infos if isinstance(info, BarecatFileInfo)])
-        for info in infos:
-            if isinstance(info, BarecatDirInfo):
-                index.add_dir(info, exist_ok=True)
-    os.symlink(os.path.abspath(src_path), f"{target_path}-shard-00000")
-
-
-def _not_wrappable(path: str) -> str | None:
-    with open(path, "rb") as file:
+    with open(src_path, "rb") as file:
         head = file.read(6)
     kind = next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)
     if kind:
-        return f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files."
-    if not path.lower().endswith(".zip"):
-        return None
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:
-                return "ZIP has compressed entries. Use 'zip -0' to create uncompressed ZIP, or convert without --wrap."
-            if member.flag_bits & 1:
-                return "ZIP has encrypted entries. Cannot wrap encrypted ZIP files."
-    return None
+        raise ValueError(f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files.")
+    infos = list((_zip_places if src_path.lower().endswith(".zip") else _tar_places)(src_path))
+    if overwrite:
+        misc.remove(target_path)
+    with Index(target_path, readonly=False) as index:
+        for info in sorted(infos, key=lambda info: info.isdir()):  # files first: they touch their directories
+            if isinstance(info, BarecatDirInfo):
+                index.add_dir(info, exist_ok=True)
+            else:
+                index.add(info)
+    os.symlink(os.path.abspath(src_path), f"{target_path}-shard-00000")
 
 
 def _tar_places(path: str) -> Iterator[BarecatEntryInfo]:
@@ -278,6 +264,11 @@ def _zip_places(path: str) -> Iterator[BarecatEntryInfo]:
     with open(path, "rb") as file, zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             name, mode = safe_name(member.filename), stat.S_IMODE(member.external_attr >> 16) or None
+            if member.compress_type != zipfile.ZIP_STORED:
+                hint = "Use 'zip -0' to create uncompressed ZIP, or convert without --wrap."
+                raise ValueError(f"ZIP has compressed entries. {hint}")
+            if member.flag_bits & 1:
+                raise ValueError("ZIP has encrypted entries. Cannot wrap encrypted ZIP files.")
             if member.is_dir():
                 yield BarecatDirInfo(name, mode)
                 continue

@@ -30,7 +30,7 @@ from headrace.compat.barecat.exceptions import (
     translated,
 )
 from headrace.compat.barecat.util import misc
-from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, is_plain, matcher
+from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
@@ -38,6 +38,7 @@ from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, parent_of
+from headrace.formats.barecat.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -400,11 +401,11 @@ class Index:
     ) -> Iterator[str]:
         """Paths that match a pattern."""
         above = pattern[:-3]
-        is_tree = recursive and pattern.endswith("/**") and is_plain(above)
+        is_tree = recursive and pattern.endswith("/**") and fixed_prefix(above) == above
         if is_tree and not only_files and self.isdir(above):
             yield f"{above}/"  # as Python has it
         if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
-            match = matcher(pattern, recursive=recursive, include_hidden=include_hidden)
+            match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
             yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
         for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
             yield info.path
@@ -418,7 +419,7 @@ class Index:
         only_files: bool = False,
     ) -> Infos:
         """What matches a pattern."""
-        match = matcher(pattern, recursive=recursive, include_hidden=include_hidden)
+        match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
         where, params = candidates(pattern, recursive)
         is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
         found = self._matching(where, params, only_files, bufsize, dirs_first=is_listing)
@@ -470,23 +471,19 @@ class Index:
 
     def find_space(self, path: FileItem, size: int) -> BarecatFileInfo:
         """Where a file could be if it had another size: where it is, in the first gap, or in a new shard."""
-        info = self.file_of(path)
-        if size <= (info.size or 0):
-            return info
-        limit, shard, end = self.shard_size_limit, -1, 0
-        found = copy.copy(info)
-        others = "SELECT shard, offset, offset + size FROM files WHERE path <> ? ORDER BY shard, offset"
+        info, limit = self.file_of(path), self.shard_size_limit
+        others = "SELECT shard, offset, offset + size FROM files WHERE path <> ? ORDER BY shard, offset, size"
         spans = [(row[0], row[1], row[2]) for row in self.fetch_iter(others, (info.path,))]
-        following = next((o for s, o, _ in spans if s == info.shard and o >= (info.offset or 0)), limit)
-        if following - (info.offset or 0) >= size:
+        here = info.offset or 0
+        following = next((start for shard, start, _ in spans if shard == info.shard and start >= here), limit)
+        if size <= max(info.size or 0, following - here):
             return info
-        for next_shard, offset, next_end in [*spans, (spans[-1][0] + 1 if spans else 0, 0, 0)]:
-            if shard >= 0 and (offset if next_shard == shard else limit) - end >= size:
-                found.shard, found.offset = shard, end
-                return found
-            end = next_end if next_shard != shard else max(end, next_end)
-            shard = next_shard
+        found = copy.copy(info)
         found.shard, found.offset = self.num_used_shards, 0
+        for (shard, _, end), (next_shard, start, _) in itertools.pairwise([*spans, (-1, 0, 0)]):
+            if (start if next_shard == shard else limit) - end >= size:
+                found.shard, found.offset = shard, end
+                break
         return found
 
     # Changes

@@ -58,16 +58,6 @@ def _decode_jpeg(data: bytes) -> Any:
     return _decode_picture(data)
 
 
-def _encode_exr(data: Any) -> bytes:
-    written: bytes = require("imageio.v3", ".exr").imwrite("<bytes>", data, extension=".exr")
-    return written
-
-
-def _encode_msgpack(data: Any) -> bytes:
-    packed: bytes = require("msgpack", ".msgpack").packb(data, default=_to_map)
-    return packed
-
-
 def _to_map(value: Any) -> Any:
     if isinstance(value, complex) and not isinstance(value, np.generic):
         return {b"complex": True, b"data": repr(value)}
@@ -103,9 +93,12 @@ _CODECS: dict[str, Codec] = {
     **{f".{kind.lower()}": Codec(picture_encoder(kind), _decode_picture) for kind in ("GIF", "WEBP")},
     **dict.fromkeys((".jpg", ".jpeg"), Codec(_encode_jpeg, _decode_jpeg)),
     **dict.fromkeys((".pkl", ".pickle"), Codec(pickle.dumps, _decode_pickle)),
-    ".exr": Codec(_encode_exr, lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr")),
+    ".exr": Codec(
+        lambda data: require("imageio.v3", ".exr").imwrite("<bytes>", data, extension=".exr"),
+        lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr"),
+    ),
     ".msgpack": Codec(
-        _encode_msgpack,
+        lambda data: require("msgpack", ".msgpack").packb(data, default=_to_map),
         lambda data: require("msgpack", ".msgpack").unpackb(data, object_hook=_from_map, strict_map_key=False),
     ),
 }

@@ -3,64 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat.patterns import end_of_set, fixed_prefix, translate_part
+from headrace.formats.barecat.patterns import end_of_set, fixed_prefix, translate
+from headrace.transfer.merge import rule_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "candidates",
-    "compile_rules",
-    "expand_doublestar",
-    "glob_to_regex",
-    "glob_to_sqlite",
-    "is_plain",
-    "make_filter",
-    "matcher",
-]
+__all__ = ["candidates", "compile_rules", "expand_doublestar", "glob_to_regex", "glob_to_sqlite", "make_filter"]
 
 _DEEP = "**"
 _MAX_EXPANDED = 2
-_SPECIAL = re.compile(r"[*?[]")
 
 
-def glob_to_regex(
-    pat: str, *, recursive: bool = False, include_hidden: bool = False, seps: str | Sequence[str] | None = None
-) -> str:
+def glob_to_regex(pat: str, *, recursive: bool = False, include_hidden: bool = False) -> str:
     r"""A regular expression for whole paths, with the rules of Python's ``glob``.
 
     Example:
         >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
         True
     """
-    separators = seps or (os.sep + (os.altsep or ""))
-    quoted = "".join(map(re.escape, separators))
-    step = f"[{quoted}]" if len(separators) > 1 else quoted
-    inside = f"[^{quoted}]"
-    name = f"{inside}+" if include_hidden else f"[^{quoted}.]{inside}*"
-    below = f"(?:.+{step})?" if include_hidden else f"(?:{name}{step})*"
-    all_below = ".*" if include_hidden else f"{below}(?:{name})?"
-    parts = re.split(step, pat)
-    out = ""
-    for part, following in zip(parts, [*parts[1:], None], strict=True):
-        is_last = following is None
-        if recursive and part == _DEEP:
-            if is_last:
-                out += all_below
-            elif following != _DEEP:
-                out += below
-            continue
-        if part == "*":
-            out += name
-        else:
-            hides = not include_hidden and part[:1] in ("*", "?")
-            out += (r"(?!\.)" if hides else "") + translate_part(part, inside)
-        out += "" if is_last else step
-    return rf"(?s:{out})\Z"
+    return rf"(?s:{translate(pat, recursive=recursive, include_hidden=include_hidden).pattern})\Z"
 
 
 def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
@@ -119,16 +84,6 @@ def _set_to_sqlite(body: str) -> str:
     return f"[{rest}{'^' * (len(body) - len(rest))}]"
 
 
-def is_plain(pattern: str) -> bool:
-    """Nothing in a pattern is special."""
-    return _SPECIAL.search(pattern) is None
-
-
-def matcher(pattern: str, *, recursive: bool, include_hidden: bool) -> Callable[[str], object]:
-    """A test of paths."""
-    return re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
-
-
 def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Callable[[str], bool]:
     """A test of paths: the first rule whose pattern matches decides, ``+`` for yes and ``-`` for no.
 
@@ -137,13 +92,14 @@ def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Cal
         >>> keep("a/b.jpg"), keep("a/b.txt")
         (True, False)
     """
-    tests = [(sign == "+", matcher(glob, recursive="**" in glob, include_hidden=True)) for sign, glob in rules]
-    return lambda path: next((is_taken for is_taken, match in tests if match(path)), default)
+    return rule_filter([*((sign == "+", pattern) for sign, pattern in rules), (default, "**")])
 
 
 def make_filter(pattern: str | None, rules: Sequence[tuple[str, str]] | None) -> Callable[[str], object]:
     """A test of paths from a pattern or from rules; without both, everything passes."""
-    return compile_rules(rules or ()) if pattern is None else matcher(pattern, recursive=True, include_hidden=True)
+    if pattern is None:
+        return compile_rules(rules or ())
+    return translate(pattern, recursive=True, include_hidden=True).fullmatch
 
 
 def candidates(pattern: str, recursive: bool) -> tuple[str, tuple[str, ...]]:
@@ -152,7 +108,7 @@ def candidates(pattern: str, recursive: bool) -> tuple[str, tuple[str, ...]]:
     if prefix == pattern:
         return "path = ?", (pattern,)
     parent, _, name = pattern.rpartition("/")
-    if is_plain(parent) and not (recursive and name == "**") and "[" not in name:
+    if fixed_prefix(parent) == parent and not (recursive and name == "**") and "[" not in name:
         return "parent = ?", (parent,)
     if not prefix:
         return "1", ()
