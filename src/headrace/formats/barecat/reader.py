@@ -13,7 +13,7 @@ from headrace._native import crc32c
 from headrace.errors import ArchiveBusyError, CorruptFileError, FormatError
 from headrace.formats.barecat.batches import RESTORE, Places, check_content, gather_places
 from headrace.formats.barecat.edit.handover import finish_handover
-from headrace.formats.barecat.edit.undo import recover
+from headrace.formats.barecat.edit.recovery import recover
 from headrace.formats.barecat.index.connections import ReadConnections
 from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index

@@ -13,8 +13,9 @@ import contextlib
 import errno
 import os
 import sqlite3
+import stat
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError
@@ -23,7 +24,7 @@ from headrace.formats.barecat.index.schema import check_version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ReadConnections", "WriteConnection", "connect_writer", "translated"]
+__all__ = ["ReadConnections", "WriteConnection", "connect_still", "connect_writer", "translated"]
 
 _CACHE_KIB = 65_536
 _MAPPED_BYTES = 30 << 30
@@ -35,6 +36,16 @@ _SYSTEM = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
 }
+_FATAL = (  # after these, SQLite may have ended the transaction, or undone a part of it
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_INTERRUPT,
+)
+_WRONG = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
 _forks = [0]  # counted in the child: tells inherited connections without asking for the process id each time
 _abandoned: list[Any] = []  # connections inherited by fork: closing them could touch the parent's locks
 
@@ -59,39 +70,69 @@ class _ReadConnection(sqlite3.Connection):
             self.close()
 
 
-class WriteConnection(sqlite3.Connection):
-    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+class _WriteCursor(sqlite3.Cursor):
+    """A cursor whose errors are ours, and which tells its connection of those that spoil a transaction."""
 
-    ``loss`` is the error after which rows of the transaction are missing, so that it must not be committed: SQLite ends
-    it where there is no space, say.
-    """
+    connection: WriteConnection
 
-    path = ""
-    loss: Exception | None = None
-
-    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+    def execute(self, statement: str, values: Any = (), /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().execute(statement, values)
         except sqlite3.IntegrityError:
             raise  # the caller knows which name is taken
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+    def executemany(self, statement: str, values: Iterable[Any], /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().executemany(statement, values)
         except sqlite3.IntegrityError:
             raise
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def _failure(self, error: Exception, was_open: bool) -> Exception:
+
+class WriteConnection(sqlite3.Connection):
+    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+
+    ``loss`` is the error after which rows of the transaction may be missing, so that it must not be committed: where
+    there is no space, say, SQLite may have ended it. ``is_ended`` tells that somebody has called ``commit`` or
+    ``rollback`` on the connection itself.
+    """
+
+    path = ""
+    loss: Exception | None = None
+    is_ended = False
+
+    def cursor(self, factory: type[sqlite3.Cursor] = _WriteCursor) -> sqlite3.Cursor:  # type: ignore[override]
+        """A cursor that notes what goes wrong."""
+        return super().cursor(factory)
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).execute(statement, values)
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).executemany(statement, values)
+
+    def commit(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().commit()
+        self.is_ended = True
+
+    def rollback(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().rollback()
+        self.is_ended = True
+
+    def failed(self, error: Exception) -> Exception:
+        """Note an error of SQLite, and give ours."""
         failure = translated(self.path, error)
-        if was_open and not self.in_transaction and self.loss is None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self.loss is None and code in _FATAL:
             self.loss = failure
         return failure
 
@@ -190,12 +231,14 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
     """Open an index for changes, its constraints and triggers active; the file must exist."""
+    _refuse_strange_files(path)
     try:
         connection = _open(path, "mode=rw", WriteConnection)
     except sqlite3.DatabaseError as error:
         raise translated(path, error) from error
     connection.path = path
     try:
+        connection.execute("PRAGMA trusted_schema = 0")
         connection.execute("PRAGMA foreign_keys = 1")
         connection.execute("PRAGMA recursive_triggers = 1")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -208,6 +251,29 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
         connection.close()
         raise
     return connection
+
+
+def connect_still(path: str) -> WriteConnection:
+    """Open an index that is in order, and that nobody else uses, for questions alone; nothing is written or locked."""
+    try:
+        connection = _open(path, "mode=ro&immutable=1", WriteConnection)
+        connection.path = path
+        connection.execute("PRAGMA trusted_schema = 0")
+    except sqlite3.DatabaseError as error:
+        raise translated(path, error) from error
+    return connection
+
+
+def _refuse_strange_files(path: str) -> None:
+    """FormatError when SQLite would write to something else than files beside the index."""
+    for file in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(file).st_mode):
+                raise FormatError(
+                    file,
+                    problem="this is no regular file (a link, a pipe), so writing could change a file elsewhere",
+                    fix="Delete it if it does not belong to the archive.",
+                )
 
 
 def _open(path: str, how: str, kind: type[_C]) -> _C:
@@ -226,6 +292,14 @@ def translated(path: str, error: Exception) -> Exception:
     """What SQLite, or a value of the index, has to say, as one of our errors."""
     if isinstance(error, sqlite3.ProgrammingError):
         return ClosedError(f"{path}: the archive is closed; open it again")
+    if isinstance(error, OverflowError):
+        return ValueError(f"{path}: a number does not fit into the 64 bits that an index has for it")
+    if isinstance(error, sqlite3.IntegrityError):
+        return FormatError(
+            path,
+            problem=f"the index contradicts itself ({error})",
+            fix="Nothing was changed; see what is wrong with: headrace verify",
+        )
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
