@@ -100,7 +100,7 @@ class Format:
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
     exists: Callable[[str], bool] = os.path.exists
     size_bytes: Callable[[str], int] = os.path.getsize
-    summarize: Callable[[str], Summary] | None = None
+    summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
     repair: Callable[[PathLike], RepairReport] | None = None

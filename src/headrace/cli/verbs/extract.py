@@ -10,7 +10,15 @@ import numpy as np
 
 import headrace
 from headrace.cli.archives import extract_archive, is_archive, refuse_damage
-from headrace.cli.common import add_json, add_progress, print_json, progress_bar, select_samples
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    print_json,
+    progress_bar,
+    reading_options,
+    select_samples,
+)
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError
@@ -51,13 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="replace files that exist")
     add_progress(parser)
     add_json(parser)
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files and the index."""
     if is_archive(args.path):
         return extract_archive(args)
-    dataset = headrace.open(args.path)
+    dataset = headrace.open(args.path, **reading_options(args))
     fields = args.field or list(dataset.schema)
     for name in fields:
         if name not in dataset.schema:

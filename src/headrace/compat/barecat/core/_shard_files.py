@@ -31,7 +31,7 @@ class ShardStore:
         self._mapped: MappedShards | None = None
         self._own: ShardWriter | None = None
         if readonly:
-            self._mapped = MappedShards(path) if archive is None else archive.shards
+            self._mapped = MappedShards(path, follow_links=True) if archive is None else archive.shards
         elif archive is None:
             self._own = ShardWriter(path, is_synced=True, allow_links=allow_links, commit=lambda: None)
 

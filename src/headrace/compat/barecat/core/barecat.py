@@ -98,7 +98,7 @@ class Barecat(MutableMapping[str, Any]):
             if not is_there:
                 raise FileNotFoundError(f"{self.path} does not exist")
             with translated():
-                return Archive(self.path)
+                return Archive(self.path, follow_links=True)
         if is_there and not exist_ok:
             raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
         with translated():

@@ -49,7 +49,7 @@ def merge_archive(
 ) -> None:
     """Copy what passes a filter; refuses before anything is copied."""
     below, keep = normalize_path(prefix), make_filter(pattern, filter_rules)
-    with Archive(source_path) as source:
+    with Archive(source_path, follow_links=True) as source:
         files = [info for info in source.files() if keep(info.path)]
         dirs = [] if pattern is not None or filter_rules else list(source.dirs("path"))
         _check(target.index, below, [info.path for info in files], dirs, ignore_duplicates)
