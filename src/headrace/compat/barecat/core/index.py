@@ -29,7 +29,6 @@ from headrace.compat.barecat.exceptions import (
     NotADirectoryBarecatError,
     translated,
 )
-from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
@@ -39,6 +38,7 @@ from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, parent_of
 from headrace.formats.barecat.patterns import fixed_prefix, translate
+from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -454,7 +454,7 @@ class Index:
     def shard_size_limit(self, value: int | str) -> None:
         if self.readonly:
             raise ValueError("Cannot set shard size limit on a read-only index")
-        limit = misc.parse_size(value) if isinstance(value, str) else value
+        limit = parse_bytes(value) if isinstance(value, str) else value
         if limit == self.shard_size_limit:
             return
         largest = max((self.logical_shard_end(shard) for shard in range(self.num_used_shards)), default=0)
