@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import names_from
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.cli.main import check_archive, fail, report_errors
 from headrace.compat.barecat.cli.main import main as run_command
-from headrace.compat.barecat.cli.packing import by_physical_order
+from headrace.compat.barecat.cli.packing import by_physical_order, read_names
 from headrace.compat.barecat.cli.parsing import argument, flag
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.util.misc import exists
@@ -102,8 +102,7 @@ upgrade_database = _renamed("barecat-upgrade-database", "upgrade {file} -j {work
 @_command("barecat-create", "create", *_PACKING, flag("--null", help="paths end with a NUL"))
 def create(args: argparse.Namespace) -> None:
     """Pack files whose paths come from standard input."""
-    args.files_from = "-"
-    pairs = ((name, name) for name in names_from(args, []))
+    pairs = ((name, name) for name in read_names(sys.stdin.buffer, is_null=args.null))
     if exists(args.file) and not args.overwrite:
         fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
     impl.create(pairs, args.file, args.shard_size_limit, args.overwrite, workers=args.workers)

@@ -9,7 +9,6 @@ import struct
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import names_from
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.util.glob_to_regex import compile_rules
 from headrace.progress import ProgressBar
@@ -17,8 +16,9 @@ from headrace.progress import ProgressBar
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
 
-__all__ = ["by_physical_order", "pack_paths"]
+__all__ = ["by_physical_order", "pack_paths", "read_names"]
 
 _UNKNOWN = (1 << 63) - 1
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP of Linux
@@ -58,7 +58,10 @@ def _paths(args: argparse.Namespace) -> Iterator[str]:
             yield from _below(root, keep)
         else:
             print(f"left out: {root}: does not exist", file=sys.stderr)
-    yield from filter(keep, names_from(args, []))
+    if args.files_from:
+        is_stdin = args.files_from == "-"
+        with contextlib.nullcontext(sys.stdin.buffer) if is_stdin else open(args.files_from, "rb") as file:
+            yield from filter(keep, read_names(file, is_null=args.null))
 
 
 def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
@@ -69,6 +72,12 @@ def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
     for folder, dirs, files in os.walk(root):
         dirs[:] = [name for name in dirs if keep(os.path.join(folder, name))]
         yield from (path for name in (*files, *dirs) if keep(path := os.path.join(folder, name)))
+
+
+def read_names(file: BinaryIO, *, is_null: bool) -> list[str]:
+    """Names that end with a newline, or with a NUL as ``find -print0`` writes them; what follows it does not count."""
+    names = file.read().split(b"\0")[:-1] if is_null else file.read().split(b"\n")
+    return [os.fsdecode(name) for name in names if name]
 
 
 def by_physical_order(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
