@@ -102,7 +102,7 @@ def test_names_from_elsewhere(run: Command, monkeypatch: pytest.MonkeyPatch) -> 
     Path("list").write_text("src/a.txt\nsrc/dir/b.txt\n")
     assert run("create", "x.barecat", "-T", "list") == 0
     assert files("x.barecat") == ["src/a.txt", "src/dir/b.txt"]
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"src/dir/.hidden\0src/other/empty\0")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"src/dir/.hidden\0src/other/empty\0\n")))
     assert run("add", "x.barecat", "-T", "-", "-0") == 0
     assert len(files("x.barecat")) == 4
     assert run("create", "y.barecat") == 1

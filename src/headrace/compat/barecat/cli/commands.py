@@ -17,7 +17,7 @@ from headrace.cli.verbs.du import du_rows
 from headrace.cli.verbs.tree import tree_lines
 from headrace.compat.barecat.cli.parsing import normalize_pattern
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
-from headrace.compat.barecat.util import misc
+from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from headrace.compat.barecat.core.index import Index
@@ -98,7 +98,7 @@ def find_entries(
     if size:
         sign = {"+": ">", "-": "<"}.get(size[0], "=")
         where += f" AND bytes {sign} ?"
-        params.append(misc.parse_size(size.lstrip("+-")))
+        params.append(parse_bytes(size.lstrip("+-")))
     for table, column, kind in (("files", "size", "f"), ("dirs", "size_tree", "d")):
         if ftype not in (None, kind):
             continue

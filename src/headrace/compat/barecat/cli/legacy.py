@@ -15,7 +15,7 @@ from headrace.compat.barecat.cli.main import main as run_command
 from headrace.compat.barecat.cli.packing import by_physical_order, read_names
 from headrace.compat.barecat.cli.parsing import argument, flag
 from headrace.compat.barecat.core.barecat import Barecat
-from headrace.compat.barecat.util.misc import exists, parse_size
+from headrace.compat.barecat.util.misc import exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ def create(args: argparse.Namespace) -> None:
     pairs = ((name, name) for name in read_names(sys.stdin.buffer, is_null=args.null))
     if exists(args.file) and not args.overwrite:
         fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
-    impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
+    impl.create(pairs, args.file, args.shard_size_limit, args.overwrite, workers=args.workers)
 
 
 @_command(
@@ -119,7 +119,7 @@ def create(args: argparse.Namespace) -> None:
 def create_recursive(args: argparse.Namespace) -> None:
     """Pack what is in folders, without their names."""
     pairs = by_physical_order(_inside(args.paths)) if args.physical_order else _inside(args.paths)
-    impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
+    impl.create(pairs, args.file, args.shard_size_limit, args.overwrite, workers=args.workers)
 
 
 def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
@@ -133,8 +133,7 @@ def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
 @_command("barecat-merge", "merge", *_MERGING, _SHARD_SIZE)
 def merge(args: argparse.Namespace) -> None:
     """Copy archives into one."""
-    limit = parse_size(args.shard_size_limit)
-    impl.merge(args.input_paths, args.output, limit, args.overwrite, args.ignore_duplicates)
+    impl.merge(args.input_paths, args.output, args.shard_size_limit, args.overwrite, args.ignore_duplicates)
 
 
 @_command("barecat-merge-symlink", "merge --symlink", *_MERGING)
@@ -153,4 +152,4 @@ def verify_integrity(args: argparse.Namespace) -> None:
 @_command("archive2barecat", "convert", _ARCHIVE_FILE, _BARECAT_FILE, _SHARD_SIZE, _OVERWRITE)
 def archive2barecat(args: argparse.Namespace) -> None:
     """A tar or zip as an archive."""
-    impl.archive2barecat(args.archive_file, args.barecat_file, parse_size(args.shard_size_limit), args.overwrite)
+    impl.archive2barecat(args.archive_file, args.barecat_file, args.shard_size_limit, args.overwrite)

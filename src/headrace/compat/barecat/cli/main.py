@@ -30,6 +30,7 @@ from headrace.compat.barecat.maintenance.rsync import RsyncOptions, rsync
 from headrace.compat.barecat.maintenance.upgrade_database import upgrade
 from headrace.compat.barecat.util import misc
 from headrace.errors import HeadraceError
+from headrace.progress import parse_bytes
 from headrace.transfer.containers import translate_errors
 from headrace.transfer.extract import extract_files
 from headrace.transfer.sinks import open_sink
@@ -70,7 +71,7 @@ def report_errors() -> Iterator[None]:
 
 def _parse_shard_size(value: str | None) -> int:
     """Bytes from text; no text means no limit."""
-    return SHARD_SIZE_UNLIMITED if value is None else misc.parse_size(value)
+    return SHARD_SIZE_UNLIMITED if value is None else parse_bytes(value)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -228,7 +229,7 @@ def _print_gaps(stats: dict[str, Any]) -> None:
 
 def _reshard(args: argparse.Namespace) -> None:
     with Barecat(args.archive, readonly=False) as bc:
-        reshard(bc, misc.parse_size(args.shard_size_limit))
+        reshard(bc, parse_bytes(args.shard_size_limit))
 
 
 def _subset(args: argparse.Namespace) -> None:

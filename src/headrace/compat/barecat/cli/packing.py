@@ -74,15 +74,10 @@ def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
         yield from (path for name in (*files, *dirs) if keep(path := os.path.join(folder, name)))
 
 
-def read_names(file: BinaryIO, *, is_null: bool) -> Iterator[str]:
-    """Names that end with a newline, or with a NUL as ``find -print0`` writes them."""
-    if not is_null:
-        yield from (os.fsdecode(name) for line in file if (name := line.rstrip(b"\n")))
-        return
-    rest = b""
-    while chunk := file.read(65536):
-        *names, rest = (rest + chunk).split(b"\0")  # what comes after the last NUL does not count
-        yield from (os.fsdecode(name) for name in names)
+def read_names(file: BinaryIO, *, is_null: bool) -> list[str]:
+    """Names that end with a newline, or with a NUL as ``find -print0`` writes them; what follows it does not count."""
+    names = file.read().split(b"\0")[:-1] if is_null else file.read().split(b"\n")
+    return [os.fsdecode(name) for name in names if name]
 
 
 def by_physical_order(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -29,8 +29,7 @@ from headrace.compat.barecat.exceptions import (
     NotADirectoryBarecatError,
     translated,
 )
-from headrace.compat.barecat.util import misc
-from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules
+from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, matcher
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
@@ -38,7 +37,8 @@ from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, parent_of
-from headrace.formats.barecat.patterns import fixed_prefix, translate
+from headrace.formats.barecat.patterns import fixed_prefix
+from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -405,7 +405,7 @@ class Index:
         if is_tree and not only_files and self.isdir(above):
             yield f"{above}/"  # as Python has it
         if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
-            match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
+            match = matcher(pattern, recursive, include_hidden)
             yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
         for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
             yield info.path
@@ -419,7 +419,7 @@ class Index:
         only_files: bool = False,
     ) -> Infos:
         """What matches a pattern."""
-        match = translate(pattern, recursive=recursive, include_hidden=include_hidden).fullmatch
+        match = matcher(pattern, recursive, include_hidden)
         where, params = candidates(pattern, recursive)
         is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
         found = self._matching(where, params, only_files, bufsize, dirs_first=is_listing)
@@ -458,7 +458,7 @@ class Index:
     def shard_size_limit(self, value: int | str) -> None:
         if self.readonly:
             raise ValueError("Cannot set shard size limit on a read-only index")
-        limit = misc.parse_size(value) if isinstance(value, str) else value
+        limit = parse_bytes(value) if isinstance(value, str) else value
         if limit == self.shard_size_limit:
             return
         largest = max((self.logical_shard_end(shard) for shard in range(self.num_used_shards)), default=0)

@@ -12,7 +12,15 @@ from headrace.transfer.merge import rule_filter
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["candidates", "compile_rules", "expand_doublestar", "glob_to_regex", "glob_to_sqlite", "make_filter"]
+__all__ = [
+    "candidates",
+    "compile_rules",
+    "expand_doublestar",
+    "glob_to_regex",
+    "glob_to_sqlite",
+    "make_filter",
+    "matcher",
+]
 
 _DEEP = "**"
 _MAX_EXPANDED = 2
@@ -25,7 +33,8 @@ def glob_to_regex(pat: str, *, recursive: bool = False, include_hidden: bool = F
         >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
         True
     """
-    return rf"(?s:{translate(pat, recursive=recursive, include_hidden=include_hidden).pattern})\Z"
+    found = translate(pat, recursive=recursive, include_hidden=include_hidden, sets_hide=False)
+    return rf"(?s:{found.pattern})\Z"
 
 
 def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
@@ -84,6 +93,11 @@ def _set_to_sqlite(body: str) -> str:
     return f"[{rest}{'^' * (len(body) - len(rest))}]"
 
 
+def matcher(pattern: str, recursive: bool, include_hidden: bool) -> Callable[[str], object]:
+    """A test of whole paths."""
+    return translate(pattern, recursive=recursive, include_hidden=include_hidden, sets_hide=False).fullmatch
+
+
 def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Callable[[str], bool]:
     """A test of paths: the first rule whose pattern matches decides, ``+`` for yes and ``-`` for no.
 
@@ -97,9 +111,7 @@ def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Cal
 
 def make_filter(pattern: str | None, rules: Sequence[tuple[str, str]] | None) -> Callable[[str], object]:
     """A test of paths from a pattern or from rules; without both, everything passes."""
-    if pattern is None:
-        return compile_rules(rules or ())
-    return translate(pattern, recursive=True, include_hidden=True).fullmatch
+    return compile_rules(rules or ()) if pattern is None else matcher(pattern, True, True)
 
 
 def candidates(pattern: str, recursive: bool) -> tuple[str, tuple[str, ...]]:
