@@ -228,7 +228,7 @@ def test_whoever_writes_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, how
     readers = {"read": Archive, "dataset": hr.open, "verify": hr.verify}
     if how in readers:
         before = sorted(os.listdir(path.parent))
-        with pytest.raises(UnfinishedError, match="when its process was killed.*headrace repair"):
+        with pytest.raises(UnfinishedError, match=r"when its process was killed.*headrace repair"):
             readers[how](path)
         assert sorted(os.listdir(path.parent)) == before
     elif how == "write":

@@ -13,7 +13,7 @@ from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
-from headrace.errors import ClosedError, EntryExistsError, EntryIsDirectoryError, EntryNotFoundError
+from headrace.errors import ClosedError, CorruptFileError, EntryExistsError, EntryIsDirectoryError, EntryNotFoundError
 from headrace.formats.barecat.batches import check_content
 from headrace.formats.barecat.edit.editor import Editor
 from headrace.formats.barecat.edit.handover import finish_handover, made_beside
@@ -341,9 +341,15 @@ class Archive(MutableMapping[str, bytes]):
         cleaned, (shard, offset, size, checksum) = self._contents.locate(name)
         view = self._contents.view_at(cleaned, shard, offset, size)
         known = checksum if self._is_checked else None
-        return io.BufferedReader(
-            ArchiveRawFile(cleaned, view, lambda data: check_content(self.path, cleaned, data, known))
-        )
+
+        def checked(data: bytes) -> bytes:
+            try:
+                check_content(self.path, cleaned, data, known)
+            except CorruptFileError:
+                return self._read(cleaned)  # somebody may have moved it meanwhile
+            return data
+
+        return io.BufferedReader(ArchiveRawFile(cleaned, view, checked))
 
     def _open_edited(self, name: str, letter: str, is_updated: bool) -> EditedFile:
         editor = self.editor

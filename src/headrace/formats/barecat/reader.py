@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from headrace._native import crc32c
-from headrace.errors import ArchiveBusyError, CorruptFileError, FormatError
+from headrace.errors import ArchiveBusyError, CorruptFileError, FormatError, UnfinishedError
 from headrace.formats.barecat.batches import RESTORE, Places, check_content, gather_places
 from headrace.formats.barecat.index.connections import ReadConnections
 from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.table import open_table
-from headrace.formats.barecat.names import clean_name, index_path, place_of, replace_path, undo_path
+from headrace.formats.barecat.names import clean_name, index_path, place_of, replace_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import await_handover, is_being_changed
 
@@ -30,7 +30,7 @@ __all__ = ["ArchiveReader"]
 
 _T = TypeVar("_T")
 _ATTEMPTS = 40
-_FREE_ATTEMPTS = 4  # files are moved for a moment only: it may be over already
+_QUIET_ATTEMPTS = 4  # files are moved for a moment only: it may be over before it is noticed
 _PAUSE_S = 0.05
 
 
@@ -134,14 +134,27 @@ class ArchiveReader:
         return data
 
     def _read_again(self, read: Callable[[], _T], error: CorruptFileError | FormatError) -> _T:
-        """After a failure: read once more if somebody has changed the archive, and wait while files are moved."""
-        for attempt in range(_ATTEMPTS):
-            is_moving = attempt < _FREE_ATTEMPTS or os.path.lexists(undo_path(self.place))
-            if not (self.refresh() or (self._connections.follows and is_moving)):
+        """After a failure: read once more if somebody has changed the archive, and wait while files are moved.
+
+        What is wrong again and again, while nobody changes anything, is damaged.
+        """
+        quiet_attempts, changes = 0, self._connections.changes
+        for _ in range(_ATTEMPTS):
+            is_moving = is_being_changed(self.place, self.path)
+            if is_moving:
+                self._connections.follow()
+            is_moving |= self.refresh() or self._connections.changes != changes
+            changes = self._connections.changes
+            if not is_moving and not self._connections.follows:
+                raise error
+            quiet_attempts = 0 if is_moving else quiet_attempts + 1
+            if quiet_attempts > _QUIET_ATTEMPTS:
                 raise error
             self.shards.forget()  # one that became shorter is of no use any more
             try:
                 return read()
+            except UnfinishedError:
+                raise
             except (CorruptFileError, FormatError) as again:
                 error = again
             time.sleep(_PAUSE_S)
@@ -165,10 +178,18 @@ class ArchiveReader:
         """
         self.refresh()
         try:
+            return self._locate(name)
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._locate, name), error)
+
+    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        try:
             place = self._place(name)  # type: ignore[arg-type]
         except (TypeError, UnicodeError):
             place = None
-        return self._find(name) if place is None else (str(name), place)
+        cleaned, place = self._find(name) if place is None else (str(name), place)
+        self.view_at(cleaned, *place[:3])  # maps the shard, which is then the one that the index means
+        return cleaned, place
 
     def bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
         """Bytes of a shard that belong to a file."""

@@ -55,6 +55,13 @@ class MappedShard:
         problem = "another file has taken its place since it was opened"
         raise FormatError(self.path, problem=problem, fix="Open the archive again.")
 
+    def has_grown(self) -> bool:
+        """The file that has its name now is longer; or there is none, so that mapping it anew says what is wrong."""
+        try:
+            return os.path.getsize(self.path) > self.size
+        except FileNotFoundError:
+            return True
+
     @property
     def is_cut(self) -> bool:
         """Some of it could not be read, because the file became shorter while it was mapped."""
@@ -126,7 +133,7 @@ class MappedShards:
             raise ClosedError(f"{self._path}: the archive is closed; open it again")
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
-        if found is None or os.path.getsize(found.path) > found.size:
+        if found is None or found.has_grown():
             found = MappedShard(shard_path(self._place, number), follow_links=self._follow_links)
             self._check()
             self.mapped[number] = found

@@ -133,6 +133,8 @@ class ReadConnections:
         self._is_closed = False
         self._local = threading.local()
         self._on_replaced = on_replaced
+        self.changes = 0
+        """How often the index was found to be changed."""
         self._seen = _look(self._place)
         if self._seen.size == 0:  # SQLite would delete a journal beside it
             raise FormatError(path, problem="the index is an empty file", fix="Restore it from a copy.")
@@ -180,11 +182,18 @@ class ReadConnections:
         if now == before:
             return False
         self._seen = now
+        self.changes += 1
         self._is_still = False
         self._local = threading.local()
         if now.identity != before.identity:
             self._on_replaced()
         return True
+
+    def follow(self) -> None:
+        """Use locks from now on, because somebody writes."""
+        if self._is_still:
+            self._is_still = False
+            self._local = threading.local()
 
     def is_replaced(self) -> bool:
         """Another index has the name now, or none."""
