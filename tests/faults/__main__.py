@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import json
 import multiprocessing
 import os
@@ -42,6 +43,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--share", metavar="K/N", help="only every N-th command, from the K-th on")
     parser.add_argument("--at", type=int, metavar="NUMBER", help="only at this call")
     parser.add_argument("--points", type=int, metavar="N", help="about this many, chosen evenly (default: all)")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N points")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="processes")
     parser.add_argument("--json", metavar="FILE", help="also write every outcome to FILE, a line each")
     parser.add_argument("--list", action="store_true", help="only list commands and how many calls they make")
@@ -91,20 +93,35 @@ def _run_points(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     """Faults at calls; what runs without a fault is in ``_references`` afterwards."""
     (place / "first").mkdir()
     bench = Bench(place / "first")
-    points: list[Point] = []
+    found: list[list[Point]] = []
     for scenario in _chosen(args):
         reference = _references[scenario.name] = bench.reference(scenario)
-        points += reference.points(scenario, args.fault or list(FAULTS))
+        found.append(reference.points(scenario, args.fault or list(FAULTS)))
+    points = _some(found, args.points) if args.points else list(itertools.chain(*found))
     if args.at is not None:
         points = [point for point in points if point.number == args.at]
-    if args.points and args.points < len(points):
-        points = [points[int((i + 0.5) * len(points) / args.points)] for i in range(args.points)]
+    points = points[args.skip :]
     if args.list:
         global _count
         _count = len(points)
         return
     with multiprocessing.get_context("fork").Pool(args.jobs, _begin, (place,)) as pool:
         yield from pool.imap_unordered(_run_one, points, chunksize=4)
+
+
+def _some(found: list[list[Point]], wanted: int) -> list[Point]:
+    """About as many points as are wanted: half of them the same number for each command, half by how many it has.
+
+    Within a command they are spread evenly, and begin elsewhere for each, so that all faults have their turn.
+    """
+    total = sum(map(len, found))
+    chosen = []
+    for k, points in enumerate(found):
+        count = round(wanted * (0.5 / len(found) + 0.5 * len(points) / total))
+        count = min(len(points), max(1, count))
+        start = k * 0.618 % 1
+        chosen += [points[int((i + start) * len(points) / count)] for i in range(count)]
+    return chosen
 
 
 def _run_disks(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
