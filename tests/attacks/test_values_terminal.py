@@ -65,10 +65,10 @@ def dataset(tmp_path: Path) -> Path:
     headrace.write(
         path,
         [(1, "\u202e\x1b", {"k": HOSTILE.replace("\udcff", "")}), (2, "b", [])],
-        fields={"n\x1b[31m": headrace.Int(), "t": headrace.Text(), "j": headrace.Json()},
+        fields={"n": headrace.Int(), "t": headrace.Text(), "j": headrace.Json()},
         names=[name, "b"],
         metadata={"about": name, "more": [name]},
-        class_names={"n\x1b[31m": [name]},
+        class_names={"n": [name]},
     )
     return path
 

@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.progress import ProgressBar, parse_bytes
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ERRORS",
+    "ReadingOptions",
     "VerbParser",
+    "add_follow_links",
     "add_json",
     "add_max_size",
     "add_progress",
@@ -35,6 +37,7 @@ __all__ = [
     "print_json_list",
     "printable",
     "progress_bar",
+    "reading_options",
     "say",
     "select_ranges",
     "select_samples",
@@ -91,6 +94,24 @@ def _unmasked(value: Any) -> Any:
     if isinstance(value, list):
         return [_unmasked(one) for one in value]
     return value.removeprefix(_MASK) if isinstance(value, str) else value
+
+
+def add_follow_links(parser: argparse.ArgumentParser) -> None:
+    """``--follow-links``."""
+    parser.add_argument(
+        "--follow-links", action="store_true", help="also read shards and an annex that are symbolic links"
+    )
+
+
+class ReadingOptions(TypedDict, total=False):
+    """What verbs that read hand on to whatever opens a dataset."""
+
+    follow_links: bool
+
+
+def reading_options(args: argparse.Namespace) -> ReadingOptions:
+    """What ``--follow-links`` means for whatever opens a dataset; nothing where it is not given."""
+    return {"follow_links": True} if getattr(args, "follow_links", False) else {}
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ from headrace.cli.verbs import (
     merge,
     mount,
     mv,
+    repair,
     reshard,
     rm,
     shell,
@@ -52,6 +53,7 @@ _VERBS = (
     cat,
     extract,
     verify,
+    repair,
     index,
     *_ARCHIVE_VERBS,
     shell,
@@ -113,8 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(argv)
     except KeyboardInterrupt:
-        print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
-        return 130
+        pass
+    except Exception as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise  # an interrupt in the middle of argparse, say, becomes an error of its own
+    print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
+    return 130
 
 
 def _run(argv: Sequence[str] | None) -> int:

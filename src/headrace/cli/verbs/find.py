@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive, shown_path
-from headrace.cli.common import VerbParser, say, whole_number_from
+from headrace.cli.common import VerbParser, add_follow_links, reading_options, say, whole_number_from
 from headrace.formats.barecat.patterns import translate
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-0", "--print0", "-print0", action="store_true", help="end paths with NUL, not a newline")
     if isinstance(parser, VerbParser):
         parser.signed_options = ("--size", "-size")
+    add_follow_links(parser)
 
 
 def parse_condition(text: str) -> Callable[[int], bool]:
@@ -65,7 +66,7 @@ def parse_condition(text: str) -> Callable[[int], bool]:
 
 def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print what is found, as seen from ``base``."""
-    with open_archive(args.path) as archive:
+    with open_archive(args.path, **reading_options(args)) as archive:
         start = archive.stat(args.directory)
         depth = start.path.count("/") + 1 if start.path else 0
         for entry in _candidates(archive, start, args.type):

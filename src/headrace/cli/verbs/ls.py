@@ -8,7 +8,14 @@ import numpy as np
 
 import headrace
 from headrace.cli.archives import is_archive, list_archive
-from headrace.cli.common import add_json, print_json_list, say, select_ranges
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    print_json_list,
+    reading_options,
+    say,
+    select_ranges,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -37,13 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-l", "--long", action="store_true", help="show the fields, too")
     parser.add_argument("-R", "--recursive", action="store_true", help=".barecat: also what is below directories")
     add_json(parser)
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print one line for each sample; the paths of an archive as seen from ``base``."""
     if is_archive(args.path):
         return list_archive(args, base=base)
-    dataset = headrace.open(args.path)
+    dataset = headrace.open(args.path, **reading_options(args))
     ranges = select_ranges(dataset, args.samples)
     if args.json:
         print_json_list(_rows(dataset, ranges, is_long=True))

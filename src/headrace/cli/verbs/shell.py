@@ -55,7 +55,53 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class ArchiveShell(cmd.Cmd):
+class PathShell(cmd.Cmd):
+    """A shell with a current directory in an archive; what it does there is up to those that derive from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = ""
+
+    def interact(self) -> None:
+        """Ask for commands until the user has enough; Ctrl-C gives up one line."""
+        with contextlib.suppress(ImportError):
+            import readline
+
+            readline.set_completer_delims(" \t\n")
+        print(self.intro)
+        self.intro = ""  # cmdloop would repeat it
+        while True:
+            try:
+                self.cmdloop()
+                return
+            except KeyboardInterrupt:
+                print("^C")
+
+    def emptyline(self) -> bool:
+        """Nothing was typed: do nothing."""
+        return False
+
+    def resolve(self, name: str) -> str:
+        """A name as the archive has it: relative to the current directory unless it begins with a slash."""
+        return posixpath.normpath(posixpath.join("/", self.directory, name)).lstrip("/")
+
+    def do_pwd(self, line: str) -> None:
+        """``pwd``: print the current directory."""
+        print(f"/{printable(self.directory)}")
+
+    def do_quit(self, line: str) -> bool:
+        """``quit``: end the shell; exit and Ctrl-D do the same."""
+        return True
+
+    do_exit = do_quit
+
+    def do_EOF(self, line: str) -> bool:
+        """Ctrl-D: end the shell."""
+        print()
+        return True
+
+
+class ArchiveShell(PathShell):
     """Commands on one archive; they share the options of the verbs of the same name.
 
     Args:
@@ -68,7 +114,6 @@ class ArchiveShell(cmd.Cmd):
     def __init__(self, path: str, *, is_writable: bool = False) -> None:
         super().__init__()
         self.path = os.path.abspath(path)  # lcd changes what a relative path means
-        self.directory = ""
         self.has_failed = False
         self._is_writable = is_writable
         self._set_prompt()
@@ -89,21 +134,6 @@ class ArchiveShell(cmd.Cmd):
                 break
         return 0
 
-    def interact(self) -> None:
-        """Ask for commands until the user has enough; Ctrl-C gives up one line."""
-        with contextlib.suppress(ImportError):
-            import readline
-
-            readline.set_completer_delims(" \t\n")
-        print(self.intro)
-        self.intro = ""  # cmdloop would repeat it
-        while True:
-            try:
-                self.cmdloop()
-                return
-            except KeyboardInterrupt:
-                print("^C")
-
     def onecmd(self, line: str) -> bool:
         """Run one command; errors are printed, not raised."""
         self.has_failed = False
@@ -120,17 +150,9 @@ class ArchiveShell(cmd.Cmd):
         sys.stdout.flush()
         say(f"headrace: error: {message}", file=sys.stderr)
 
-    def emptyline(self) -> bool:
-        """Nothing was typed: do nothing."""
-        return False
-
     def default(self, line: str) -> None:
         """Complain about a word that is no command."""
         raise ValueError(f"no command is called {line.split()[0]!r}; 'help' lists them")
-
-    def resolve(self, name: str) -> str:
-        """A name as the archive has it: relative to the current directory unless it begins with a slash."""
-        return posixpath.normpath(posixpath.join("/", self.directory, name)).lstrip("/")
 
     def _run_verb(self, module: ModuleType, line: str, names: tuple[str, ...]) -> None:
         """Run a verb on this archive; the arguments in ``names`` are relative to the current directory."""
@@ -160,10 +182,6 @@ class ArchiveShell(cmd.Cmd):
             print((about.__doc__ or "").partition("\n")[0].replace("``", ""))
 
     # Looking
-
-    def do_pwd(self, line: str) -> None:
-        """``pwd``: print the current directory."""
-        say(f"/{self.directory}")
 
     def do_cd(self, line: str) -> None:
         """``cd [DIR]``: go to a directory; without DIR to the root."""
@@ -269,19 +287,6 @@ class ArchiveShell(cmd.Cmd):
         """``mv OLD NEW``: rename, or move into a directory."""
         self._needs_write("mv")
         self._run_verb(mv, line, ("old", "new"))
-
-    # Ending
-
-    def do_quit(self, line: str) -> bool:
-        """``quit``: end the shell; exit and Ctrl-D do the same."""
-        return True
-
-    do_exit = do_quit
-
-    def do_EOF(self, line: str) -> bool:
-        """Ctrl-D: end the shell."""
-        print()
-        return True
 
     # Completing
 

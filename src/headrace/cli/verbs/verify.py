@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import is_archive, open_archive
-from headrace.cli.common import add_json, add_progress, add_workers, print_json, progress_bar, say
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    add_workers,
+    print_json,
+    progress_bar,
+    reading_options,
+    say,
+)
 from headrace.errors import FormatError
 from headrace.formats.open import find_format
 from headrace.progress import format_bytes
@@ -39,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(parser)
     add_progress(parser)
     add_json(parser)
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if is_archive(args.path) and not args.decode:
-        with open_archive(args.path) as archive:
+        with open_archive(args.path, **reading_options(args)) as archive:
             return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
-    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar, **reading_options(args))
 
 
 def _unit(args: argparse.Namespace) -> str:

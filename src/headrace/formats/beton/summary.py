@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["summarize_beton"]
 
 
-def summarize_beton(path: PathLike) -> Summary:
+def summarize_beton(path: PathLike, *, follow_links: bool = False) -> Summary:
     """Schema, counts, sizes, image modes, page use and annex of a file."""
-    with BetonDataset(path) as dataset:
+    with BetonDataset(path, follow_links=follow_links) as dataset:
         values = _values(dataset)
     return Summary(
         values=values,
