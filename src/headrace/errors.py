@@ -4,7 +4,8 @@
 
     HeadraceError
     ├── FormatError(ValueError)           a file is not what it says it is
-    │   └── AnnexError                    the annex of a dataset is damaged or belongs to another file
+    │   ├── AnnexError                    the annex of a dataset is damaged or belongs to another file
+    │   └── UnfinishedError               a writer was killed; what it left must be put in order first
     ├── CorruptSampleError(ValueError)    one sample is damaged; the rest of the file may be fine
     ├── ImageError(ValueError)            a picture cannot be decoded, or cannot be stored as RGB
     ├── SampleTooLargeError(ValueError)   a sample does not fit into a page
@@ -48,6 +49,7 @@ __all__ = [
     "ImageError",
     "MissingExtraError",
     "SampleTooLargeError",
+    "UnfinishedError",
     "UnknownFormatError",
     "WorkerDiedError",
     "WriteError",
@@ -97,6 +99,21 @@ class FormatError(HeadraceError, ValueError):
 
 class AnnexError(FormatError):
     """The annex of a dataset is damaged, or belongs to another file."""
+
+
+class UnfinishedError(FormatError):
+    """A writer was killed, and what it left beside a file must be put in order before the file can be read.
+
+    Reading changes nothing, so it does not do that by itself; ``headrace repair PATH`` does.
+
+    Attributes:
+        path: the archive.
+        left: the file that tells of it, beside the archive.
+    """
+
+    def __init__(self, path: PathLike, *, left: PathLike, problem: str) -> None:
+        self.left = os.fspath(left)
+        super().__init__(path, problem=problem, fix=f"Put it in order with: headrace repair {os.fspath(path)}")
 
 
 class CorruptSampleError(HeadraceError, ValueError):

@@ -26,6 +26,7 @@ EXAMPLES = [
     errors.DirectoryNotEmptyError("a.barecat", "cat"),
     errors.FileTooLargeError("a.barecat", name="cat/1", size_bytes=9, limit=8),
     errors.ArchiveBusyError("a.barecat: busy"),
+    errors.UnfinishedError("a.barecat", left="a.barecat-undo", problem="a writer was killed"),
 ]
 
 
@@ -50,6 +51,7 @@ def test_the_examples_are_all_of_the_tree() -> None:
     [
         (errors.FormatError, ValueError),
         (errors.AnnexError, errors.FormatError),
+        (errors.UnfinishedError, errors.FormatError),
         (errors.CorruptSampleError, ValueError),
         (errors.ImageError, ValueError),
         (errors.SampleTooLargeError, ValueError),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from headrace._native import MappingGuard
 from headrace.errors import FormatError
+from headrace.storage.regular import open_for_reading
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["check_mapping", "map_file", "mapping_faults"]
 
 
-def map_file(path: PathLike) -> npt.NDArray[np.uint8]:
+def map_file(path: PathLike, *, nofollow: bool = False) -> npt.NDArray[np.uint8]:
     """Map a whole file as a read-only array of bytes.
 
     The mapping lives as long as the array or any view of it; the file descriptor is closed at once. Where the file
     is cut short by somebody else while it is mapped, the missing part reads as zeros: ``check_mapping`` tells.
+    ``nofollow`` refuses a symbolic link; see ``open_for_reading``.
 
     Example:
         >>> import pathlib, tempfile
@@ -35,7 +37,7 @@ def map_file(path: PathLike) -> npt.NDArray[np.uint8]:
         >>> map_file(file).tobytes()
         b'abc'
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = open_for_reading(path, nofollow=nofollow)
     try:
         if os.fstat(fd).st_size == 0:
             return np.frombuffer(b"", np.uint8)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, printable, say
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
@@ -139,7 +139,7 @@ class ArchiveShell(PathShell):
         self.has_failed = False
         try:
             return bool(super().onecmd(line))
-        except (HeadraceError, OSError, ValueError, KeyError) as error:
+        except ERRORS as error:
             self._fail(message_of(error))
         except SystemExit as end:  # what a parser does after printing its help or complaint
             self.has_failed = end.code not in (0, None)
@@ -148,7 +148,7 @@ class ArchiveShell(PathShell):
     def _fail(self, message: str) -> None:
         self.has_failed = True
         sys.stdout.flush()
-        print(f"headrace: error: {printable(message)}", file=sys.stderr)
+        say(f"headrace: error: {message}", file=sys.stderr)
 
     def default(self, line: str) -> None:
         """Complain about a word that is no command."""
@@ -217,7 +217,7 @@ class ArchiveShell(PathShell):
         with open_archive(self.path) as archive:
             for word in shlex.split(line) or ["."]:
                 for key, value in archive.stat(self.resolve(word))._asdict().items():
-                    print(f"{key:>14} {printable(value) if isinstance(value, str) else value}")
+                    say(f"{key:>14}", value)
 
     def do_info(self, line: str) -> None:
         """``info [--json]``: about the whole archive."""
@@ -236,7 +236,7 @@ class ArchiveShell(PathShell):
 
     def do_lpwd(self, line: str) -> None:
         """``lpwd``: print the current directory of the machine."""
-        print(os.getcwd())
+        say(os.getcwd())
 
     def do_get(self, line: str) -> None:
         """``get [--force] NAME [DIR]``: write a file, directory or what matches a pattern below DIR (default: here)."""

@@ -7,7 +7,6 @@ and uses it to the end, whatever happens to the dataset meanwhile.
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,11 @@ from headrace.annex import (
     Annex,
     Names,
     TileIndex,
+    find_side,
     read_checksums,
     read_json,
     read_names,
     read_tile_index,
-    side_path,
 )
 from headrace.errors import AnnexError, CorruptSampleError
 from headrace.fields import Text, from_spec
@@ -58,8 +57,17 @@ class BetonFile:
         custom_fields: how to read user-defined fields (type id 255), by name.
     """
 
-    def __init__(self, path: str, *, annex: bool, checksums: bool, custom_fields: Mapping[str, Field] | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        annex: bool,
+        checksums: bool,
+        custom_fields: Mapping[str, Field] | None,
+        follow_links: bool = False,
+    ) -> None:
         self.path = path
+        self._follow_links = follow_links
         self.mapped: npt.NDArray[np.uint8] = map_file(path)
         self.layout: Layout = read_layout(path, self.mapped, custom_fields or {})
         table = self.mapped[self.layout.alloc_table_ptr :]
@@ -92,8 +100,8 @@ class BetonFile:
                 problem="what stands between the last page and the allocation table is not an annex",
                 fix=REPAIR,
             )
-        if annex is None and os.path.exists(side := side_path(self.path)):
-            beside = map_file(side)
+        if annex is None and (side := find_side(self.path, follow_links=self._follow_links)) is not None:
+            beside = map_file(side, nofollow=not self._follow_links)
             annex = Annex.find(side, beside, first=0, end=len(beside), **facts)
             if annex is None:
                 raise AnnexError(side, problem="this is not an annex", fix="Remove it, or make a new one.")
@@ -209,12 +217,24 @@ class BetonFile:
     ) -> tuple[Spans, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Spans and their place, every payload compared with its checksum; raises for the first that is bad."""
         spans = self.locate(indices, column)
+        self.check_overlap(spans, indices, column)
         base, pointers = self.place(spans, source)
         if self.checksums is not None:
             found = _native.crc32c_spans(base, pointers, spans.sizes)
             self.compare_checksums(spans, indices, column, found)
         self.raise_first(spans, indices, column)
         return spans, base, pointers
+
+    def check_overlap(self, spans: Spans, indices: IndexArray, column: Column) -> None:
+        """Raise CorruptSampleError when samples have more bytes together than the file: a copy would take them all."""
+        there = max(self.data_end - self.layout.data_start, 0)
+        if int(spans.sizes.sum()) <= there:
+            return
+        _, first = np.unique(indices, return_index=True)  # the same sample may be wanted several times
+        total = int(spans.sizes[first].sum())
+        if total > there:
+            problem = f"this and {len(first) - 1} other samples have {total} bytes together, the data pages {there}"
+            raise self.bad_sample(int(indices[0]), column, problem, None)
 
     def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:
         """Decode one payload."""

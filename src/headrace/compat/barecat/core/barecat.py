@@ -103,7 +103,7 @@ class Barecat(MutableMapping[str, Any]):
             raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
         with translated():
             if self.readonly:
-                return Archive(self.path)
+                return Archive(self.path, follow_links=True)
             links, only = self.allow_writing_symlinked_shard, self.append_only
             return Archive(self.path, "w" if overwrite else "a", wal=self.wal, allow_links=links, append_only=only)
 
@@ -425,7 +425,7 @@ class Barecat(MutableMapping[str, Any]):
     ) -> None:
         """Copy files and directories of another archive into this one; every file is checked on the way."""
         below, keep = normalize_path(prefix or ""), make_filter(pattern, filter_rules)
-        with translated(), Archive(source_path) as source:
+        with translated(), Archive(source_path, follow_links=True) as source:
             files = [info for info in source.files() if keep(info.path)]
             dirs = [] if pattern is not None or filter_rules else list(source.dirs("path"))
             self.index.check_merge(below, [info.path for info in files], dirs, ignore_duplicates)

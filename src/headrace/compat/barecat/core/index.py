@@ -100,7 +100,11 @@ class Index:
     ) -> None:
         name = os.fspath(path)
         with translated():
-            source = ArchiveSource(Archive(name), is_owned=True) if readonly else FileSource(name, wal=wal)
+            source = (
+                ArchiveSource(Archive(name, follow_links=True), is_owned=True)
+                if readonly
+                else FileSource(name, wal=wal)
+            )
         self._begin(name, readonly, source)
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit

@@ -71,7 +71,7 @@ class Sharder:
         if self._archive is not None:
             return self._archive.shards
         if self._mapped is None:
-            self._mapped = MappedShards(self.path)
+            self._mapped = MappedShards(self.path, follow_links=True)
         return self._mapped
 
     @property

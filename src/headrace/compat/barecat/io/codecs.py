@@ -10,7 +10,6 @@ MessagePack holds arrays as the package msgpack-numpy writes them: maps with ``n
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from headrace.codecs import jpeg
+from headrace.codecs.image import open_picture
 from headrace.codecs.pickle_values import RefusedPickleError, load_values
 from headrace.compat.barecat.util.misc import delegate
 from headrace.formats.barecat import decoded
@@ -41,10 +41,8 @@ def _decode_pickle(data: bytes) -> Any:
 
 def _decode_picture(data: bytes) -> Any:
     """The pixels of a picture file; gray ones have no axis for colours."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(data)) as image:
-        return np.array(image)
+    with open_picture(data) as picture:
+        return np.array(picture)
 
 
 def _encode_jpeg(data: Any) -> bytes:

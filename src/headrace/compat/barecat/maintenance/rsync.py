@@ -201,7 +201,7 @@ def _entries(source: ParsedPath, stack: contextlib.ExitStack) -> Iterator[tuple[
     """The files of a source, named from the place that is meant, and their CRC-32Cs where they are known."""
     path, inner = source.filesystem_path, normalize_path(source.inner_path)
     if source.is_archive:
-        archive = stack.enter_context(Archive(source.archive_path or ""))
+        archive = stack.enter_context(Archive(source.archive_path or "", follow_links=True))
         for info in archive.files("path"):
             if _is_in(info.path, inner):
                 opened: Any = partial(CheckedFile, archive, info)
@@ -241,7 +241,7 @@ class _Copier:
         elif not options.dry_run:
             self._tree = ArchiveTree(stack.enter_context(Archive(path, "a")), self._root)
         elif archive_exists(path):
-            self._tree = ArchiveTree(stack.enter_context(Archive(path)), self._root)
+            self._tree = ArchiveTree(stack.enter_context(Archive(path, follow_links=True)), self._root)
         found = {} if self._tree is None else self._tree.entries([])
         self._there = {name: item for name, item in found.items() if not item.is_dir}
         self._expected: set[str] = set()

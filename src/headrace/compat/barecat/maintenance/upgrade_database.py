@@ -64,7 +64,7 @@ def upgrade(path: PathLike, workers: int = 8, preserve_backup: bool = True) -> N
 
 
 def _rewrite(archive: str, old_path: str, new_path: str) -> None:
-    shards = MappedShards(archive)
+    shards = MappedShards(archive, follow_links=True)
     with closing(_connect(old_path)) as old, Index(new_path, readonly=False) as new:
         old.row_factory = sqlite3.Row
         tables = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
