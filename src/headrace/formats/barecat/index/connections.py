@@ -15,6 +15,7 @@ import errno
 import os
 import sqlite3
 import threading
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -36,6 +37,8 @@ _STEPS = 100_000
 _LEAST_STEPS = 5_000_000
 _STEPS_FOR_BYTE = 50  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
+_ATTEMPTS = 10
+_PAUSE_S = 0.01
 _C = TypeVar("_C", bound=sqlite3.Connection)
 _SYSTEM = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -219,12 +222,16 @@ class ReadConnections:
         if self._is_closed:
             raise ClosedError(f"{self.path}: the archive is closed; open it again")
         meter = _Meter(self._seen.size)
-        try:
-            connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
-            pair = connection.cursor(), _forks[0], meter
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
-            raise self.failure(error) from error
-        self._local.pair = pair
+        for attempt in range(_ATTEMPTS):
+            try:
+                connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
+                break
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
+                is_missing = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
+                if not is_missing or self._is_still or attempt == _ATTEMPTS - 1:
+                    raise self.failure(error) from error
+                time.sleep(_PAUSE_S)  # a writer has closed its log just now, and deleted it
+        self._local.pair = pair = connection.cursor(), _forks[0], meter
         return pair
 
     def _how(self) -> str:
