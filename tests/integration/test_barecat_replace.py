@@ -278,7 +278,7 @@ def test_where_nothing_can_be_renamed(path: Path, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patch:
         patch.setattr(handover, "lock_file", refuse)
-        with pytest.raises(FormatError, match=r"was interrupted.*may write to the folder.*headrace info"):
+        with pytest.raises(FormatError, match=r"was interrupted.*may write to the folder.*headrace repair"):
             Archive(path, "r+")
     is_whole(path, contents("new", 30))
 

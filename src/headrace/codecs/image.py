@@ -7,6 +7,7 @@ a background colour is given.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +18,21 @@ from headrace.codecs import jpeg
 from headrace.errors import ImageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PIL.Image import Image as PillowImage
 
     from headrace.types import Buffer
 
-__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "decode_any", "pillow_to_rgb"]
+__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "decode_any", "open_picture", "pillow_to_rgb"]
 
 Color = tuple[int, int, int]
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 """File name endings, in lower case, that are taken for pictures."""
 
+# Pillow knows many more, and some of them run other programs: PostScript is given to Ghostscript.
+_PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _DEEP_MODES = ("I", "F")
 _TRANSPARENT = (
     "the picture is transparent in places; say what is behind it with background=(255, 255, 255), "
@@ -39,23 +44,35 @@ _DEEP = (
 )
 
 
+@contextlib.contextmanager
+def open_picture(data: Buffer) -> Iterator[PillowImage]:
+    """A picture file as Pillow opens it, if it is of one of the formats that are named here.
+
+    Raises:
+        ImageError: Pillow cannot open it, or fails while the block uses it.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    stream = io.BytesIO(data)
+    try:
+        with Image.open(stream, formats=_PILLOW_FORMATS) as picture:
+            yield picture
+    except ImageError:
+        raise
+    except UnidentifiedImageError:
+        raise ImageError(f"not a picture that can be decoded; it starts with {bytes(memoryview(data)[:8])!r}") from None
+    except Exception as error:  # what Pillow raises for a damaged file depends on the format and on the damage
+        raise ImageError(f"the picture cannot be decoded: {str(error) or type(error).__name__}") from error
+
+
 def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.uint8]:
     """Decode a PNG, WebP, BMP, GIF, TIFF or JPEG file to RGB, height x width x 3.
 
     Raises:
         ImageError: Pillow cannot decode it, or it cannot become RGB without guessing.
     """
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(data)) as picture:
-            return pillow_to_rgb(picture, background=background)
-    except UnidentifiedImageError:
-        raise ImageError(f"not a picture that can be decoded; it starts with {bytes(memoryview(data)[:8])!r}") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        if isinstance(error, ImageError):
-            raise
-        raise ImageError(f"the picture cannot be decoded: {error}") from error
+    with open_picture(data) as picture:
+        return pillow_to_rgb(picture, background=background)
 
 
 def decode_any(data: Buffer) -> npt.NDArray[np.uint8]:

@@ -3,9 +3,9 @@
 A pickle is a program and can run any code. ``pickletools`` takes it apart into instructions, and the machine here knows
 only those that build values: numbers, text, bytes, tuples, lists, dicts, sets, and arrays of numbers or text. The names
 that numpy and older protocols need lead to functions of this module, which check what they are given. Every other
-instruction and every other name is refused, and so is what would cost more than the pickle's own size: values that
-contain themselves, values nested too deeply, keys that are huge through references, arrays with more bytes than
-there are.
+instruction and every other name is refused, and so is what would cost much more than the pickle's own size: values
+that contain themselves, values nested too deeply, values that are huge through references, keys made to collide, arrays
+with more bytes than there are.
 """
 
 from __future__ import annotations
@@ -26,9 +26,21 @@ __all__ = ["MAX_DEPTH", "RefusedPickleError", "load_values"]
 MAX_DEPTH = 1000
 """So many values may be nested in one another."""
 _MAX_KEY = 10_000  # values in one key, which are counted as often as they are looked at
+_MAX_SAME_HASH = 100  # keys of a dict or set with one hash: each is compared with all the others
+_MAX_AXES = 64  # numpy has no more
+# Honest pickles stay below: a million empty lists are 430 MB by these numbers, and a thousand references to one list of
+# a thousand numbers are a million values.
+_LEAST_MEMORY, _MEMORY_FACTOR = 256 << 20, 128
+_LEAST_WEIGHT, _WEIGHT_FACTOR = 10_000_000, 64
+_MEMO_BYTES = 130  # an entry of the memo, or of another table here
+_CONTAINER_BYTES = 300  # a list, dict, set or tuple, with what is known of it
+_PLAIN_INT = (1 << 61) - 1  # below it two numbers never have one hash
 _MAX_PROTOCOL = 5
 _KINDS = frozenset("biufcSU")
 _CORES = ("numpy.core", "numpy._core")
+
+# What pickletools and numpy say of damage.
+_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError, EOFError, Warning)
 
 _Array: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"
 _Container = TypeVar("_Container", bound="list[object] | dict[Hashable, object] | set[Hashable]")
@@ -55,8 +67,8 @@ def load_values(data: bytes) -> object:
             machine.run(instruction.name, argument)
     except RefusedPickleError:
         raise
-    except (ValueError, OverflowError, MemoryError, Warning) as error:  # what pickletools and numpy say of damage
-        raise RefusedPickleError(f"the pickle is damaged ({error})") from None
+    except _DAMAGE as error:
+        raise RefusedPickleError(f"the pickle is damaged ({str(error) or type(error).__name__})") from None
     return machine.result()
 
 
@@ -103,6 +115,10 @@ class _Machine:
         self._placed: set[int] = set()
         self._new_arrays: dict[int, _Array] = {}
         self._bytes_left = 2 * size  # of what calls make: honest pickles hold all bytes of their arrays
+        self._memory_left = _LEAST_MEMORY + _MEMORY_FACTOR * size  # of the values themselves, estimated
+        self._most_weight = _LEAST_WEIGHT + _WEIGHT_FACTOR * size
+        self._key_work_left = self._most_weight  # values that are looked at because they are in keys
+        self._same_hashes: dict[tuple[int, int], int] = {}  # by container and hash
 
     def run(self, name: str, argument: object) -> None:
         """Run one instruction."""
@@ -111,9 +127,9 @@ class _Machine:
         elif name in _CONSTANTS:
             self._stack.append(_CONSTANTS[name])
         elif name == "MEMOIZE":
-            self._memo[len(self._memo)] = self._top()
+            self._remember(len(self._memo))
         elif name in _PUTS:
-            self._memo[cast("int", argument)] = self._top()
+            self._remember(cast("int", argument))
         elif name in _GETS:
             if argument not in self._memo:
                 self._refuse(f"it refers to value {argument}, which does not exist")
@@ -134,6 +150,15 @@ class _Machine:
 
     def _refuse(self, problem: str) -> NoReturn:
         raise RefusedPickleError(f"{problem} (at byte {self.position})")
+
+    def _remember(self, number: int) -> None:
+        self._take_memory(_MEMO_BYTES)
+        self._memo[number] = self._top()
+
+    def _take_memory(self, size: int) -> None:
+        self._memory_left -= size
+        if self._memory_left < 0:
+            self._refuse("its values take far more memory than the pickle is large")
 
     # The stack
 
@@ -164,7 +189,11 @@ class _Machine:
 
     def _note(self, value: object, parts: Iterable[object]) -> None:
         """Take down what is known of a value after parts were put into it."""
-        _, depth, weight, is_plain = self._facts.get(id(value), _Facts(value, 1, 1, True))
+        known = self._facts.get(id(value))
+        if known is None:
+            self._take_memory(_CONTAINER_BYTES)
+            known = _Facts(value, 1, 1, True)
+        _, depth, weight, is_plain = known
         for part in parts:
             if type(part) in _SCALARS:
                 weight += 1
@@ -179,23 +208,35 @@ class _Machine:
             self._refuse(f"a {type(value).__name__} changes after it got a place, so it might contain itself")
         if depth > MAX_DEPTH:
             self._refuse(f"values are nested more than {MAX_DEPTH} deep")
+        if weight > self._most_weight:
+            self._refuse("values are repeated so often that to look at all of them would never end")
         if not is_plain and not isinstance(value, tuple):
             self._refuse("a name or a type stands where a value should be")
-        self._facts[id(value)] = _Facts(value, depth, min(weight, _MAX_KEY + 1), is_plain)
+        self._facts[id(value)] = _Facts(value, depth, weight, is_plain)
 
     def _push(self, value: object, parts: Iterable[object] = ()) -> None:
         self._note(value, parts)
         self._stack.append(value)
 
-    def _key(self, value: object) -> Hashable:
-        if type(value) in _SCALARS:
+    def _key(self, value: object, container: int) -> Hashable:
+        """A value that can be a key of a container, and costs no more than others do."""
+        kind = type(value)
+        if kind is str or kind is bytes or (kind is int and -_PLAIN_INT < cast("int", value) < _PLAIN_INT):
             return value
-        if not isinstance(value, tuple | frozenset | np.generic) or self._facts_of(value).weight > _MAX_KEY:
-            self._refuse(f"a {type(value).__name__} is too large, or cannot be a key")
+        if kind not in _SCALARS and not isinstance(value, tuple | frozenset | np.generic):
+            self._refuse(f"a {kind.__name__} cannot be a key")
+        weight = self._facts_of(value).weight
+        self._key_work_left -= weight
+        if weight > _MAX_KEY or self._key_work_left < 0:
+            self._refuse(f"a {kind.__name__} is too large to be a key")
         try:
-            hash(value)
+            place = container, hash(value)
         except TypeError as error:
             self._refuse(f"a key cannot be used ({error})")
+        self._take_memory(_MEMO_BYTES)
+        self._same_hashes[place] = self._same_hashes.get(place, 0) + 1
+        if self._same_hashes[place] > _MAX_SAME_HASH:
+            self._refuse(f"more than {_MAX_SAME_HASH} keys have the same hash")
         return value
 
     # Protocol, marks, tuples, lists, dicts, sets
@@ -227,11 +268,14 @@ class _Machine:
 
     def make_set(self, items: object) -> None:
         parts = self._list_of(items)
-        self._push({self._key(item) for item in parts}, parts)
+        found: set[Hashable] = set()
+        found.update([self._key(item, id(found)) for item in parts])
+        self._push(found, parts)
 
     def make_frozenset(self, items: object) -> None:
         parts = self._list_of(items)
-        self._push(frozenset([self._key(item) for item in parts]), parts)
+        here = -1 - self.position  # it has no id yet
+        self._push(frozenset([self._key(item, here) for item in parts]), parts)
 
     def _list_of(self, items: object) -> list[object]:
         if not isinstance(items, list):
@@ -248,15 +292,15 @@ class _Machine:
         if len(items) % 2:
             self._refuse("a key has no value")
         for item, value in zip(items[::2], items[1::2], strict=True):
-            key = self._key(item)
+            key = self._key(item, id(target))
             if key in target:
-                self._refuse(f"a dict has the key {key!r:.50} twice")
+                self._refuse("a dict has a key twice")
             target[key] = value
         self._note(target, items)
 
     def update(self, items: list[object]) -> None:
         target = self._growing(set)
-        target.update([self._key(item) for item in items])
+        target.update([self._key(item, id(target)) for item in items])
         self._note(target, items)
 
     def _growing(self, kind: type[_Container]) -> _Container:
@@ -278,7 +322,10 @@ class _Machine:
 
     def call(self, name: object, arguments: object) -> None:
         if not isinstance(name, _Name) or name not in _CALLS or not isinstance(arguments, tuple):
-            self._refuse(f"a call of {name!r:.60}")
+            # The text of a tuple could be endless.
+            shown = f"{name!r:.60}" if type(name) in (*_SCALARS, _Name) else f"a {type(name).__name__}"
+            self._refuse(f"a call of {shown}")
+        self._take_memory(_CONTAINER_BYTES)
         try:
             _CALLS[name](self, *arguments)
         except (TypeError, ValueError) as error:
@@ -333,7 +380,7 @@ class _Machine:
 
     def make_array(self, data: object, kind: object, shape: object, order: object) -> None:
         if order not in ("C", "F"):
-            self._refuse(f"the order of an array is {order!r:.20}")
+            self._refuse("the order of an array is neither C nor F")
         array = self._checked_array(kind, shape, data)
         self._stack.append(array.reshape(array.shape[::-1]).T if order == "F" else array)
 
@@ -356,16 +403,18 @@ class _Machine:
         if not isinstance(state, tuple) or len(state) < 5 or state[2:5] != (None, None, None):
             self._refuse("the type of an array is not plain numbers or text")
         if state[1] not in ("<", ">", "|", "="):
-            self._refuse(f"the order of bytes is {state[1]!r:.20}")
+            self._refuse("the order of the bytes of a type is not known")
         kind.dtype = kind.dtype.newbyteorder(state[1])
 
     def _checked_array(self, kind: object, shape: object, data: object) -> _Array:
         if not isinstance(kind, _Type) or not isinstance(data, bytes | bytearray):
             self._refuse("an array without a type or without bytes")
-        if not isinstance(shape, tuple) or any(type(side) is not int or side < 0 for side in shape):
-            self._refuse(f"an array of shape {shape!r:.60}")
+        if not isinstance(shape, tuple) or len(shape) > _MAX_AXES:
+            self._refuse("the shape of an array is not a few numbers")
+        if any(type(side) is not int or not 0 <= side < 1 << 63 for side in shape):
+            self._refuse("a side of an array is not a number of values")
         if not kind.dtype.itemsize or math.prod(shape) * kind.dtype.itemsize != len(data):
-            self._refuse(f"an array of shape {shape!r:.60} and type {kind.dtype} with {len(data)} bytes")
+            self._refuse(f"an array of shape {shape} and type {kind.dtype} with {len(data)} bytes")
         self._spend(len(data))
         if not data:
             return np.zeros(shape, kind.dtype)

@@ -3,6 +3,7 @@
 from headrace.fields.arrays import NDArray, Tensor, dtype_from_text
 from headrace.fields.binary import Bytes, Json, Text
 from headrace.fields.image import JPG, RAW, Image
+from headrace.fields.names import problem_with_name
 from headrace.fields.scalars import Float, Int
 from headrace.fields.spec import from_spec, to_spec
 
@@ -19,5 +20,6 @@ __all__ = [
     "Text",
     "dtype_from_text",
     "from_spec",
+    "problem_with_name",
     "to_spec",
 ]

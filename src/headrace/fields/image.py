@@ -14,6 +14,7 @@ from headrace import _native
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import ImageError
+from headrace.storage import open_stream
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
@@ -199,9 +200,8 @@ def _file_bytes(value: Any) -> bytes | None:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | os.PathLike):
-        fd = os.open(value, os.O_RDONLY | os.O_CLOEXEC)
-        with open(fd, "rb", buffering=0) as file:
-            return file.readall()
+        with open_stream(value, buffering=0) as file:
+            return file.read()
     return None
 
 

@@ -13,25 +13,37 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
-from headrace.errors import CorruptSampleError, ImageError, WriteError
-from headrace.fields import NDArray
+from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
+from headrace.fields import NDArray, problem_with_name
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Sample, SampleSequence, Source, Summary
+    from headrace.types import (
+        Field,
+        IndexArray,
+        Indices,
+        Progress,
+        RepairReport,
+        Report,
+        Sample,
+        SampleSequence,
+        Source,
+        Summary,
+    )
 
 __all__ = [
     "BaseDataset",
     "BaseWriter",
     "Format",
     "check_contract",
+    "check_field_names",
     "index_chunks",
     "normalize_indices",
     "values_in_order",
@@ -68,6 +80,8 @@ class Format:
         summarize: what ``headrace info`` says; by default fields, counts and sizes.
         verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
         index: gives a path an annex, see ``headrace.index``; None for formats that have none.
+        repair: puts a path in order that a killed writer has left, see ``headrace.repair``; by default, hidden files
+            that nobody needs any more are removed.
     """
 
     name: str
@@ -89,11 +103,13 @@ class Format:
     summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
+    repair: Callable[[PathLike], RepairReport] | None = None
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
-        """Open a path; TypeError when what comes is not a whole Dataset."""
+        """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""
         dataset = self.open(path, **options)
         check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
+        check_field_names(dataset.path, dataset.schema)
         return dataset
 
     def create_checked(
@@ -105,9 +121,19 @@ class Format:
         if unknown := sorted(set(options) - self.writer_options):
             known = ", ".join(sorted(self.writer_options)) or "no options"
             raise TypeError(f"{os.fspath(path)}: a {self.name} does not take {', '.join(unknown)}; it takes {known}")
+        for name in fields:
+            if problem := problem_with_name(name):
+                raise ValueError(f"{os.fspath(path)}: no field can be called that: {problem}")
         writer = self.create(path, fields, length=length, **options)
         check_contract(writer, Writer, f"what the format {self.name!r} creates", BaseWriter)
         return writer
+
+
+def check_field_names(path: PathLike, names: Iterable[str]) -> None:
+    """Raise FormatError for a name that no field may have: files are named after fields when they are extracted."""
+    for name in names:
+        if problem := problem_with_name(name):
+            raise FormatError(path, problem=f"no field can be called that: {problem}", fix="The file may be hostile.")
 
 
 def check_contract(value: object, contract: type, what: str, base: type) -> None:

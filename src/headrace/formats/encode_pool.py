@@ -73,7 +73,11 @@ class Work(Generic[Result]):
 
     def __call__(self, block: Block) -> Result:
         """Encode the block's samples."""
-        return self.encoder(self._samples(block), first_index=block.first_index)
+        try:
+            return self.encoder(self._samples(block), first_index=block.first_index)
+        except StopIteration as error:  # whoever waits for the block could take it for the end of the samples
+            problem = f"one of the samples from {block.first_index} on raised StopIteration"
+            raise WriteError(problem, sample=block.first_index) from error
 
     def _samples(self, block: Block) -> Iterator[Any]:
         # One at a time: a sample may be a hundred times larger before it is encoded.

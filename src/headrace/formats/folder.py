@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image, Int
 from headrace.formats.contract import BaseDataset, Format, normalize_indices
+from headrace.storage import note_left_out, open_for_reading, open_stream, walk_folder
 from headrace.types import Problem, Report, Sample
 
 if TYPE_CHECKING:
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "FolderDataset"]
 
+_log = logging.getLogger("headrace")
+
 
 class FolderDataset(BaseDataset):
     """All pictures below a folder, sorted by path.
 
     The label is the number of the first directory below the folder, in sorted order; pictures that lie in the
-    folder itself have no class, and then no sample gets a label.
+    folder itself have no class, and then no sample gets a label. Links to pictures and to folders are followed; a link
+    that leads back to where it lies, or to something that is no regular file, is left out, and the log says so.
 
     Args:
         path: the folder.
@@ -127,7 +132,7 @@ class FolderDataset(BaseDataset):
             raise ValueError(f"field {field!r} has no stored bytes; only 'image' has")
         values = []
         for i in normalize_indices(indices, len(self)).tolist():
-            with open(os.path.join(self._path, self._keys[i]), "rb") as file:
+            with open_stream(os.path.join(self._path, self._keys[i])) as file:
                 values.append(file.read())
         return values
 
@@ -142,8 +147,12 @@ class FolderDataset(BaseDataset):
             try:
                 if decode:
                     self._decode(i)
-                return i, os.path.getsize(os.path.join(self._path, self._keys[i])), ""
-            except (OSError, CorruptSampleError) as error:
+                fd = open_for_reading(os.path.join(self._path, self._keys[i]), nofollow=False)
+                try:
+                    return i, os.fstat(fd).st_size, ""
+                finally:
+                    os.close(fd)
+            except (OSError, FormatError, CorruptSampleError) as error:
                 return i, 0, str(error)
 
         with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
@@ -165,15 +174,21 @@ class FolderDataset(BaseDataset):
 
 def _find_pictures(folder: str) -> list[str]:
     """Paths of all pictures, relative to the folder and sorted; hidden files and folders do not count."""
-    found: list[str] = []
-    for directory, subdirectories, files in os.walk(folder, followlinks=True):
-        subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
-        prefix = "" if directory == folder else os.path.relpath(directory, folder) + os.sep
-        for name in files:
-            stem, dot, ending = name.rpartition(".")
-            if stem and dot + ending.lower() in SUFFIXES and not name.startswith("."):
-                found.append(prefix + name)
-    return sorted(found)
+    skipped: list[str] = []
+
+    def is_wanted(name: str, is_dir: bool) -> bool:
+        last = name.rpartition("/")[2]
+        stem, dot, ending = last.rpartition(".")
+        return not last.startswith(".") and (is_dir or bool(stem and dot + ending.lower() in SUFFIXES))
+
+    def leave_out(path: str, reason: str) -> None:
+        skipped.append(f"{path}: {reason}")
+
+    below = walk_folder(folder, follow_links=True, on_problem=leave_out, is_wanted=is_wanted)
+    found = sorted(one.name for one in below if not one.is_dir)
+    if skipped:
+        _log.warning("%s: %s", folder, note_left_out(skipped))
+    return found
 
 
 FORMAT = Format(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import UnknownFormatError
 from headrace.formats.contract import Format
 from headrace.registry import PluginTable
+from headrace.storage import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,5 +80,5 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
 def _first_bytes(path: str) -> bytes:
     if os.path.isdir(path):
         return b""
-    with open(path, "rb") as file:
+    with open_stream(path) as file:
         return file.read(_HEAD_BYTES)

@@ -87,7 +87,7 @@ def write_tile_index(
     if not sizes.any():
         raise ValueError(f"{facts.path} has no JPEGs that can be entered in the middle, so there is nothing to index")
     target = side_path(facts.path)
-    with AtomicFile(target) as file:
+    with AtomicFile(target, like=facts.path) as file:
         write_annex(
             file.write,
             {TILE_INDEX: tile_index_section(1, sizes, packed)},

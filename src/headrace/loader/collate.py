@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._native import gather_into
+from headrace.storage import room_for
 from headrace.types import Padded, Ragged
 
 __all__ = ["Collate", "check_collate", "collate"]
@@ -55,7 +57,7 @@ def _json_array(value: Any) -> npt.NDArray[Any]:
 def _pad_ragged(ragged: Ragged) -> Padded:
     lengths = np.diff(ragged.offsets)
     longest = int(lengths.max(initial=0))
-    out = np.zeros((len(lengths), longest), np.uint8)
+    out = _zeros((len(lengths), longest), np.dtype(np.uint8))
     places = np.arange(len(lengths), dtype=np.uint64) * np.uint64(longest)
     starts = ragged.offsets[:-1].astype(np.uint64)
     gather_into(ragged.values, starts, lengths.astype(np.uint64), out.reshape(-1), places)
@@ -67,10 +69,16 @@ def _pad(arrays: list[npt.NDArray[Any]]) -> Padded:
     if not arrays:
         return Padded(np.zeros((0, 0), np.uint8), np.zeros(0, np.int64))
     shapes = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), -1)
-    out = np.zeros((len(arrays), *shapes.max(axis=0).tolist()), arrays[0].dtype)
+    out = _zeros((len(arrays), *shapes.max(axis=0).tolist()), arrays[0].dtype)
     for row, array in zip(out, arrays, strict=True):
         row[tuple(slice(side) for side in array.shape)] = array
     return Padded(out, shapes[:, 0] if shapes.shape[1] == 1 else shapes)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    what = f"a batch that is padded to the shape {shape}"
+    with room_for(math.prod(shape) * dtype.itemsize, what, fix="Use collate='offsets', or a smaller batch_size."):
+        return np.zeros(shape, dtype)
 
 
 def _join(arrays: list[npt.NDArray[Any]]) -> Ragged:

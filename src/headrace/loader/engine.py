@@ -4,9 +4,9 @@ Contract. A ``Prefetcher`` makes the batches of one epoch, in order, with two th
 begins it (reading and native calls, for several steps at a time, so that Python work on one batch overlaps with
 native work on another), waits for its turn and finishes it (Python ops, strictly one batch after the other). At most
 ``batches_ahead`` finished batches wait, and one more is begun. An exception is raised by ``__next__`` at the place of
-its batch. The threads end when the epoch does, when ``close`` is called, when the consumer lets go of the prefetcher
-(they hold no reference to it) or when the interpreter exits; ``close`` waits for them, at most for the batch they are
-at.
+its batch; a StopIteration, which would look like the end of the epoch, as a RuntimeError. The threads end when the
+epoch does, when ``close`` is called, when the consumer lets go of the prefetcher (they hold no reference to it) or when
+the interpreter exits; ``close`` waits for them, at most for the batch they are at.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 if TYPE_CHECKING:
     from headrace.types import Batch
 
-__all__ = ["BatchMaker", "Prefetcher"]
+__all__ = ["BatchMaker", "Prefetcher", "as_error"]
 
 _THREADS = 2
 
@@ -147,6 +147,17 @@ class Prefetcher:
                 self._belt.stop()
 
 
+def as_error(error: BaseException) -> BaseException:
+    """The same exception; for a StopIteration, which a loop takes for its end, a RuntimeError with it as the cause."""
+    if not isinstance(error, StopIteration):
+        return error
+    problem = RuntimeError("a function that the loader calls raised StopIteration, perhaps next() of an empty iterator")
+    problem.__cause__ = error
+    for note in getattr(error, "__notes__", ()):  # which op, which samples
+        problem.add_note(note)
+    return problem
+
+
 def _produce(maker: BatchMaker, belt: _Belt) -> None:
     while (step := belt.take_step()) is not None:
         _make(maker, belt, step)  # a frame of its own: nothing of the batch is held while this thread waits
@@ -159,14 +170,14 @@ def _make(maker: BatchMaker, belt: _Belt, step: int) -> None:
     try:
         begun = maker.begin(step)
     except BaseException as error:
-        problem = error
+        problem = as_error(error)
     if not belt.wait_turn(step):
         return
     if problem is None:
         try:
             batch = maker.finish(step, begun)
         except BaseException as error:
-            problem = error
+            problem = as_error(error)
     belt.put(batch, problem)
 
 

@@ -16,7 +16,7 @@ from headrace._native import ImageLoader, crc32c, simd_level
 from headrace.formats import open_dataset
 from headrace.formats.contract import BaseDataset, check_contract, normalize_indices
 from headrace.loader.byte_sources import ByteSources
-from headrace.loader.engine import Prefetcher
+from headrace.loader.engine import Prefetcher, as_error
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
 from headrace.loader.job import Job
 from headrace.loader.options import LoaderOptions, takes
@@ -197,9 +197,11 @@ class Loader:
             self.set_epoch(number + 1)
 
     def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
-        """The pages that a step uses, when the order keeps to pages."""
+        """The pages that a step uses, when pages are read ahead and the order keeps to them."""
+        if self._sources.budget_bytes is None or self.options.order not in ("sequential", "quasi_random"):
+            return None
         pages = self.dataset.page_numbers()
-        if pages is None or self.options.order not in ("sequential", "quasi_random"):
+        if pages is None:
             return None
         order, batches = self._order(epoch), self._batches
         return lambda step: pages[batches.batch(order, step)]
@@ -233,7 +235,10 @@ class Loader:
         if not 0 <= index < len(self):
             raise IndexError(f"batch {step} is out of range, an epoch has {len(self)}")
         epoch = self._epoch(self.epoch, self._sources.single())
-        batch = epoch.finish(index, epoch.begin(index))
+        try:
+            batch = epoch.finish(index, epoch.begin(index))
+        except StopIteration as error:
+            raise as_error(error) from error
         if self._output is None or not self._output.is_device:
             return batch
         return self._output.receive(self._output.send(batch, epoch.modules))

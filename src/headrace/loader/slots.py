@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.storage import allocate_pages
+from headrace.storage import allocate_pages, room_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,9 @@ class SlotPool:
         try:
             memory = free.pop()
         except IndexError:
-            memory = self._allocate(size)
+            what = f"a batch of shape {shape} and type {wanted}"
+            with room_for(size, what, fix="Use a smaller batch_size, or Resize."):
+                memory = self._allocate(size)
         return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
 
     def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:

@@ -2,19 +2,33 @@
 
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
+from headrace.storage.folder_writer import FolderWriter
+from headrace.storage.leftovers import remove_leftovers
 from headrace.storage.local import check_mapping, map_file, mapping_faults
-from headrace.storage.memory import allocate_pages, available_bytes
-from headrace.storage.regular import check_regular, open_for_reading
+from headrace.storage.memory import allocate_pages, available_bytes, room_for
+from headrace.storage.new_file import temporary_file
+from headrace.storage.regular import check_regular, open_for_reading, open_stream
+from headrace.storage.spool import Spool
+from headrace.storage.walk import check_folder, note_left_out, walk_folder
 
 __all__ = [
     "AtomicFile",
     "ColdReads",
+    "FolderWriter",
+    "Spool",
     "allocate_pages",
     "available_bytes",
+    "check_folder",
     "check_mapping",
     "check_regular",
     "file_identity",
     "map_file",
     "mapping_faults",
+    "note_left_out",
     "open_for_reading",
+    "open_stream",
+    "remove_leftovers",
+    "room_for",
+    "temporary_file",
+    "walk_folder",
 ]

@@ -1,9 +1,9 @@
 """Files that get their name only when they are complete.
 
 Contract: one thread writes. Until ``commit`` returns, nothing is visible under the final name; after it, the
-bytes are on the disk under that name, even if the power fails. A file that is replaced passes its permissions on.
-``abort`` (or leaving the ``with`` block by an exception, Ctrl-C included) leaves nothing behind. Where the file system
-can do it (O_TMPFILE) the file has no name at all while it is written, so that even ``kill -9`` leaves nothing.
+bytes are on the disk under that name, even if the power fails. A file that is replaced passes its permissions on, and
+until then nobody but the owner may read the new one. ``abort`` (or leaving the ``with`` block by an exception, Ctrl-C
+included) leaves nothing behind; what ``kill -9`` may leave, the next writer of the name removes: see ``leftovers``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import ctypes
 import errno
 import io
 import os
-import stat
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace.errors import ClosedError
+from headrace.storage.leftovers import remove_leftovers_in
+from headrace.storage.new_file import NewFile, copy_bytes, kept_mode
+from headrace.storage.regular import open_for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["AtomicFile", "write_all"]
 
 _IOV_MAX = 1024
-_COPY_CHUNK_BYTES = 8 << 20
+_MOVE_BYTES = 8 << 20
 _FALLOC_FL_INSERT_RANGE = 0x20
 _SYNC_FILE_RANGE_WRITE = 2
 _WRITE_OUT_BYTES = 16 << 20
@@ -37,6 +39,10 @@ _STREAM_BYTES = 1 << 20
 
 class AtomicFile:
     """A file that is written beside its final name and appears there in one step.
+
+    Args:
+        path: the final name. What a link leads to is replaced, not the link.
+        like: a file that this one belongs to: nobody may read the new file who may not read that one.
 
     Example:
         >>> import pathlib, tempfile
@@ -49,45 +55,43 @@ class AtomicFile:
         b'abc'
     """
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, *, like: PathLike | None = None) -> None:
         # What a link stands for is replaced, not the link; unless it leads to a directory that does not exist.
         behind = os.path.realpath(path)
         is_followed = os.path.islink(path) and os.path.isdir(os.path.dirname(behind))
         self.path = behind if is_followed else os.path.abspath(path)
-        self._directory = os.path.dirname(self.path)
+        folder, self._name = os.path.split(self.path)
         if os.path.isdir(self.path):
             raise IsADirectoryError(f"{self.path} is a directory; name a file to write to")
-        if not os.path.isdir(self._directory):
+        if not os.path.isdir(folder):
             raise FileNotFoundError(
-                f"{self._directory} does not exist, so {os.path.basename(self.path)} cannot be written there. "
-                f"Make it with: mkdir -p {self._directory}"
+                f"{folder} does not exist, so {self._name} cannot be written there. Make it with: mkdir -p {folder}"
             )
-        self._fd, self._temporary = self._create()
+        self._like = None if like is None else _look_at(like)
+        self._old = _look_at(self.path)
+        self._owner = os.getpid()
         self.position = 0
         self._dirty_bytes = 0
-
-    def _create(self) -> tuple[int, str | None]:
+        self._new: NewFile | None = None
+        self._directory = -1
         try:
-            return os.open(self._directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None
-        except (OSError, AttributeError):
-            pass  # this file system (or kernel) has no nameless files; the named attempt tells what is wrong
-        temporary = self._temporary_name()
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        try:
-            return os.open(temporary, flags, 0o666), temporary
-        except OSError as error:
-            raise type(error)(
-                error.errno, f"cannot create a file in this directory ({error.strerror})", self._directory
-            ) from None
-
-    def _temporary_name(self) -> str:
-        return os.path.join(self._directory, f".{os.path.basename(self.path)}.{os.urandom(4).hex()}.incomplete")
+            self._directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            remove_leftovers_in(self._directory, self._name)
+            is_private = self._old is not None or self._like is not None
+            self._new = NewFile(self._directory, self._name, is_private=is_private)
+            self._new.create()
+        except BaseException as error:
+            self._close()
+            if not isinstance(error, OSError):
+                raise
+            reason = f"cannot create a file in this directory ({error.strerror})"
+            raise type(error)(error.errno, reason, folder) from None
 
     def fileno(self) -> int:
         """The file descriptor."""
-        if self._fd < 0:
+        if self._new is None:
             raise ClosedError(f"{self.path}: already closed")
-        return self._fd
+        return self._new.fd
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Append buffers at ``position``."""
@@ -96,10 +100,13 @@ class AtomicFile:
                 self.position += count
                 self._dirty_bytes += count
         except OSError as error:
-            reason = f"{error.strerror} after {self.position} bytes; nothing is left under the final name"
-            raise type(error)(error.errno, reason, self.path) from None
+            raise self._failure(error) from None
         if self._dirty_bytes >= _WRITE_OUT_BYTES:
             self._write_out()
+
+    def _failure(self, error: OSError) -> OSError:
+        kept = "nothing was written under this name" if self._old is None else "the file that was there is unchanged"
+        return type(error)(error.errno, f"{error.strerror} after {self.position} bytes; {kept}", self.path)
 
     def _write_out(self) -> None:
         # The disk works while we do; otherwise nothing would move until commit, which then waits for all of it.
@@ -107,7 +114,7 @@ class AtomicFile:
         start = getattr(ctypes.CDLL(None), "sync_file_range", None)
         if start is not None:
             whole = (ctypes.c_int64(0), ctypes.c_int64(0))
-            start(ctypes.c_int(self._fd), *whole, ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
+            start(ctypes.c_int(self.fileno()), *whole, ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
 
     def write_at(self, offset: int, buffer: Buffer) -> None:
         """Write a buffer somewhere without moving ``position``."""
@@ -125,25 +132,16 @@ class AtomicFile:
 
     def copy_from(self, path: PathLike, size: int) -> None:
         """Append the first ``size`` bytes of a file; file systems that can share blocks do so."""
-        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        source = open_for_reading(path, nofollow=False)
         try:
-            offset = 0
-            while offset < size:
-                count = min(size - offset, _COPY_CHUNK_BYTES)
-                try:
-                    copied = os.copy_file_range(source, self.fileno(), count, offset, self.position)
-                    self.position += copied
-                except OSError as error:
-                    if error.errno not in (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
-                        raise
-                    data = os.pread(source, count, offset)
-                    copied = len(data)
-                    self.write([data])
-                if copied == 0:
-                    raise OSError(errno.EIO, f"the file ended at byte {offset}, {size} expected", os.fspath(path))
-                offset += copied
+            copied = copy_bytes(source, self.fileno(), size, to=self.position)
+        except OSError as error:
+            raise self._failure(error) from None
         finally:
             os.close(source)
+        self.position += copied
+        if copied < size:
+            raise OSError(errno.EIO, f"the file ended at byte {copied}, {size} expected", os.fspath(path))
 
     def insert_space(self, offset: int, size: int) -> None:
         """Move everything from ``offset`` on back by ``size`` bytes; the space is zero."""
@@ -151,11 +149,11 @@ class AtomicFile:
         if offset < end and not self._insert_range(offset, size):
             stale_end = min(end, offset + size)
             while end > offset:
-                start = max(offset, end - _COPY_CHUNK_BYTES)
-                self.write_at(start + size, os.pread(self._fd, end - start, start))
+                start = max(offset, end - _MOVE_BYTES)
+                self.write_at(start + size, os.pread(self.fileno(), end - start, start))
                 end = start
-            for start in range(offset, stale_end, _COPY_CHUNK_BYTES):
-                self.write_at(start, bytes(min(_COPY_CHUNK_BYTES, stale_end - start)))
+            for start in range(offset, stale_end, _MOVE_BYTES):
+                self.write_at(start, bytes(min(_MOVE_BYTES, stale_end - start)))
         self.position += size
 
     def _insert_range(self, offset: int, size: int) -> bool:
@@ -163,40 +161,44 @@ class AtomicFile:
         fallocate = getattr(ctypes.CDLL(None), "fallocate", None)
         if fallocate is None:
             return False
-        args = (ctypes.c_int(self._fd), ctypes.c_int(_FALLOC_FL_INSERT_RANGE))
+        args = (ctypes.c_int(self.fileno()), ctypes.c_int(_FALLOC_FL_INSERT_RANGE))
         return bool(fallocate(*args, ctypes.c_int64(offset), ctypes.c_int64(size)) == 0)
 
     def commit(self) -> None:
         """Put the bytes on the disk and give the file its name."""
         fd = self.fileno()
-        with contextlib.suppress(OSError):  # there is none, or it is not ours
-            os.fchmod(fd, stat.S_IMODE(os.stat(self.path).st_mode))
+        assert self._new is not None
+        self._set_mode(fd)
         os.fsync(fd)
-        directory = os.open(self._directory, os.O_RDONLY)
-        try:
-            if self._temporary is None:
-                self._temporary = self._temporary_name()
-                # With a directory's descriptor Python calls linkat, which follows the link in /proc; link does not.
-                os.link(f"/proc/self/fd/{fd}", self._temporary, src_dir_fd=directory, follow_symlinks=True)
-            os.replace(self._temporary, self.path)
-            self._temporary = None
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        self._new.give_name(replace=True, is_synced=True)
+        os.fsync(self._directory)
         self._close()
+
+    def _set_mode(self, fd: int) -> None:
+        old, like = _look_at(self.path) or self._old, self._like
+        model = old or like
+        if model is None:
+            return
+        mode = kept_mode(fd, model) & (0o777 if like is None else like.st_mode & 0o666)
+        with contextlib.suppress(OSError):  # a file system without permissions
+            os.fchmod(fd, mode)
 
     def abort(self) -> None:
         """Throw the bytes away; does nothing when the file is closed already."""
         self._close()
-        if self._temporary is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary)
-            self._temporary = None
+
+    def __del__(self) -> None:
+        # An interrupt may come before anybody has this object. A forked child has a copy, but not the file.
+        if getattr(self, "_owner", None) == os.getpid():
+            self._close()
 
     def _close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._new is not None:
+            new, self._new = self._new, None
+            new.close()
+        if self._directory >= 0:
+            directory, self._directory = self._directory, -1
+            os.close(directory)
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +206,7 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._fd >= 0:
+        if kind is None and self._new is not None:
             try:
                 self.commit()
             except BaseException:
@@ -212,6 +214,13 @@ class AtomicFile:
                 raise
         else:
             self.abort()
+
+
+def _look_at(path: PathLike) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None  # there is none
 
 
 class _Stream(io.RawIOBase):

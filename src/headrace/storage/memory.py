@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["allocate_pages", "available_bytes"]
+from headrace.progress import format_bytes
+
+__all__ = ["allocate_pages", "available_bytes", "room_for", "total_bytes"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_UNASKED_BYTES = 1 << 30  # so much is taken without asking how much there is
 
 
 def allocate_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
@@ -26,7 +34,7 @@ def allocate_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
 
 def available_bytes() -> int:
     """Memory that can be used without pushing anything out, as the system and its control group say."""
-    found = [_meminfo_available()]
+    found = [_meminfo("MemAvailable")]
     for limit, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -36,9 +44,36 @@ def available_bytes() -> int:
     return min(found)
 
 
-def _meminfo_available() -> int:
+@contextlib.contextmanager
+def room_for(size_bytes: int, what: str, *, fix: str) -> Iterator[None]:
+    """Take memory inside the block; ValueError when it cannot be had, for the most part before it is asked for.
+
+    Args:
+        size_bytes: of what is wanted.
+        what: in words, such as "a batch of 64 values".
+        fix: what to do about it.
+    """
+    problem = f"{what} would take {format_bytes(size_bytes)}"
+    if size_bytes > _UNASKED_BYTES and size_bytes > (total := total_bytes()):
+        raise ValueError(f"{problem}, and there are {format_bytes(total)}. {fix}")
+    try:
+        yield
+    except (MemoryError, OSError) as error:
+        raise ValueError(f"{problem}, which cannot be had ({error}). {fix}") from error
+
+
+def total_bytes() -> int:
+    """All memory that there is, used or not, as the system and its control group say."""
+    found = [_meminfo("MemTotal")]
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError), open(limit) as file:
+            found.append(int(file.read()))
+    return min(found)
+
+
+def _meminfo(name: str) -> int:
     with contextlib.suppress(OSError), open("/proc/meminfo") as file:
         for line in file:
-            if line.startswith("MemAvailable:"):
+            if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
     return 1 << 62

@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from headrace.errors import FormatError
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["check_regular", "open_for_reading"]
+__all__ = ["check_regular", "open_for_reading", "open_stream"]
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -77,3 +77,13 @@ def _check_kind(path: PathLike, status: os.stat_result) -> None:
 def _refusal(path: PathLike, kind: str) -> FormatError:
     fix = "Name what it leads to, or allow links (follow_links=True, --follow-links)." if "link" in kind else ""
     return FormatError(path, problem=f"this is {kind}, and a regular file is needed", fix=fix)
+
+
+def open_stream(path: PathLike, *, buffering: int = -1) -> BinaryIO:
+    """The same as a file object, links followed.
+
+    Args:
+        path: of the file.
+        buffering: as ``open`` takes it.
+    """
+    return open(open_for_reading(path, nofollow=False), "rb", buffering=buffering)

@@ -7,21 +7,25 @@ are left out, and what unpacks to far more than it is stops.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import FormatError
+from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.pack import count_ahead, find_below
 from headrace.formats.open import all_formats, format_of_name
+from headrace.storage import open_stream
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import LARGE_BYTES, CheckedFile, blocks_of
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
@@ -132,7 +136,8 @@ def read_entries(
     if kind == "archive":
         return _archive_entries(source)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
-    return _bounded(source, read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped), limit)
+    found = read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped, max_bytes=limit)
+    return _checked(source, _bounded(source, found, limit))
 
 
 def name_of(stream: BinaryIO) -> str:
@@ -162,7 +167,7 @@ def _stream_entries(stream: BinaryIO, kind: str | None, skipped: list[str], max_
         raise ValueError(f"{name} has no ending that says what it is; give a kind (--from), for example tar.gz")
     if kind not in STREAM_KINDS or kind == "zip":
         raise ValueError(f"a {kind} cannot be read from a stream, only a tar can; save it to a file first")
-    return read_tar_stream(stream, kind, skipped, name=name, max_bytes=max_bytes)
+    return _checked(name, read_tar_stream(stream, kind, skipped, name=name, max_bytes=max_bytes))
 
 
 @contextlib.contextmanager
@@ -187,6 +192,33 @@ def count_entries(
     yield lambda done, _, size_bytes: progress(done, total, size_bytes)
 
 
+def _checked(path: str, entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The entries, where names and numbers that make no sense are a FormatError; so are contents that are nowhere."""
+    while True:
+        with _parsing(path):
+            entry = next(entries, None)
+        if entry is None:
+            return
+        yield replace(entry, open=partial(_open_content, path, entry.open))
+
+
+def _open_content(path: str, opened: Callable[[], BinaryIO]) -> BinaryIO:
+    with _parsing(path):
+        return opened()
+
+
+@contextlib.contextmanager
+def _parsing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except (ValueError, ArithmeticError, LookupError, struct.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # to be at a negative place, say
+            raise
+        raise FormatError(path, problem=f"it cannot be read ({error})") from error
+
+
 def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]:
     total = 0
     for entry in entries:
@@ -201,8 +233,7 @@ def folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
     for found in find_below(path, skipped=skipped):
         is_dir = stat.S_ISDIR(found.status.st_mode)
         size = 0 if is_dir else found.status.st_size
-        opener: Any = partial(open, found.path, "rb", buffering=0)
-        yield Entry(found.name, is_dir, size, Metadata.of(found.status), opener)
+        yield Entry(found.name, is_dir, size, Metadata.of(found.status), partial(open_stream, found.path, buffering=0))
 
 
 def _archive_entries(path: str) -> Iterator[Entry]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import os
-import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 from headrace._native import crc32c
 from headrace.errors import CorruptFileError, FormatError
 from headrace.formats.barecat.batches import RESTORE, checksum_problem
-from headrace.formats.barecat.names import parent_of, safe_name
+from headrace.formats.barecat.names import safe_name
 from headrace.formats.report import Transfer
+from headrace.storage import FolderWriter
 from headrace.transfer.entry import Exactly, content_of
 
 if TYPE_CHECKING:
@@ -42,56 +41,26 @@ class FolderSink:
     """
 
     def __init__(self, folder: PathLike, *, force: bool = False) -> None:
-        self._folder = os.fspath(folder)
+        self._writer = FolderWriter(folder)
         self._force = force
-        os.makedirs(self._folder, exist_ok=True)
-        self._root = os.path.realpath(self._folder)
-        self._made: set[str] = {""}
         self._dirs: list[tuple[str, Metadata]] = []
-
-    def _place(self, name: str) -> str:
-        return os.path.join(self._folder, name)
 
     def make_dir(self, name: str, about: Metadata) -> None:
         """Make a directory; its mode and time are set at the end."""
-        self._ensure(safe_name(name))
-        self._dirs.append((name, about))
-
-    def _ensure(self, name: str) -> None:
-        missing = []
-        while name not in self._made:
-            missing.append(name)
-            name = parent_of(name)
-        for directory in reversed(missing):
-            path = self._place(directory)
-            if not os.path.isdir(path):
-                os.mkdir(path)
-            elif os.path.islink(path) and not os.path.realpath(path).startswith(self._root + os.sep):
-                raise ValueError(f"{path} is a link that leads out of {self._folder}; nothing is written there")
-            self._made.add(directory)
+        name = safe_name(name)
+        if name:
+            self._writer.make_dir(name)
+            self._dirs.append((name, about))
 
     def write(self, name: str, data: bytes | BinaryIO, about: Metadata) -> None:
         """Write a file, given as bytes or piece by piece; never through a link, and all of it or none."""
-        name = safe_name(name)
-        self._ensure(parent_of(name))
-        path = self._place(name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            fd = os.open(path, flags | (os.O_TRUNC if self._force else os.O_EXCL), 0o666)
-        except FileExistsError:
-            raise FileExistsError(f"{path} exists; give --force to replace it") from None
-        try:
-            with open(fd, "wb", buffering=0) as file:
-                shutil.copyfileobj(io.BytesIO(data) if isinstance(data, bytes) else data, file, _PIECE)
-                if about.mode is not None:
-                    os.fchmod(fd, about.mode & _PERMISSIONS)
-                if about.mtime_ns is not None:
-                    os.utime(fd, ns=(about.mtime_ns, about.mtime_ns))
-        except BaseException as error:
-            os.unlink(path)
-            if isinstance(error, OSError) and error.filename is None and error.errno is not None:
-                error.filename = path  # which disk is full, say
-            raise
+        self._writer.write(
+            safe_name(name),
+            [data] if isinstance(data, bytes) else iter(partial(data.read, _PIECE), b""),
+            replace=self._force,
+            mode=None if about.mode is None else about.mode & _PERMISSIONS,
+            mtime_ns=about.mtime_ns,
+        )
 
     def put(self, entry: Entry) -> None:
         """Write one."""
@@ -104,16 +73,15 @@ class FolderSink:
                 self.write(entry.name, cast("BinaryIO", Exactly(entry, file)), entry.about)
 
     def abort(self, error: BaseException | None = None) -> None:
-        """Leave what is there: it may be the user's own."""
+        """Leave what is there: it may be the user's own, and every file is complete."""
+        self._writer.close()
 
     def finish(self) -> None:
         """Give the directories their modes and times, the deepest first."""
-        for name, about in sorted(self._dirs, reverse=True):
-            path = self._place(name)
-            if about.mode is not None and name:
-                os.chmod(path, about.mode & _PERMISSIONS)
-            if about.mtime_ns is not None and name:
-                os.utime(path, ns=(about.mtime_ns, about.mtime_ns))
+        for name, about in sorted(self._dirs, key=lambda one: one[0], reverse=True):
+            mode = None if about.mode is None else about.mode & _PERMISSIONS
+            self._writer.set_dir(name, mode=mode, mtime_ns=about.mtime_ns)
+        self._writer.close()
 
 
 class CheckedFile:

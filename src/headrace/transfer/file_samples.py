@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import zipfile
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from headrace.errors import FormatError
 from headrace.fields import Image, Int
 from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
 from headrace.formats.barecat.names import safe_name
+from headrace.storage import open_stream, temporary_file
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly
+from headrace.transfer.zip import open_zip
 
 if TYPE_CHECKING:
     import contextlib
+    import zipfile
     from collections.abc import Iterator, Mapping
 
     from headrace.formats.report import Transfer
@@ -73,10 +74,10 @@ class FileContents:
 
     def _open(self, path: str) -> None:
         if (self._kind or kind_of(path)) == "zip":
-            opened = self._stack.enter_context(zipfile.ZipFile(path))
+            opened = self._stack.enter_context(open_zip(path))
             self._zip = opened, {safe_name(member.filename): member for member in opened.infolist()}
         else:
-            self._file = self._stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+            self._file = self._stack.enter_context(open_stream(path, buffering=0))
 
     def _place(self, entry: Entry) -> tuple[int, int, int]:
         if self._zip is not None:
@@ -84,7 +85,7 @@ class FileContents:
         if entry.offset is not None and self._file is not None:
             return self._file.fileno(), entry.offset, entry.size
         if self._spool is None:
-            self._spool = self._stack.enter_context(tempfile.TemporaryFile(dir=self._folder))  # noqa: SIM115
+            self._spool = self._stack.enter_context(temporary_file(self._folder))
         start = self._spool.tell()
         with entry.open() as file:
             shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)

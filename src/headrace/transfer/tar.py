@@ -11,6 +11,7 @@ import gzip
 import io
 import lzma
 import posixpath
+import sys
 import tarfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
@@ -20,6 +21,7 @@ from headrace.errors import FormatError
 from headrace.formats.barecat.decoded import require
 from headrace.formats.barecat.index.rows import Metadata, time_ns
 from headrace.formats.barecat.names import safe_name
+from headrace.storage import open_stream
 from headrace.transfer.entry import Entry, content_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ MAX_RATIO = 200
 """What a byte may unpack to beyond that, on the whole: more is a bomb, or somebody knows better and says so."""
 _MAX_LINKS = 40  # one after the other, as the kernel follows them
 _PIECE = 1 << 20
+_MAX_HEADER_BYTES = 1 << 20
 _PERMISSIONS = 0o7777  # of a mode; a hostile index may have any number there
 
 
@@ -48,11 +51,18 @@ def too_large(path: str, limit: int) -> FormatError:
     )
 
 
-def read_tar(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
-    """The entries of a file; links inside of it become files, what cannot be carried is noted in ``skipped``."""
+def read_tar(path: str, kind: str, skipped: list[str], *, max_bytes: int) -> Iterator[Entry]:
+    """The entries of a file; links inside of it become files, what cannot be carried is noted in ``skipped``.
+
+    Args:
+        path: the file.
+        kind: ``"tar"``, ``"tar.gz"`` and so on.
+        skipped: takes a line for each thing that is left out.
+        max_bytes: stop when the headers are larger; the caller counts the contents.
+    """
     links: dict[str, tarfile.TarInfo] = {}
     with contextlib.ExitStack() as stack:
-        tar = stack.enter_context(_open_tar(path, kind, stack))
+        tar = stack.enter_context(_open_tar(path, kind, stack, max_bytes))
         for member in tar:
             if member.islnk() or member.issym():
                 links[safe_name(member.name)] = member
@@ -61,10 +71,12 @@ def read_tar(path: str, kind: str, skipped: list[str]) -> Iterator[Entry]:
             if entry is not None:
                 yield entry
     if links:
-        yield from _linked_entries(path, kind, links, skipped)
+        yield from _linked_entries(path, kind, links, skipped, max_bytes)
 
 
-def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str]) -> Iterator[Entry]:
+def _linked_entries(
+    path: str, kind: str, links: dict[str, tarfile.TarInfo], skipped: list[str], max_bytes: int
+) -> Iterator[Entry]:
     """Links as files, found by reading the tar a second time."""
     waiting: dict[str, list[str]] = {}
     for name in links:
@@ -75,7 +87,7 @@ def _linked_entries(path: str, kind: str, links: dict[str, tarfile.TarInfo], ski
             target = _link_target(target, links[target])
         waiting.setdefault(target, []).append(name)
     with contextlib.ExitStack() as stack:
-        tar = stack.enter_context(_open_tar(path, kind, stack))
+        tar = stack.enter_context(_open_tar(path, kind, stack, max_bytes))
         for member in tar:
             names = waiting.pop(posixpath.normpath(member.name), []) if member.isreg() else []
             entry = _entry(tar, member, skipped) if names else None
@@ -91,11 +103,65 @@ def _link_target(name: str, member: tarfile.TarInfo) -> str:
     return posixpath.normpath(posixpath.join(base, member.linkname))
 
 
-def _open_tar(path: str, kind: str, stack: contextlib.ExitStack) -> tarfile.TarFile:
-    if kind != "tar.zst":
-        return tarfile.open(path, "r:*")
-    file = stack.enter_context(open(path, "rb"))  # noqa: SIM115  # it is the stack that closes
-    return tarfile.open(fileobj=stack.enter_context(_filter(file, kind, "rb")), mode="r|")
+class HeaderTooLargeError(tarfile.TarError):
+    """A name, or what else stands before a file in a tar, is larger than any honest one."""
+
+
+class _Tar(tarfile.TarFile):
+    """A tar that is read once, from the front: it forgets what was read, and a header cannot take all memory.
+
+    Names, attributes and maps of sparse files may be spread over any number of blocks. All that is read for one entry
+    counts, whatever kind of header it is.
+    """
+
+    max_header_bytes = FREE_BYTES
+    _header_bytes = 0
+
+    def next(self) -> tarfile.TarInfo | None:
+        """The next entry."""
+        guarded: Any = self.fileobj
+        if not isinstance(guarded, _GuardedFile):
+            self.fileobj = guarded = cast("Any", _GuardedFile(guarded))
+        guarded.allowed_bytes = _MAX_HEADER_BYTES
+        try:
+            found = super().next()
+            self._header_bytes += _MAX_HEADER_BYTES - guarded.allowed_bytes
+        except RecursionError:
+            raise HeaderTooLargeError("a header follows a header, again and again") from None
+        finally:
+            guarded.allowed_bytes = None
+        if self._header_bytes > self.max_header_bytes:
+            raise too_large(str(self.name), self.max_header_bytes)
+        cast("Any", self).members.clear()  # tarfile keeps them all, for those who come back
+        return found
+
+
+class _GuardedFile:
+    """A file of which only so much may be read while ``allowed_bytes`` is a number."""
+
+    allowed_bytes: Any = None
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.seek, self.tell, self.close = file.seek, file.tell, file.close
+
+    def read(self, size: int = -1) -> bytes:
+        if self.allowed_bytes is not None:
+            if not 0 <= size <= self.allowed_bytes:
+                raise HeaderTooLargeError(f"the header of an entry takes more than {_MAX_HEADER_BYTES} bytes")
+            self.allowed_bytes -= size
+        data: bytes = self.file.read(size)
+        return data
+
+
+def _open_tar(path: str, kind: str, stack: contextlib.ExitStack, max_bytes: int) -> tarfile.TarFile:
+    file = stack.enter_context(open_stream(path))
+    if kind == "tar.zst":
+        tar = _Tar.open(fileobj=stack.enter_context(_filter(file, kind, "rb")), mode="r|")
+    else:
+        tar = _Tar.open(path, "r:*", fileobj=file)
+    tar.name, tar.max_header_bytes = path, max_bytes
+    return tar
 
 
 def read_tar_stream(
@@ -115,7 +181,8 @@ def read_tar_stream(
     with _filter(cast("IO[bytes]", counted), kind, "rb") as unpacked:
         bounded = _Bounded(unpacked, counted, name, max_bytes)
         total = 0
-        with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
+        with _Tar.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
+            tar.max_header_bytes = sys.maxsize  # headers come out of ``bounded``, too
             for member in tar:
                 total += member.size
                 limit = bounded.limit if max_bytes is None else max_bytes
@@ -206,7 +273,8 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) ->
         assert file is not None
         return file  # type: ignore[return-value]
 
-    is_stored = type(tar.fileobj) is io.BufferedReader and not member.issparse()  # neither compressed nor a stream
+    file = tar.fileobj.file if isinstance(tar.fileobj, _GuardedFile) else tar.fileobj
+    is_stored = type(file) is io.BufferedReader and not member.issparse()  # neither compressed nor a stream
     return Entry(name, False, member.size, about, content, member.offset_data if is_stored else None)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace._native import crc32c
 from headrace.formats.barecat.index.rows import Metadata
+from headrace.storage import FolderWriter, open_stream
 from headrace.transfer.containers import folder_entries
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import CheckedFile, FolderSink
@@ -41,12 +42,12 @@ class FolderTree:
         """One file."""
         path = os.path.join(self._folder, name)
         status = os.stat(path)
-        return Entry(name, False, status.st_size, Metadata.of(status), lambda: open(path, "rb"))
+        return Entry(name, False, status.st_size, Metadata.of(status), partial(open_stream, path))
 
     def checksum(self, name: str) -> int:
         """CRC-32C of a file."""
         value = 0
-        with open(os.path.join(self._folder, name), "rb") as file:
+        with open_stream(os.path.join(self._folder, name)) as file:
             while piece := file.read(_PIECE):
                 value = crc32c(piece, value)
         return value
@@ -59,11 +60,8 @@ class FolderTree:
 
     def remove(self, name: str, is_dir: bool) -> None:
         """Remove a file, or a directory with all below."""
-        path = os.path.join(self._folder, name)
-        if is_dir and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
+        with FolderWriter(self._folder) as writer:
+            writer.remove(name)
 
     def finish(self) -> None:
         """Give directories their times."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headrace.codecs import pickle_values
 from headrace.codecs.pickle_values import MAX_DEPTH, RefusedPickleError, load_values
 
 ARRAYS: dict[str, Any] = {
@@ -185,13 +186,59 @@ def test_values_as_deep_as_allowed() -> None:
     assert found == []
 
 
-def test_a_key_of_two_to_the_hundred_values() -> None:
-    double = b"".join(b"q%ch%c\x86" % (n, n) for n in range(100))
-    assert isinstance(load_values(b"K\x00" + double + b"."), tuple)  # as a value it is small
+def doubled(times: int) -> bytes:
+    """A tuple of two that are the same tuple of two, and so on."""
+    return b"K\x00" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(times))
+
+
+COSTLY: dict[str, tuple[bytes, str]] = {
+    "a value of two to the hundred": (doubled(100) + b".", "repeated so often"),
+    "a key of a million values": (b"}" + doubled(20) + b"K\x01s.", "too large to be a key"),
+    "a shape of a million values": (
+        b"cnumpy._core.numeric\n_frombuffer\n(C\x00cnumpy\ndtype\nX\x02\0\0\0u1\x89\x88\x87R"
+        + doubled(20)
+        + b"X\x01\0\0\0CtR.",
+        "a side of an array",
+    ),
+    "a shape of many sides": (
+        b"cnumpy._core.numeric\n_frombuffer\n(C\x00cnumpy\ndtype\nX\x02\0\0\0u1\x89\x88\x87R("
+        + b"\x8a\xff" * 1
+        + b"\x7f" * 255
+        + b"t"
+        + b"X\x01\0\0\0CtR.",
+        "a side of an array",
+    ),
+    "a call of a million values": (doubled(20) + b")R.", "a call of a tuple"),
+    "the same large key again and again": (
+        b"\x8f(" + doubled(13) + b"q\xfe" + b"h\xfe" * 5000 + b"\x90.",
+        "too large|same hash",
+    ),
+    "keys with one hash": (
+        b"\x8f(" + b"".join(b"\x8a\x0a" + (k * (2**61 - 1)).to_bytes(10, "little") for k in range(1000)) + b"\x90.",
+        "more than 100 keys have the same hash",
+    ),
+    "empty lists": (b"(" + b"]" * 50_000 + b"l.", "far more memory"),
+    "a memo of the same value": (b"N" + b"\x94" * 600_000 + b".", "far more memory"),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_what_would_cost_far_more_than_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickle_values, "_LEAST_MEMORY", 1 << 20)
+    data, words = COSTLY[name]
     start = time.monotonic()
-    with pytest.raises(RefusedPickleError, match="too large"):
-        load_values(b"}K\x00" + double + b"K\x01s.")
-    assert time.monotonic() - start < 5
+    with pytest.raises(RefusedPickleError, match=words):
+        load_values(data)
+    assert time.monotonic() - start < 20
+
+
+def test_references_as_honest_programs_have_them() -> None:
+    shared = list(range(1000))
+    assert load_values(pickle.dumps([shared] * 1000)) == [shared] * 1000
+    keys = {(i, i / 2, 1j * i): frozenset([i, (i, "x")]) for i in range(5000)}
+    assert load_values(pickle.dumps(keys)) == keys
+    empty: list[list[object]] = [[] for _ in range(100_000)]
+    assert load_values(pickle.dumps(empty)) == empty
 
 
 def test_bytes_that_are_used_for_many_arrays() -> None:

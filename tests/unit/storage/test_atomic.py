@@ -51,10 +51,11 @@ class TestBothKinds:
         assert os.listdir(tmp_path) == ["x"]
 
     def test_a_failed_commit_leaves_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(*args: object) -> None:
+        def fail(*args: object, **options: object) -> None:
             raise OSError(5, "disk on fire")
 
         monkeypatch.setattr(os, "replace", fail)
+        monkeypatch.setattr(os, "link", fail)
         with pytest.raises(OSError, match="disk on fire"), AtomicFile(tmp_path / "x") as file:
             file.write([b"new"])
         assert os.listdir(tmp_path) == []

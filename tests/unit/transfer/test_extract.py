@@ -33,7 +33,7 @@ def test_extracting_never_leaves_the_folder(tmp_path: Path) -> None:
     (tmp_path / "out2").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out2" / "d").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match="link that leads out"):
+    with pytest.raises(ValueError, match="nothing is written through links"):
         extract_files(Archive(tmp_path / "y.barecat"), tmp_path / "out2")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +18,17 @@ from headrace.cli.common import (
     print_json,
     progress_bar,
     reading_options,
-    select_samples,
+    say,
+    select_ranges,
 )
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError
+from headrace.storage import FolderWriter
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from headrace.types import Dataset
 
@@ -69,36 +73,39 @@ def run(args: argparse.Namespace) -> int:
     for name in fields:
         if name not in dataset.schema:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
-    indices = list(select_samples(dataset, args.samples))
-    os.makedirs(args.to, exist_ok=True)
-    for folder in () if args.samples else dataset.folders:
-        os.makedirs(os.path.join(args.to, folder), exist_ok=True)
+    ranges = select_ranges(dataset, args.samples)
+    count = sum(map(len, ranges))
     size_bytes = 0
     damage: list[str] = []
-    with (
-        progress_bar("extracting", args) as bar,
-        open(_open_new(os.path.join(args.to, _INDEX), args.force), "w", encoding="utf-8") as lines,
-    ):
-        for done, i in enumerate(indices, 1):
-            try:
-                row, size = _extract_sample(dataset, i, fields, args.to, args.force)
-            except CorruptSampleError as error:
-                damage.append(str(error))
-                continue
-            lines.write(json.dumps(row, ensure_ascii=True) + "\n")
-            size_bytes += size
-            if bar is not None:
-                bar(done, len(indices), size_bytes)
+    with progress_bar("extracting", args) as bar, FolderWriter(args.to) as writer:
+
+        def rows() -> Iterator[bytes]:
+            """Lines of the index, as the samples that they are about are written."""
+            nonlocal size_bytes
+            for folder in () if args.samples else dataset.folders:
+                writer.make_dir(folder)
+            for done, i in enumerate(chain.from_iterable(ranges), 1):
+                try:
+                    row, size = _extract_sample(dataset, i, fields, writer, args.force)
+                except CorruptSampleError as error:
+                    damage.append(str(error))
+                    continue
+                yield json.dumps(row, ensure_ascii=True).encode() + b"\n"
+                size_bytes += size
+                if bar is not None:
+                    bar(done, count, size_bytes)
+
+        writer.write(_INDEX, rows(), replace=args.force)
     if args.json:
-        print_json({"samples": len(indices) - len(damage), "size_bytes": size_bytes, "to": args.to})
+        print_json({"samples": count - len(damage), "size_bytes": size_bytes, "to": args.to})
     elif not args.quiet:
-        print(f"{args.to}: {len(indices) - len(damage):,} samples")
+        say(f"{args.to}: {count - len(damage):,} samples")
     refuse_damage(args.path, damage, "sample")
     return 0
 
 
 def _extract_sample(
-    dataset: Dataset, index: int, fields: list[str], target: str, force: bool
+    dataset: Dataset, index: int, fields: list[str], writer: FolderWriter, force: bool
 ) -> tuple[dict[str, Any], int]:
     keys = dataset.keys
     name = keys[index] if keys is not None else None
@@ -113,11 +120,9 @@ def _extract_sample(
             continue
         data, suffix = value_as_file(dataset, index, field)
         relative = _file_name(name, index, suffix, None if field == main else field)
-        path = os.path.join(target, relative)
-        if relative == _INDEX or (os.path.lexists(path) and not force):
+        if relative == _INDEX or (not force and writer.exists(relative)):
             relative = _file_name(None, index, suffix, None if field == main else field)
-            path = os.path.join(target, relative)
-        _write_new(path, data, force)
+        writer.write(relative, [data], replace=force)
         row[field] = relative
         size_bytes += len(data)
     return row, size_bytes
@@ -138,18 +143,3 @@ def _file_name(name: str | None, index: int, suffix: str, field: str | None) -> 
 
 def _same_kind(ending: str, suffix: str) -> bool:
     return ending == suffix or (ending in (".jpeg", ".jpe", ".jpg") and suffix == ".jpg")
-
-
-def _write_new(path: str, data: bytes, force: bool) -> None:
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(_open_new(path, force), "wb") as file:
-        file.write(data)
-
-
-def _open_new(path: str, force: bool) -> int:
-    """Open a file for writing; never through a link, and over an existing file only by force."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if force else os.O_EXCL)
-    try:
-        return os.open(path, flags, 0o666)
-    except FileExistsError:
-        raise FileExistsError(f"{path} exists; give --force to replace it") from None

@@ -19,6 +19,7 @@ __all__ = [
     "check_names",
     "check_new_name",
     "clean_name",
+    "duplicate_path",
     "incomplete_files",
     "index_path",
     "is_part_of",
@@ -119,6 +120,11 @@ def shard_path(path: str, number: int) -> str:
     if not 0 <= number < MAX_SHARDS:
         raise ValueError(f"{path}: shard numbers go from 0 to {MAX_SHARDS - 1}, got {number}")
     return f"{path}-shard-{number:05d}"
+
+
+def duplicate_path(shard: str) -> str:
+    """The second name that a shard has for a moment while shards are renumbered."""
+    return f"{shard}.new"
 
 
 def undo_path(path: str) -> str:

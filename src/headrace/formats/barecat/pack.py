@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import stat
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of, lies_in
 from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
+from headrace.storage import check_folder, note_left_out, open_for_reading, open_stream, walk_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
-    from typing import BinaryIO
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
@@ -36,6 +37,7 @@ __all__ = [
     "pack_files",
 ]
 
+_log = logging.getLogger("headrace")
 _CHUNK_FILES = 64
 _IN_MEMORY_BYTES = 8 << 20
 
@@ -113,41 +115,28 @@ def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:
 
 def find_below(folder: str, *, skipped: list[str] | None = None) -> Iterator[DiskEntry]:
     """Everything below a folder, under names relative to it."""
-    if not os.path.isdir(folder):
-        raise NotADirectoryError(f"{folder} is not a folder")
+    check_folder(folder)
     return _below(folder, "", (), [] if skipped is None else skipped)
 
 
 def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str]) -> Iterator[DiskEntry]:
-    levels = [(prefix, _entries(folder))]  # from the top to where we are: folders may be deeper than calls can be
-    while levels:
-        prefix, entries = levels[-1]
-        entry = next(entries, None)
-        if entry is None:
-            levels.pop()
-            continue
-        name = f"{prefix}/{entry.name}" if prefix else entry.name
-        if is_excluded(name, exclude):
-            continue
+    before = f"{prefix}/" if prefix else ""
+
+    def leave_out(path: str, reason: str) -> None:
+        skipped.append(f"{path}: {reason}")
+
+    def is_wanted(name: str, is_dir: bool) -> bool:
+        return not is_excluded(before + name, exclude)
+
+    below = walk_folder(folder, follow_links=False, on_problem=leave_out, is_wanted=is_wanted, dirs_last=True)
+    for found in below:
+        check_new_name(before + found.name)
         try:
-            status = entry.stat()
+            status = found.status or os.stat(found.path)
         except OSError as error:
-            skipped.append(f"{entry.path}: {error.strerror}")
+            leave_out(found.path, str(error.strerror))
             continue
-        is_dir = stat.S_ISDIR(status.st_mode)
-        if (entry.is_symlink() and is_dir) or not (is_dir or stat.S_ISREG(status.st_mode)):
-            skipped.append(f"{entry.path}: a link to a directory" if is_dir else f"{entry.path}: not a regular file")
-            continue
-        check_new_name(name)
-        yield DiskEntry(entry.path, name, status)
-        if is_dir:
-            levels.append((name, _entries(entry.path)))
-
-
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder: files, then folders, by name."""
-    with os.scandir(folder) as entries:
-        return iter(sorted(entries, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name)))
+        yield DiskEntry(found.path, before + found.name, status)
 
 
 @contextlib.contextmanager
@@ -189,7 +178,10 @@ def pack_archive(
         new_archive(path, shard_size=shard_size) as archive,
         count_ahead(progress, lambda: find_below(source)) as report,
     ):
-        pack_entries(archive, find_below(source), Transfer(), progress=report)
+        result = Transfer()
+        pack_entries(archive, find_below(source, skipped=result.skipped), result, progress=report)
+    if result.skipped:
+        _log.warning("%s: %s", folder, note_left_out(result.skipped))
 
 
 def pack_files(
@@ -252,8 +244,7 @@ def pack_entries(
         if data is not None:
             archive.add(one.name, data, metadata=about, replace=replace)
         else:
-            with open(one.path, "rb", buffering=0) as file:
-                stream = cast("BinaryIO", file)
+            with open_stream(one.path, buffering=0) as stream:
                 archive.add(one.name, stream, size=one.status.st_size, metadata=about, replace=replace)
         result.files += 1
         result.size_bytes += one.status.st_size
@@ -298,12 +289,12 @@ def _read(chunk: list[DiskEntry]) -> list[bytes | None]:
 
 
 def _read_file(path: str, size: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = open_for_reading(path, nofollow=False)
     try:
         data = os.read(fd, size + 1)
     finally:
         os.close(fd)
     if len(data) == size:
         return data
-    with open(path, "rb") as file:  # it was changed since it was listed, or the read was cut: take what is there now
+    with open_stream(path) as file:  # it was changed since it was listed, or the read was cut: take what is there now
         return file.read()

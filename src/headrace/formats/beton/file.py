@@ -217,12 +217,24 @@ class BetonFile:
     ) -> tuple[Spans, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Spans and their place, every payload compared with its checksum; raises for the first that is bad."""
         spans = self.locate(indices, column)
+        self.check_overlap(spans, indices, column)
         base, pointers = self.place(spans, source)
         if self.checksums is not None:
             found = _native.crc32c_spans(base, pointers, spans.sizes)
             self.compare_checksums(spans, indices, column, found)
         self.raise_first(spans, indices, column)
         return spans, base, pointers
+
+    def check_overlap(self, spans: Spans, indices: IndexArray, column: Column) -> None:
+        """Raise CorruptSampleError when samples have more bytes together than the file: a copy would take them all."""
+        there = max(self.data_end - self.layout.data_start, 0)
+        if int(spans.sizes.sum()) <= there:
+            return
+        _, first = np.unique(indices, return_index=True)  # the same sample may be wanted several times
+        total = int(spans.sizes[first].sum())
+        if total > there:
+            problem = f"this and {len(first) - 1} other samples have {total} bytes together, the data pages {there}"
+            raise self.bad_sample(int(indices[0]), column, problem, None)
 
     def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:
         """Decode one payload."""

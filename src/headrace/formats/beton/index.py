@@ -134,7 +134,7 @@ def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> st
     if file.has_embedded_annex:
         raise ValueError(f"{file.path} has an annex inside; replace it with embed=True (--embed)")
     target = side_path(file.path)
-    with AtomicFile(target) as out:
+    with AtomicFile(target, like=file.path) as out:
         write_annex(
             out.write,
             sections,

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._native import crc32c
 from headrace.errors import FormatError
+from headrace.fields import problem_with_name
 from headrace.formats.beton.columns import ARGUMENTS_SIZE, Column, column_for, read_column, record_dtype
+from headrace.formats.contract import check_field_names
 from headrace.types import Field
 
 if TYPE_CHECKING:
@@ -123,7 +125,9 @@ def columns_for(fields: Mapping[str, Field]) -> tuple[Column, ...]:
     columns: list[Column] = []
     slot = 0
     for index, (name, field) in enumerate(fields.items()):
-        if not isinstance(name, str) or not name or not name.isascii() or "\0" in name:
+        if problem := problem_with_name(name):
+            raise ValueError(f"no field can be called that: {problem}")
+        if not name.isascii():
             raise ValueError(f"field name {name!r} must be non-empty ASCII text")
         if len(name) > 16:
             raise ValueError(
@@ -195,6 +199,7 @@ def _read_columns(
         offset = HEADER.size + DESCRIPTOR_SIZE * index
         descriptor = mapped[offset : offset + DESCRIPTOR_SIZE].tobytes()
         column = read_column(path, descriptor, offset=offset, index=index, slot=slot, custom=custom_fields)
+        check_field_names(path, [column.name])
         if column.name in columns:
             raise FormatError(
                 path,

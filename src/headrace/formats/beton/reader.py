@@ -19,6 +19,7 @@ from headrace.errors import ClosedError, ImageError
 from headrace.fields import JPG, NDArray
 from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.storage import room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -350,6 +351,7 @@ def _sizes_in_words(file: BetonFile, indices: IndexArray, column: Column, member
 def _stored(file: BetonFile, indices: IndexArray, column: Column) -> list[bytes]:
     """Payloads as they are; checksums are computed as they are copied."""
     spans = file.locate(indices, column)
+    file.check_overlap(spans, indices, column)
     if file.checksums is None:
         file.raise_first(spans, indices, column)
         return _native.gather(file.mapped, spans.pointers, spans.sizes)
@@ -380,8 +382,10 @@ def _arrays(
     file: BetonFile, indices: IndexArray, column: Column, field: NDArray, source: Source | None
 ) -> npt.NDArray[Any]:
     """Arrays of one shape, copied into one by one native call."""
-    out = np.empty((len(indices), *field.shape), field.dtype)
     spans, base, pointers = file.checked_spans(indices, column, source)
+    what = f"{len(indices)} arrays of field {column.name!r}"
+    with room_for(len(indices) * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
+        out = np.empty((len(indices), *field.shape), field.dtype)
     places = np.arange(len(indices), dtype=np.uint64) * np.uint64(field.size_bytes)
     _native.gather_into(base, pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
     return out

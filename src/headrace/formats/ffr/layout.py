@@ -103,7 +103,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
     Args:
         path: for errors.
         mapped: the whole file.
-        is_checked: compare the header with its checksum; where it has none, look at every offset instead.
+        is_checked: compare the header with its checksum, where it has one, and look at every offset.
     """
     size = len(mapped)
     if size < FIXED.size:
@@ -131,7 +131,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
         )
     if is_checked and checksum:
         _check_header(path, mapped, layout)
-    elif is_checked:
+    if is_checked:
         _check_order(path, mapped, layout)
     return layout
 
@@ -165,7 +165,7 @@ def _check_order(path: str, mapped: npt.NDArray[np.uint8], layout: Layout) -> No
 def part_paths(folder: str) -> list[str]:
     """The .ffr files of a folder, sorted by path; everything else in it is ignored."""
     names = (name for name in os.listdir(folder) if name.endswith(SUFFIX))
-    return sorted(path for path in (os.path.join(folder, name) for name in names) if os.path.isfile(path))
+    return sorted(path for path in (os.path.join(folder, name) for name in names) if not os.path.isdir(path))
 
 
 def missing_part(paths: Sequence[str]) -> str | None:

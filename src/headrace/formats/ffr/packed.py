@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from headrace.formats.ffr.packed_index import Tree, find, pack_index, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
 from headrace.formats.ffr.writer import FfrWriter
+from headrace.storage import open_stream, walk_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,8 @@ def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None =
         progress: called as the work advances.
 
     Raises:
-        OSError: a file cannot be read, or a link leads nowhere or into a circle.
+        OSError: something cannot be read or is no regular file, or a link leads nowhere or into a circle.
+        ValueError: the folder is the root of the machine, or made by the kernel.
 
     Example:
         >>> import pathlib, tempfile
@@ -45,34 +47,28 @@ def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None =
         >>> PackedFolder(folder / "a.ffr").read_one("b.txt").tobytes()
         b'hello'
     """
-    top = os.fspath(folder)
-    if not os.path.isdir(top):
-        raise NotADirectoryError(f"{top} is not a folder")
     files: list[str] = []
-    tree = _scan(top, files, ())
+    tree: Tree = OrderedDict()
+    for found in walk_folder(os.fspath(folder), follow_links=True, on_problem=_refuse):
+        *above, last = found.name.split("/")
+        parent = tree
+        for name in above:
+            parent = cast("Tree", parent[name])
+        parent[last] = OrderedDict() if found.is_dir else len(files)
+        if not found.is_dir:
+            files.append(found.path)
     with FfrWriter(path, len(files) + 1) as writer:
         for file in files:
-            with open(file, "rb") as opened:
+            with open_stream(file) as opened:
                 writer.append(opened.read())
             if progress is not None:
                 progress(len(writer), len(files), writer.size_bytes)
         writer.append(pack_index(tree))
 
 
-def _scan(folder: str, files: list[str], above: tuple[tuple[int, int], ...]) -> Tree:
-    facts = os.stat(folder)
-    here = (facts.st_dev, facts.st_ino)
-    if here in above:
-        raise OSError(f"{folder} is a link to a folder that it lies in; packing it would never end")
-    tree: Tree = OrderedDict()
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        if os.path.isdir(path):
-            tree[name] = _scan(path, files, (*above, here))
-        else:
-            tree[name] = len(files)
-            files.append(path)
-    return tree
+def _refuse(path: str, reason: str) -> None:
+    # All files or none: the index of a packed folder is taken for the whole folder.
+    raise (OSError if os.path.exists(path) else FileNotFoundError)(f"{path}: {reason}")
 
 
 class PackedFolder:

@@ -24,6 +24,9 @@ __all__ = ["INDEX_MAGIC", "Tree", "build_tree", "find", "list_files", "pack_inde
 INDEX_MAGIC = b"piouhjgbr"
 MAX_INDEX_BYTES = 1 << 30
 MAX_DEPTH = 1000
+# What all paths together may take: honest indices stay below, and a folder with a name of a million letters and a
+# hundred thousand files does not.
+_LEAST_NAMES, _NAMES_FACTOR = 64 << 20, 32
 _PROTOCOL = 4  # what FFRecord's files have on Python 3.8 to 3.13
 
 Tree: TypeAlias = "OrderedDict[str, int | Tree]"
@@ -45,7 +48,8 @@ def read_index(reader: FfrReader) -> Tree:
             fix="Open it as a plain .ffr file.",
         )
     try:
-        return _checked_tree(load_values(data[len(INDEX_MAGIC) :]), count - 1)
+        most = _LEAST_NAMES + _NAMES_FACTOR * len(data)
+        return _checked_tree(load_values(data[len(INDEX_MAGIC) :]), count - 1, most)
     except RefusedPickleError as error:
         raise FormatError(
             path,
@@ -54,37 +58,44 @@ def read_index(reader: FfrReader) -> Tree:
         ) from None
 
 
-def _checked_tree(tree: object, count: int) -> Tree:
+def _checked_tree(tree: object, count: int, letters_left: int) -> Tree:
+    """The tree, if it is one of files that are samples below ``count`` and whose paths are not too long together."""
     if not isinstance(tree, dict):
         raise RefusedPickleError("it is not a folder")
-    level: list[dict[object, object]] = [tree]
+    level: list[tuple[dict[object, object], int]] = [(tree, 0)]  # folders, and how long their paths are
     seen = {id(tree)}
     for _ in range(MAX_DEPTH):
-        below: list[dict[object, object]] = []
-        for folder in level:
+        below: list[tuple[dict[object, object], int]] = []
+        for folder, length in level:
             for name, value in folder.items():
-                _check_name(name)
+                path_length = length + len(_checked_name(name))
+                letters_left -= path_length
+                if letters_left < 0:
+                    raise RefusedPickleError("the paths of its files are together far longer than the index itself")
                 if type(value) is int:
                     if not 0 <= value < count:
                         raise RefusedPickleError(
-                            f"{name!r} is sample {value}, and the files are samples 0 to {count - 1}"
+                            f"{name!r:.200} is sample {value}, and the files are samples 0 to {count - 1}"
                         )
                 elif not isinstance(value, dict):
-                    raise RefusedPickleError(f"{name!r} is neither a folder nor the number of a sample")
+                    raise RefusedPickleError(f"{name!r:.200} is neither a folder nor the number of a sample")
                 elif id(value) in seen:
-                    raise RefusedPickleError(f"the folder {name!r} has two places")
+                    raise RefusedPickleError(f"the folder {name!r:.200} has two places")
                 else:
                     seen.add(id(value))
-                    below.append(value)
+                    below.append((value, path_length + 1))
         if not below:
             return cast("Tree", tree)
         level = below
     raise RefusedPickleError(f"folders are nested more than {MAX_DEPTH} deep")
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise RefusedPickleError(f"{name!r} cannot be the name of a file")
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise RefusedPickleError(f"a {type(name).__name__} cannot be the name of a file")
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise RefusedPickleError(f"{name!r:.200} cannot be the name of a file")
+    return name
 
 
 def find(tree: Tree, path: str) -> int | Tree | None:
@@ -141,7 +152,7 @@ def build_tree(names: Iterable[str]) -> Tree:
         here = tree
         try:
             for part in (*folders, last):
-                _check_name(part)
+                _checked_name(part)
         except RefusedPickleError as error:
             raise ValueError(f"name {name!r} of sample {number}: {error}") from None
         for part in folders:

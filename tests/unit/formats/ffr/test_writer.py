@@ -37,7 +37,7 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     if request.param == "moved":
         monkeypatch.setattr(writing, "_HELD_BYTES", 5000)
         monkeypatch.setattr(writing, "_CHUNK_BYTES", 2000)
-        monkeypatch.setattr("headrace.storage.atomic._COPY_CHUNK_BYTES", 999)
+        monkeypatch.setattr("headrace.storage.atomic._MOVE_BYTES", 999)
 
 
 @pytest.mark.usefixtures("limits")

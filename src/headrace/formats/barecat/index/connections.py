@@ -14,9 +14,10 @@ import contextlib
 import errno
 import os
 import sqlite3
+import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError
@@ -27,7 +28,7 @@ from headrace.storage import check_regular, open_for_reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["ReadConnections", "WriteConnection", "connect_writer", "restrict", "translated"]
+__all__ = ["ReadConnections", "WriteConnection", "connect_still", "connect_writer", "restrict", "translated"]
 
 _STILL = "mode=ro&immutable=1"
 _FOLLOWING = "mode=ro&readonly_shm=1"  # the shared memory of a write-ahead log is neither made nor written
@@ -46,6 +47,16 @@ _SYSTEM = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
 }
+_FATAL = (  # after these, SQLite may have ended the transaction, or undone a part of it
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_INTERRUPT,
+)
+_WRONG = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
 _NEEDS_WRITING = {  # what SQLite could only read after it had put the index in order
     sqlite3.SQLITE_READONLY_ROLLBACK: "-journal",
     sqlite3.SQLITE_READONLY_RECOVERY: "-wal",
@@ -76,39 +87,69 @@ class _ReadConnection(sqlite3.Connection):
             self.close()
 
 
-class WriteConnection(sqlite3.Connection):
-    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+class _WriteCursor(sqlite3.Cursor):
+    """A cursor whose errors are ours, and which tells its connection of those that spoil a transaction."""
 
-    ``loss`` is the error after which rows of the transaction are missing, so that it must not be committed: SQLite ends
-    it where there is no space, say.
-    """
+    connection: WriteConnection
 
-    path = ""
-    loss: Exception | None = None
-
-    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+    def execute(self, statement: str, values: Any = (), /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().execute(statement, values)
         except sqlite3.IntegrityError:
             raise  # the caller knows which name is taken
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+    def executemany(self, statement: str, values: Iterable[Any], /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().executemany(statement, values)
         except sqlite3.IntegrityError:
             raise
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def _failure(self, error: Exception, was_open: bool) -> Exception:
+
+class WriteConnection(sqlite3.Connection):
+    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+
+    ``loss`` is the error after which rows of the transaction may be missing, so that it must not be committed: where
+    there is no space, say, SQLite may have ended it. ``is_ended`` tells that somebody has called ``commit`` or
+    ``rollback`` on the connection itself.
+    """
+
+    path = ""
+    loss: Exception | None = None
+    is_ended = False
+
+    def cursor(self, factory: type[sqlite3.Cursor] = _WriteCursor) -> sqlite3.Cursor:  # type: ignore[override]
+        """A cursor that notes what goes wrong."""
+        return super().cursor(factory)
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).execute(statement, values)
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).executemany(statement, values)
+
+    def commit(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().commit()
+        self.is_ended = True
+
+    def rollback(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().rollback()
+        self.is_ended = True
+
+    def failed(self, error: Exception) -> Exception:
+        """Note an error of SQLite, and give ours."""
         failure = translated(self.path, error)
-        if was_open and not self.in_transaction and self.loss is None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self.loss is None and code in _FATAL:
             self.loss = failure
         return failure
 
@@ -303,12 +344,14 @@ def restrict(connection: sqlite3.Connection) -> None:
 
 def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
     """Open an index for changes, its constraints and triggers active; the file must exist."""
+    _refuse_strange_files(path)
     try:
         connection = _open(path, "mode=rw", WriteConnection)
     except sqlite3.DatabaseError as error:
         raise translated(path, error) from error
     connection.path = path
     try:
+        connection.execute("PRAGMA trusted_schema = 0")
         connection.execute("PRAGMA foreign_keys = 1")
         connection.execute("PRAGMA recursive_triggers = 1")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -321,6 +364,29 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
         connection.close()
         raise
     return connection
+
+
+def connect_still(path: str) -> WriteConnection:
+    """Open an index that is in order, and that nobody else uses, for questions alone; nothing is written or locked."""
+    try:
+        connection = _open(path, _STILL, WriteConnection)
+        connection.path = path
+        restrict(connection)
+    except sqlite3.DatabaseError as error:
+        raise translated(path, error) from error
+    return connection
+
+
+def _refuse_strange_files(path: str) -> None:
+    """FormatError when SQLite would write to something else than files beside the index."""
+    for file in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(file).st_mode):
+                raise FormatError(
+                    file,
+                    problem="this is no regular file (a link, a pipe), so writing could change a file elsewhere",
+                    fix="Delete it if it does not belong to the archive.",
+                )
 
 
 def _open(path: str, how: str, kind: type[_C]) -> _C:
@@ -345,6 +411,14 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     """
     if isinstance(error, sqlite3.ProgrammingError):
         return ClosedError(f"{path}: the archive is closed; open it again")
+    if isinstance(error, OverflowError):
+        return ValueError(f"{path}: a number does not fit into the 64 bits that an index has for it")
+    if isinstance(error, sqlite3.IntegrityError):
+        return FormatError(
+            path,
+            problem=f"the index contradicts itself ({error})",
+            fix="Nothing was changed; see what is wrong with: headrace verify",
+        )
     whole_code = getattr(error, "sqlite_errorcode", 0)
     if whole_code in _NEEDS_WRITING:
         return journal_failure(place or path, _NEEDS_WRITING[whole_code], path)

@@ -1,4 +1,4 @@
-"""Old bytes, kept while they are overwritten."""
+"""What a killed writer leaves, and how it is put in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from headrace.errors import ArchiveBusyError, UnfinishedError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.edit.undo import recover
+from headrace.formats.barecat.edit.recovery import recover
 from headrace.formats.barecat.names import undo_path
 
 if TYPE_CHECKING:

@@ -1,0 +1,57 @@
+"""Which modules write to the disk at all: few, and each for a reason."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import headrace
+
+ROOT = Path(headrace.__file__).parent
+WRITERS = {
+    "storage/": "every file that appears when it is complete, and every file below a folder",
+    "formats/barecat/edit/": "archives that are changed in place",
+    "formats/barecat/index/": "the index of an archive",
+    "formats/beton/index.py": "removes an annex that was replaced by one inside the file",
+    "transfer/merge.py": "archives whose shards are links",
+    "cli/main.py": "standard output to /dev/null",
+    "cli/verbs/index.py": "a table that the user names",
+    "cli/verbs/demo.py": "its own temporary folder",
+    "compat/": "what programs of other libraries ask for",
+}
+_CALLS = {
+    *(f"os.{name}" for name in ("mkdir", "makedirs", "link", "symlink", "rename", "replace", "unlink", "remove")),
+    *(f"os.{name}" for name in ("rmdir", "truncate", "chmod", "utime", "mkfifo", "mknod", "removedirs", "renames")),
+    *(f"shutil.{name}" for name in ("rmtree", "copy", "copy2", "copyfile", "copytree", "move")),
+    *(f"tempfile.{name}" for name in ("mkstemp", "NamedTemporaryFile")),
+}
+_METHODS = (".write_bytes", ".write_text", ".touch", ".extractall", ".extract")
+
+
+def _mode_of(call: ast.Call, skip: int) -> str:
+    given = [*call.args[skip + 1 : skip + 2], *(word.value for word in call.keywords if word.arg == "mode")]
+    if not given:
+        return "r"
+    return str(given[0].value) if isinstance(given[0], ast.Constant) else "w"  # not known: it might
+
+
+def _writes(call: ast.Call) -> bool:
+    name, text = ast.unparse(call.func), ast.unparse(call)
+    if name in ("open", "io.open"):
+        return bool(set(_mode_of(call, 0)) & set("wax+"))
+    if name == "partial" and call.args and ast.unparse(call.args[0]) == "open":
+        return bool(set(_mode_of(call, 1)) & set("wax+"))
+    if name == "os.open":
+        return "O_RDONLY" not in text or "O_CREAT" in text
+    return name in _CALLS or name.endswith(_METHODS)
+
+
+def test_only_the_named_modules_write_files() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and _writes(node)
+    }
+    assert sorted(one for one in found if not one.startswith(tuple(WRITERS))) == []
+    assert [room for room in WRITERS if not any(one.startswith(room) for one in found)] == [], "no longer needed"
