@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all lint native bench docs wheel stubs format torch clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs wheel stubs format torch clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -20,6 +20,9 @@ test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal $(ARGS)
 
+soak: $(VENV)/package $(VENV)/test ## a fault at every call of every writing command, full disks, readers beside a writer: an hour or more
+	bash scripts/soak.sh $(JOBS) $(ARGS)
+
 lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type check, stubs up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -29,6 +32,9 @@ lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type che
 
 native: $(VENV)/package $(VENV)/test ## C++ tests: plain, under ASan+UBSan and under TSan; fuzzers; the package under ASan
 	bash scripts/native-tests.sh $(JOBS)
+
+fuzz: $(VENV)/package $(VENV)/test ## coverage-guided fuzzing of every parser: SECONDS each (60), what is kept goes to build/fuzzing
+	bash scripts/fuzz.sh $(or $(SECONDS),60) build/fuzzing $(ARGS)
 
 bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refresh the README's numbers
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -20,7 +20,7 @@ settings.register_profile("headrace", deadline=None)
 settings.load_profile("headrace")
 
 # Minutes of killed processes, repeated runs and pages of documentation: for make test-all.
-SLOW = ("docs/", "integration/")
+SLOW = ("docs/", "faults/", "integration/")
 
 GOLDEN = Path(__file__).parent / "golden" / "beton"
 GOLDEN_NAMES: list[str] = json.loads((GOLDEN / "INDEX.json").read_text())["files"]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headrace import errors, ops
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Tensor, Text
-from headrace.formats import index, pack, verify, write
+from headrace.formats import index, pack, repair, verify, write
 from headrace.formats import open_dataset as open
 from headrace.formats.beton import BetonWriter
 from headrace.loader import Loader
@@ -35,6 +35,7 @@ __all__ = [
     "open",
     "ops",
     "pack",
+    "repair",
     "verify",
     "write",
 ]

@@ -30,6 +30,7 @@ __all__ = [
     "Problem",
     "Progress",
     "Ragged",
+    "RepairReport",
     "Report",
     "Sample",
     "SampleSequence",
@@ -207,6 +208,14 @@ class Report:
     def bad_samples(self) -> tuple[int, ...]:
         """Indices of the samples with a problem, ascending."""
         return tuple(sorted({p.sample for p in self.problems if p.sample is not None}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RepairReport:
+    """What ``repair`` did: a sentence for each thing that a killed writer had left; none where all was well."""
+
+    path: str
+    done: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,19 @@ using sqlite::Page;
 using sqlite::Payload;
 using sqlite::Values;
 
+// Names with an empty part, with . or .. as a part, or with a NUL are left to SQLite and to who
+// asks it: no file can have them, and following them may lead anywhere.
+bool is_usual_name(std::string_view name) noexcept {
+  if (name.find('\0') != std::string_view::npos) return false;
+  for (;;) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    name.remove_prefix(slash + 1);
+  }
+}
+
 }  // namespace
 
 std::optional<FilePlace> place_of(const FileRow& row) noexcept {
@@ -140,7 +153,8 @@ Result<bool> FileTable::Rows::next(FileRow& row) noexcept {
     Step& step = steps_[depth_ - 1];
     if (step.page.kind == sqlite::kTableLeaf) {
       if (step.next < step.page.count) {
-        is_failed_ = !table_->read_row(step.page, step.next++, row, scratch_);
+        is_failed_ =
+            !table_->read_row(step.page, step.next++, row, scratch_) || !is_usual_name(row.path);
         if (!is_failed_) return true;
         break;
       }

@@ -11,6 +11,8 @@ namespace {
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 constexpr std::size_t kFileHeader = 100;
 constexpr std::size_t kMinUsable = 480;
+// No path is that long; rows that share their pages could make a small file endless.
+constexpr std::uint64_t kMaxJoined = std::uint64_t{1} << 20U;
 
 Status not_readable(std::string_view why) noexcept {
   return Status(Code::unsupported, Detail("not a database that can be read directly: ") << why);
@@ -78,6 +80,7 @@ bool File::join(const Payload& payload, std::vector<std::byte>& scratch,
     out = payload.local;
     return true;
   }
+  if (payload.size > kMaxJoined) return false;
   try {
     scratch.assign(payload.local.begin(), payload.local.end());
     scratch.reserve(static_cast<std::size_t>(payload.size));

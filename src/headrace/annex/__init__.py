@@ -19,7 +19,7 @@ from headrace.annex.sections import (
     read_tile_index,
     tile_index_section,
 )
-from headrace.annex.side import side_path
+from headrace.annex.side import find_side, side_exists, side_path
 
 __all__ = [
     "CHECKSUMS",
@@ -34,12 +34,14 @@ __all__ = [
     "Names",
     "TileIndex",
     "checksums_section",
+    "find_side",
     "json_section",
     "names_section",
     "read_checksums",
     "read_json",
     "read_names",
     "read_tile_index",
+    "side_exists",
     "side_path",
     "tile_index_section",
     "write_annex",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from headrace.errors import AnnexError, FormatError
+from headrace.storage import check_regular
+
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["side_path"]
+__all__ = ["find_side", "side_exists", "side_path"]
 
 
 def side_path(dataset_path: PathLike) -> str:
@@ -19,3 +22,31 @@ def side_path(dataset_path: PathLike) -> str:
         'train.beton.annex'
     """
     return os.fspath(dataset_path) + ".annex"
+
+
+def side_exists(dataset_path: PathLike) -> bool:
+    """There is something where an annex would be; ``find_side`` says whether it can be used."""
+    return any(os.path.lexists(side_path(path)) for path in (dataset_path, os.path.realpath(dataset_path)))
+
+
+def find_side(dataset_path: PathLike, *, follow_links: bool = False) -> str | None:
+    """The annex beside a dataset, for reading, or None when there is none.
+
+    If the path of the dataset is a link, the annex may also stand beside what it leads to.
+
+    Raises:
+        AnnexError: it is a pipe or a device; or a link, unless that leads to the annex of what the path leads to, or
+            ``follow_links`` is given.
+    """
+    beside, behind = side_path(dataset_path), side_path(os.path.realpath(dataset_path))
+    if not os.path.lexists(beside):
+        beside = behind
+    if not os.path.lexists(beside):
+        return None
+    if os.path.islink(beside) and os.path.realpath(beside) == behind:
+        beside = behind
+    try:
+        check_regular(beside, nofollow=not follow_links)
+    except FormatError as error:
+        raise AnnexError(beside, problem=error.problem, fix=error.fix) from None
+    return beside

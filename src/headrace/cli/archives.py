@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.common import print_json, printable, progress_bar
+from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.open import all_formats, find_format, format_of_name
@@ -67,12 +67,13 @@ def is_archive(path: str) -> bool:
         return False
 
 
-def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None) -> Archive:
+def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None, follow_links: bool = False) -> Archive:
     """The archive at a path; ValueError when what is there holds samples."""
     found = find_format(path)
     if found.open_archive is None:
         raise _no_archive(path, found)
-    return found.open_archive(path, mode, shard_size=shard_size)
+    options = {"follow_links": True} if follow_links else {}
+    return found.open_archive(path, mode, shard_size=shard_size, **options)
 
 
 def new_archive(path: str, *, shard_size: int | None = None, force: bool = False) -> AbstractContextManager[Archive]:
@@ -137,7 +138,7 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
 def print_left_out(skipped: Iterable[str]) -> None:
     """Say on standard error what was left out."""
     for line in skipped:
-        print(f"headrace: left out: {printable(line)}", file=sys.stderr)
+        say(f"headrace: left out: {line}", file=sys.stderr)
 
 
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
@@ -149,7 +150,7 @@ def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapse
     elif not args.quiet:
         rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
         stream = sys.stderr if path == "-" else sys.stdout
-        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
@@ -157,7 +158,10 @@ def extract_archive(args: argparse.Namespace) -> int:
     if args.field:
         raise ValueError("--field is for datasets; name files, directories or patterns of an archive instead")
     damage: list[str] = []
-    with open_archive(args.path) as archive, progress_bar("extracting", args, unit="files") as bar:
+    with (
+        open_archive(args.path, **reading_options(args)) as archive,
+        progress_bar("extracting", args, unit="files") as bar,
+    ):
         result = extract_files(
             archive,
             args.to,
@@ -183,7 +187,7 @@ def cat_file(args: argparse.Namespace) -> int:
     """Write one file to standard output."""
     if args.field is not None:
         raise ValueError("a file of an archive has no fields; name only the file")
-    with open_archive(args.path) as archive:
+    with open_archive(args.path, **reading_options(args)) as archive:
         data = archive[args.sample]
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -204,7 +208,7 @@ def names_in_archive(path: str, prefix: str) -> list[str]:
 
 def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
     """List files and directories; paths are shown as seen from ``base``."""
-    with open_archive(args.path) as archive:
+    with open_archive(args.path, **reading_options(args)) as archive:
         rows: list[FileInfo | DirInfo] = []
         for name in args.samples or [base]:
             rows += _listed(archive, name, args.recursive)
@@ -213,7 +217,7 @@ def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
             return 0
         for row in rows:
             shown = shown_path(row.path, base) + ("/" if row.is_dir() else "")
-            print(f"{_long_facts(row)} {shown}" if args.long else shown)
+            say(f"{_long_facts(row)} {shown}" if args.long else shown)
     return 0
 
 

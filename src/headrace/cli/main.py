@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, say
 from headrace.cli.verbs import (
     add,
     browse,
@@ -29,6 +29,7 @@ from headrace.cli.verbs import (
     merge,
     mount,
     mv,
+    repair,
     reshard,
     rm,
     shell,
@@ -37,7 +38,6 @@ from headrace.cli.verbs import (
     tree,
     verify,
 )
-from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ _VERBS = (
     cat,
     extract,
     verify,
+    repair,
     index,
     *_ARCHIVE_VERBS,
     shell,
@@ -130,11 +131,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         _discard_output()  # the reader went away: not our business
         return 0
-    except (HeadraceError, OSError, ValueError, TypeError, KeyError) as error:
+    except ERRORS as error:
         _flush_or_discard_output()
         if args.traceback:
             raise
-        print(f"headrace: error: {printable(message_of(error))}", file=sys.stderr)
+        say(f"headrace: error: {message_of(error)}", file=sys.stderr)
         return 2
     return code
 

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Sample, SampleSequence, Source, Summary
+    from headrace.types import (
+        Field,
+        IndexArray,
+        Indices,
+        Progress,
+        RepairReport,
+        Report,
+        Sample,
+        SampleSequence,
+        Source,
+        Summary,
+    )
 
 __all__ = [
     "BaseDataset",
@@ -69,6 +80,8 @@ class Format:
         summarize: what ``headrace info`` says; by default fields, counts and sizes.
         verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
         index: gives a path an annex, see ``headrace.index``; None for formats that have none.
+        repair: puts a path in order that a killed writer has left, see ``headrace.repair``; by default, hidden files
+            that nobody needs any more are removed.
     """
 
     name: str
@@ -87,9 +100,10 @@ class Format:
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
     exists: Callable[[str], bool] = os.path.exists
     size_bytes: Callable[[str], int] = os.path.getsize
-    summarize: Callable[[str], Summary] | None = None
+    summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
+    repair: Callable[[PathLike], RepairReport] | None = None
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
         """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""

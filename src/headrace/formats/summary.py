@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["field_words", "summarize"]
 
 
-def summarize(path: PathLike) -> Summary:
+def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
     """What a format says about a path; by default fields, counts and sizes."""
     found, name = find_format(path), os.fspath(path)
+    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
     if found.summarize is not None:
-        return found.summarize(name)
-    with found.open_checked(name) as dataset:
+        return found.summarize(name, **options)
+    with found.open_checked(name, **options) as dataset:
         samples, size_bytes = len(dataset), found.size_bytes(name)
         fields = {field: to_spec(kind) for field, kind in dataset.schema.items()}
         values = {

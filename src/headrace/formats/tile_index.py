@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace import _native
-from headrace.annex import TILE_INDEX, Annex, read_tile_index, side_path, tile_index_section, write_annex
+from headrace.annex import TILE_INDEX, Annex, find_side, read_tile_index, side_path, tile_index_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
 from headrace.formats.report import MAX_PROBLEMS
@@ -56,6 +56,7 @@ class SideFacts(NamedTuple):
     num_samples: int
     size_bytes: int
     fingerprint: int
+    follow_links: bool = False
 
 
 def tile_index_of(data: Buffer) -> bytes:
@@ -108,10 +109,10 @@ def refuse_annex_options(path: PathLike, kind: str, options: Mapping[str, object
 
 def open_tile_index(facts: SideFacts) -> TileIndex | None:
     """The indices beside a dataset, or None when there are none; AnnexError when they are damaged or of another one."""
-    path = side_path(facts.path)
-    if not os.path.isfile(path):
+    path = find_side(facts.path, follow_links=facts.follow_links)
+    if path is None:
         return None
-    mapped = map_file(path)
+    mapped = map_file(path, nofollow=not facts.follow_links)
     annex = Annex.find(
         path,
         mapped,

@@ -14,7 +14,12 @@ __all__ = ["verify"]
 
 
 def verify(
-    path: PathLike, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None
+    path: PathLike,
+    *,
+    decode: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    follow_links: bool = False,
 ) -> Report:
     """Check a dataset's structure and every checksum it has.
 
@@ -23,11 +28,13 @@ def verify(
         decode: also decode every value.
         workers: threads; by default one for each core.
         progress: called as the work advances, for example a ``ProgressBar``.
+        follow_links: also follow shards and an annex that are symbolic links.
 
     Returns:
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
     found = find_format(path)
+    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
     if found.verify is not None:
-        return found.verify(path, decode=decode, workers=workers, progress=progress)
-    return found.open_checked(path).verify(decode=decode, workers=workers, progress=progress)
+        return found.verify(path, decode=decode, workers=workers, progress=progress, **options)
+    return found.open_checked(path, **options).verify(decode=decode, workers=workers, progress=progress)

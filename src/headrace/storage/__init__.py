@@ -7,7 +7,7 @@ from headrace.storage.leftovers import remove_leftovers
 from headrace.storage.local import check_mapping, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
-from headrace.storage.regular import open_for_reading, open_stream
+from headrace.storage.regular import check_regular, open_for_reading, open_stream
 from headrace.storage.spool import Spool
 from headrace.storage.walk import check_folder, note_left_out, walk_folder
 
@@ -20,6 +20,7 @@ __all__ = [
     "available_bytes",
     "check_folder",
     "check_mapping",
+    "check_regular",
     "file_identity",
     "map_file",
     "mapping_faults",

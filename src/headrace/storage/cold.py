@@ -96,7 +96,7 @@ class ColdReads:
             _log.warning("%s: read through the mapped file only (%s)", self._paths[0], error)
             return None
         for path, identity in zip(self._paths, self._identities, strict=True):
-            if file_identity(path) != identity:
+            if not os.path.exists(path) or file_identity(path) != identity:
                 problem = "another file has taken its place since it was opened"
                 raise FormatError(path, problem=problem, fix="Open it again.")
         return reader

@@ -16,7 +16,7 @@ from headrace.errors import FormatError
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["open_for_reading", "open_stream"]
+__all__ = ["check_regular", "open_for_reading", "open_stream"]
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -43,7 +43,7 @@ def open_for_reading(path: PathLike, *, nofollow: bool) -> int:
         Traceback (most recent call last):
         headrace.errors.FormatError: /dev/null: this is a device, and a regular file is needed.
     """
-    _check_kind(path, os.stat(path, follow_symlinks=not nofollow))  # opening a device may do something already
+    check_regular(path, nofollow=nofollow)  # opening a device may do something already
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (os.O_NOFOLLOW if nofollow else 0)
     try:
         fd = os.open(path, flags)
@@ -57,6 +57,13 @@ def open_for_reading(path: PathLike, *, nofollow: bool) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def check_regular(path: PathLike, *, nofollow: bool) -> os.stat_result:
+    """What the file system says of a path, unless it is something that ``open_for_reading`` refuses."""
+    status = os.stat(path, follow_symlinks=not nofollow)
+    _check_kind(path, status)
+    return status
 
 
 def _check_kind(path: PathLike, status: os.stat_result) -> None:

@@ -11,7 +11,6 @@ import gzip
 import io
 import lzma
 import posixpath
-import stat
 import sys
 import tarfile
 from functools import partial
@@ -40,6 +39,7 @@ MAX_RATIO = 200
 _MAX_LINKS = 40  # one after the other, as the kernel follows them
 _PIECE = 1 << 20
 _MAX_HEADER_BYTES = 1 << 20
+_PERMISSIONS = 0o7777  # of a mode; a hostile index may have any number there
 
 
 def too_large(path: str, limit: int) -> FormatError:
@@ -297,7 +297,7 @@ class TarSink:
         info = tarfile.TarInfo(entry.name)
         about = entry.about
         info.type = tarfile.DIRTYPE if entry.is_dir else tarfile.REGTYPE
-        info.mode = stat.S_IMODE(about.mode) if about.mode is not None else (0o755 if entry.is_dir else 0o644)
+        info.mode = about.mode & _PERMISSIONS if about.mode is not None else (0o755 if entry.is_dir else 0o644)
         info.uid, info.gid = about.uid or 0, about.gid or 0
         info.mtime = (about.mtime_ns or 0) / 1e9
         if entry.is_dir:

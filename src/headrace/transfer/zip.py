@@ -32,6 +32,7 @@ _PIECE = 1 << 20
 _END_BYTES = (1 << 16) + 22 + 76  # the last record with the longest comment, and those of large files before it
 _SMALL_DIRECTORY = 64 << 20
 _DIRECTORY_COST = 16  # what a byte of it takes in memory, at worst
+_PERMISSIONS = 0o7777  # of a mode; a hostile index may have any number there
 
 
 def read_zip(path: str, skipped: list[str]) -> Iterator[Entry]:
@@ -107,7 +108,7 @@ class ZipSink:
         name = f"{entry.name}/" if entry.is_dir else entry.name
         info = zipfile.ZipInfo(name, moment if moment[0] >= 1980 else (1980, 1, 1, 0, 0, 0))
         mode = entry.about.mode if entry.about.mode is not None else (0o755 if entry.is_dir else 0o644)
-        info.external_attr = (stat.S_IMODE(mode) | (stat.S_IFDIR if entry.is_dir else stat.S_IFREG)) << 16
+        info.external_attr = ((mode & _PERMISSIONS) | (stat.S_IFDIR if entry.is_dir else stat.S_IFREG)) << 16
         if entry.is_dir:
             self._zip.writestr(info, b"")
             return

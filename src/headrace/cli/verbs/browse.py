@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive
+from headrace.cli.common import add_follow_links, reading_options
 
 if TYPE_CHECKING:
     import argparse
@@ -26,11 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("directory", metavar="DIR", nargs="?", default="", help="where to begin; default the root")
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the browser until the user has enough."""
-    with open_archive(args.path) as archive:
+    with open_archive(args.path, **reading_options(args)) as archive:
         archive.listdir(args.directory)
         from headrace.cli.browser import ArchiveBrowser  # needs its extra
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import cat_file, is_archive
-from headrace.cli.common import select_samples
+from headrace.cli.common import add_follow_links, reading_options, say, select_ranges
 from headrace.cli.files import value_as_file
 
 if TYPE_CHECKING:
@@ -33,16 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sample", metavar="SAMPLE", help="number or name")
     parser.add_argument("field", metavar="FIELD", nargs="?", help="which value")
     parser.add_argument("--stored", action="store_true", help="exactly the stored bytes")
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the value."""
     if is_archive(args.path):
         return cat_file(args)
-    dataset = headrace.open(args.path)
-    (index,) = select_samples(dataset, [args.sample])
+    dataset = headrace.open(args.path, **reading_options(args))
+    (found,) = select_ranges(dataset, [args.sample])
+    if len(found) != 1:
+        raise ValueError(f"cat writes one sample, and {args.sample} are {len(found):,}")
+    index = found[0]
     if args.field is None:
-        print(dataset[index])
+        for line in str(dataset[index]).splitlines():
+            say(line)
         return 0
     if args.field not in dataset.schema:
         raise ValueError(f"no field {args.field!r}; the fields are {', '.join(dataset.schema)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import add_json, print_json, printable
+from headrace.cli.common import add_follow_links, add_json, print_json, reading_options, say
 from headrace.formats.summary import summarize
 
 if TYPE_CHECKING:
@@ -23,21 +23,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="a dataset")
     add_json(parser)
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the summary."""
-    summary = summarize(args.path)
+    summary = summarize(args.path, **reading_options(args))
     if args.json:
         print_json(summary.values)
         return 0
-    print(f"{args.path}: {summary.headline}")
+    say(f"{args.path}: {summary.headline}")
     if summary.fields:
         print("\nfields")
         for name, words in summary.fields.items():
-            print(f"  {printable(name):<16} {words}")
+            say(f"  {name:<16} {words}")
     if summary.fields and summary.details:
         print("\nstorage")
     for name, words in summary.details:
-        print(f"  {name:<16} {words}")
+        say(f"  {name:<16} {words}")
     return 0

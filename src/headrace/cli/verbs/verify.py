@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import is_archive, open_archive
-from headrace.cli.common import add_json, add_progress, add_workers, print_json, printable, progress_bar
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    add_workers,
+    print_json,
+    progress_bar,
+    reading_options,
+    say,
+)
 from headrace.errors import FormatError
 from headrace.formats.open import find_format
 from headrace.progress import format_bytes
@@ -39,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(parser)
     add_progress(parser)
     add_json(parser)
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if is_archive(args.path) and not args.decode:
-        with open_archive(args.path) as archive:
+        with open_archive(args.path, **reading_options(args)) as archive:
             return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
-    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar)
+    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar, **reading_options(args))
 
 
 def _unit(args: argparse.Namespace) -> str:
@@ -81,9 +91,9 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
             where = f"{where[:-2]}, field {problem.field!r}: "
         if problem.sample is None and is_archive(report.path):
             where = ""  # the message says which of its files, or that it is the index
-        print(f"{report.path}: {where}{printable(problem.message)}")
+        say(f"{report.path}: {where}{problem.message}")
     if report.problems_left_out:
-        print(f"{report.path}: and {report.problems_left_out:,} more problems")
+        say(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:
         return
     checked = f"{report.samples_checked:,} {_unit(args)}" + (
@@ -94,9 +104,9 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         how.append(f"{report.images_decoded:,} pictures decoded")
     affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
     verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
-    print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
+    say(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     if report.ok and not report.checksums_checked and not args.quick and _has_annex(report.path):
-        print(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
+        say(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
 
 
 def _has_annex(path: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
-from headrace.errors import ClosedError, EntryExistsError, EntryIsDirectoryError, EntryNotFoundError
+from headrace.errors import ClosedError, CorruptFileError, EntryExistsError, EntryIsDirectoryError, EntryNotFoundError
 from headrace.formats.barecat.batches import check_content
 from headrace.formats.barecat.edit.editor import Editor
 from headrace.formats.barecat.edit.handover import finish_handover, made_beside
@@ -60,6 +60,12 @@ class Archive(MutableMapping[str, bytes]):
         wal: use SQLite's write-ahead log; stays with the archive.
         allow_links: also write to shards that are symbolic links into another archive.
         append_only: refuse everything but new files and directories.
+        follow_links: for reading, also follow shards and an annex that are symbolic links. A path that is a link
+            itself is always followed, to the archive that it leads to.
+
+    Raises:
+        UnfinishedError: a writer was killed, and ``headrace repair`` must put the archive in order. To open for
+            reading never changes anything.
 
     Example:
         >>> import os, tempfile
@@ -84,6 +90,7 @@ class Archive(MutableMapping[str, bytes]):
         wal: bool = False,
         allow_links: bool = False,
         append_only: bool = False,
+        follow_links: bool = False,
     ) -> None:
         self.path = archive_path(path)
         self.full_path = os.path.abspath(self.path)
@@ -91,21 +98,27 @@ class Archive(MutableMapping[str, bytes]):
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
         if shard_size is not None and shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {shard_size}")
-        if mode != "r" and (preload or cold is not None):
-            raise ValueError("preload and cold are for reading; open with mode 'r'")
-        finish_handover(self.full_path)
+        if mode != "r" and (preload or cold is not None or follow_links):
+            raise ValueError("preload, cold and follow_links are for reading; open with mode 'r'")
+        if mode != "r":
+            finish_handover(self.full_path)
         _prepare(self.path, mode)
+        self.follow_links = follow_links
         self._is_checked = checksums
         self._reader: ArchiveReader | None = None
         self._editor: Editor | None = None
         if mode == "r":
-            self._options = (checksums, preload, cold)
-            self._reader = ArchiveReader(self.path, is_checked=checksums, preload=preload, cold=cold)
+            self._options = (checksums, preload, cold, follow_links)
+            self._reader = ArchiveReader(
+                self.path, is_checked=checksums, preload=preload, cold=cold, follow_links=follow_links
+            )
+            self.full_path = self._reader.place
         else:
             options = WriteOptions(
                 shard_size=shard_size, is_synced=sync, wal=wal, allow_links=allow_links, is_append_only=append_only
             )
             self._editor = Editor(self.path, options, is_checked=checksums)
+            self.full_path = self._editor.full_path
         self._contents: ArchiveReader | Editor = self._reader or cast("Editor", self._editor)
         self._read = self._contents.read
         self.index = self._contents.index
@@ -329,9 +342,15 @@ class Archive(MutableMapping[str, bytes]):
         cleaned, (shard, offset, size, checksum) = self._contents.locate(name)
         view = self._contents.view_at(cleaned, shard, offset, size)
         known = checksum if self._is_checked else None
-        return io.BufferedReader(
-            ArchiveRawFile(cleaned, view, lambda data: check_content(self.path, cleaned, data, known))
-        )
+
+        def checked(data: bytes) -> bytes:
+            try:
+                check_content(self.path, cleaned, data, known)
+            except CorruptFileError:
+                return self._read(cleaned)  # somebody may have moved it meanwhile
+            return data
+
+        return io.BufferedReader(ArchiveRawFile(cleaned, view, checked))
 
     def _open_edited(self, name: str, letter: str, is_updated: bool) -> EditedFile:
         editor = self.editor
@@ -491,6 +510,7 @@ def new_archive(path: PathLike, *, shard_size: int | None = None) -> Iterator[Ar
         archive.path = os.fspath(path)
         archive.editor.show_as(archive.path)
         yield archive
+        archive.commit()  # an error that somebody has caught in the block must not look as if all were well
 
 
 def _prepare(path: str, mode: str) -> None:
@@ -509,8 +529,8 @@ def _prepare(path: str, mode: str) -> None:
             Archive(beside, "x").close()
 
 
-def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None) -> Archive:
-    return Archive(path, checksums=checksums, preload=preload, cold=cold)
+def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None, follow_links: bool) -> Archive:
+    return Archive(path, checksums=checksums, preload=preload, cold=cold, follow_links=follow_links)
 
 
 def _bytes_of(name: str, data: object) -> bytes:

@@ -59,6 +59,7 @@ class BarecatDataset(BaseDataset):
         checksums: check everything that is read.
         cold: how the files of a batch are read, see ``Archive``.
         decode: ``"bytes"`` makes every file a sample of its bytes, whatever its name, without a label.
+        follow_links: also read shards and an annex that are symbolic links.
     """
 
     def __init__(
@@ -69,11 +70,18 @@ class BarecatDataset(BaseDataset):
         checksums: bool = True,
         cold: bool | None = None,
         decode: Literal["bytes"] | None = None,
+        follow_links: bool = False,
     ) -> None:
         if decode not in (None, "bytes") or (decode and group):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
-        self.archive = Archive(path, checksums=checksums, cold=cold)
-        self._options: dict[str, Any] = {"group": group, "checksums": checksums, "cold": cold, "decode": decode}
+        self.archive = Archive(path, checksums=checksums, cold=cold, follow_links=follow_links)
+        self._options: dict[str, Any] = {
+            "group": group,
+            "checksums": checksums,
+            "cold": cold,
+            "decode": decode,
+            "follow_links": follow_links,
+        }
         rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
@@ -361,12 +369,14 @@ def index_archive(path: PathLike, *, progress: Progress | None = None, **options
         return dataset.index_jpegs(progress)
 
 
-def verify_path(path: PathLike, *, decode: bool, workers: int | None, progress: Progress | None) -> Report:
+def verify_path(
+    path: PathLike, *, decode: bool, workers: int | None, progress: Progress | None, follow_links: bool = False
+) -> Report:
     """Check an archive, as a dataset if it is one: an empty or damaged one is none, and is checked all the same."""
     try:
-        dataset = BarecatDataset(path)
+        dataset = BarecatDataset(path, follow_links=follow_links)
     except FormatError:
-        with Archive(path) as archive:
+        with Archive(path, follow_links=follow_links) as archive:
             return archive.verify(workers=workers, progress=progress)
     with contextlib.closing(dataset):
         return dataset.verify(decode=decode, workers=workers, progress=progress)

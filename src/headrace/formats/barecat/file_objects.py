@@ -39,10 +39,10 @@ class ArchiveRawFile(io.RawIOBase):
     Args:
         name: of the file.
         view: its bytes.
-        check: called with all bytes when they were read in one go; raises if the checksum is wrong.
+        check: called with all bytes when they were read in one go, and gives them back; raises if they are damaged.
     """
 
-    def __init__(self, name: str, view: memoryview, check: Callable[[bytes], None]) -> None:
+    def __init__(self, name: str, view: memoryview, check: Callable[[bytes], bytes]) -> None:
         self.name = name
         self._view = view
         self._check = check
@@ -81,7 +81,7 @@ class ArchiveRawFile(io.RawIOBase):
         self._check_open()
         data = bytes(self._view[self._position :])
         if self._position == 0:
-            self._check(data)
+            data = self._check(data)
         self._position = max(self._position, len(self._view))
         return data
 

@@ -16,8 +16,10 @@ __all__ = [
     "archive_files",
     "archive_path",
     "beside_path",
+    "check_name",
     "check_new_name",
     "clean_name",
+    "duplicate_path",
     "incomplete_files",
     "index_path",
     "is_part_of",
@@ -25,6 +27,7 @@ __all__ = [
     "looks_like_barecat",
     "making_path",
     "parent_of",
+    "place_of",
     "replace_path",
     "safe_name",
     "shard_numbers",
@@ -34,6 +37,7 @@ __all__ = [
 
 MAX_SHARDS = 100_000
 _OLD_INDEX = "-sqlite-index"
+_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")  # an empty part, . or .. as a part, a NUL
 _SHARD = re.compile(r"-shard-(\d{5})")
 _SIDE_FILES = (_OLD_INDEX, "-journal", "-wal", "-shm", "-undo", "-replace")
 _HIDDEN = re.compile(rf"(\.[0-9a-f]{{8}})?\.incomplete({_SHARD.pattern}|{'|'.join(_SIDE_FILES)})?")
@@ -48,6 +52,18 @@ def clean_name(name: PathLike) -> str:
     """
     cleaned = posixpath.normpath(os.fspath(name)).lstrip("/")
     return "" if cleaned == "." else cleaned
+
+
+def check_name(name: str) -> None:
+    """ValueError for a name that no file or directory can have; a hostile index may have it all the same.
+
+    It would lead out of a folder, or make a walk through directories go round for ever.
+    """
+    # Most names need no more than these looks, which are quick.
+    if ("/." in name or "//" in name or name[:1] in "./" or name[-1:] == "/" or "\0" in name) and _ODD.search(name):
+        leads_out = name.startswith("/") or ".." in name.split("/")
+        problem = "leads out of the archive" if leads_out else "is not one that a file or directory can have"
+        raise ValueError(f"the name {name!r} {problem}")
 
 
 def check_new_name(name: str) -> str:
@@ -80,11 +96,28 @@ def index_path(path: PathLike) -> str:
     return old if not os.path.exists(plain) and os.path.exists(old) else plain
 
 
+def place_of(path: str, *, follow_links: bool) -> str:
+    """Where the files of an archive are: a path that is a link itself leads to them.
+
+    With ``follow_links`` they may as well stand beside that link, as links or not.
+    """
+    plain = os.path.abspath(path)
+    index = index_path(plain)
+    if not os.path.islink(index) or (follow_links and os.path.lexists(shard_path(plain, 0))):
+        return plain
+    return archive_path(os.path.realpath(index))
+
+
 def shard_path(path: str, number: int) -> str:
     """The file of one shard."""
     if not 0 <= number < MAX_SHARDS:
         raise ValueError(f"{path}: shard numbers go from 0 to {MAX_SHARDS - 1}, got {number}")
     return f"{path}-shard-{number:05d}"
+
+
+def duplicate_path(shard: str) -> str:
+    """The second name that a shard has for a moment while shards are renumbered."""
+    return f"{shard}.new"
 
 
 def undo_path(path: str) -> str:

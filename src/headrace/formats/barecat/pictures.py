@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace._native import crc32c
-from headrace.annex import side_path
+from headrace.annex import side_exists
 from headrace.codecs.image import SUFFIXES
 from headrace.formats.barecat.batches import Places, gather_places
 from headrace.formats.tile_index import SideFacts, tile_index_or_warning
@@ -45,7 +45,7 @@ class Pictures:
     @cached_property
     def tile_index(self) -> TileIndex | None:
         """Tile indices of the JPEGs among them, or None."""
-        return tile_index_or_warning(self.facts) if os.path.exists(side_path(self._archive.path)) else None
+        return tile_index_or_warning(self.facts) if side_exists(self._archive.path) else None
 
     @property
     def facts(self) -> SideFacts:
@@ -53,7 +53,8 @@ class Pictures:
         rows = self._rows
         value = crc32c("\0".join(row[0] for row in rows).encode("utf-8", "surrogatepass"))
         value = crc32c(np.array([(row[3], row[4] or 0) for row in rows], np.int64).tobytes(), value)
-        return SideFacts(self._archive.path, len(rows), sum(row[3] for row in rows), value)
+        size_bytes = sum(row[3] for row in rows)
+        return SideFacts(self._archive.path, len(rows), size_bytes, value, self._archive.follow_links)
 
     def stored(self, start: int, stop: int) -> list[bytes]:
         """The bytes of pictures by number."""

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from headrace._native import crc32c
-from headrace.errors import ArchiveBusyError, CorruptFileError, FormatError
+from headrace.errors import ArchiveBusyError, CorruptFileError, FormatError, UnfinishedError
 from headrace.formats.barecat.batches import RESTORE, Places, check_content, gather_places
-from headrace.formats.barecat.edit.handover import finish_handover
-from headrace.formats.barecat.edit.undo import recover
 from headrace.formats.barecat.index.connections import ReadConnections
 from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.table import open_table
-from headrace.formats.barecat.names import clean_name, index_path, undo_path
+from headrace.formats.barecat.names import clean_name, index_path, place_of, replace_path
 from headrace.formats.barecat.shards import MappedShards
+from headrace.formats.barecat.unfinished import await_handover, is_being_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,39 +30,47 @@ __all__ = ["ArchiveReader"]
 
 _T = TypeVar("_T")
 _ATTEMPTS = 40
-_FREE_ATTEMPTS = 4  # files are moved for a moment only: it may be over already
+_QUIET_ATTEMPTS = 4  # files are moved for a moment only: it may be over before it is noticed
 _PAUSE_S = 0.05
 
 
 class ArchiveReader:
-    """Reads an archive, and follows the changes when somebody writes to it meanwhile.
+    """Reads an archive, and follows the changes when somebody writes to it meanwhile. It changes nothing.
 
     Args:
         path: of the archive.
         is_checked: check every file that is read as a whole against its CRC-32C.
         preload: read where all files are into memory.
         cold: how many files at once are read, see ``Archive``.
+        follow_links: also read shards that are symbolic links.
+
+    Raises:
+        UnfinishedError: a writer was killed, and what it left must be put in order first.
     """
 
-    def __init__(self, path: str, *, is_checked: bool, preload: bool, cold: bool | None) -> None:
+    def __init__(
+        self, path: str, *, is_checked: bool, preload: bool, cold: bool | None, follow_links: bool = False
+    ) -> None:
         self.path = path
-        self._full_path = os.path.abspath(path)
+        self.place = place_of(path, follow_links=follow_links)
         self._is_checked = is_checked
-        follow = False
-        if os.path.exists(undo_path(path)):
-            try:
-                recover(path)
-            except ArchiveBusyError:
-                follow = True  # the writer is alive and will tidy up itself
-        self._connections = ReadConnections(index_path(path), follow=follow)
-        self.shards = MappedShards(path, cold=cold)
-        table = None if self._connections.follows else open_table(index_path(path), self._connections.cursor)
+        await_handover(self.place, path)
+        follow = is_being_changed(self.place, path)
+        self.shards = MappedShards(
+            path, place=self.place, cold=cold, follow_links=follow_links, check=self._refuse_other_archive
+        )
+        place = index_path(self.place)
+        self._connections = ReadConnections(
+            index_path(path), place=place, follow=follow, on_replaced=self.shards.forget
+        )
+        table = None if self._connections.follows else open_table(place, self._connections.cursor)
         self.index = Index(
             path,
             self._connections.cursor,
             self._connections.new_cursor,
             table=table,
             refresh=self._connections.refresh,
+            failure=self._connections.failure,
         )
         self._paths: PathIndex | FileTable | None = load_paths(self.index) if preload else table
         self._place: Callable[[str], tuple[int, int, int, int | None] | None]
@@ -80,15 +87,23 @@ class ArchiveReader:
         self.shards.close()
 
     def refresh(self) -> bool:
-        """Look whether somebody has written to the archive since it was opened; if so, the changes are followed."""
-        finish_handover(self._full_path)
-        is_news = self._connections.refresh() or self._paths is not None  # the index may have refreshed already
-        if not is_news or not self._connections.follows:
-            return False
-        self.shards.forget()  # another archive may have taken the name
-        self._paths = self.index.table = None
-        self._place = self.index.place
-        return True
+        """Look whether somebody has written to the archive since it was looked at last; changes are then followed."""
+        await_handover(self.place, self.path)
+        is_news = self._connections.refresh()
+        if self._paths is not None and self._connections.follows:  # the index may have refreshed already
+            self.shards.forget()  # another archive may have taken the name
+            self._paths = self.index.table = None
+            self._place = self.index.place
+            is_news = True
+        return is_news
+
+    def _refuse_other_archive(self) -> None:
+        """FormatError when the files that have the name now may not be those of the index that is open.
+
+        A new archive takes a name only while there is a note of it, and its index last.
+        """
+        if os.path.lexists(replace_path(self.place)) or self._connections.is_replaced():
+            raise FormatError(self.path, problem="another archive has taken its name", fix="Open it again.")
 
     def read(self, name: str) -> bytes:
         """A whole file, checked."""
@@ -119,14 +134,27 @@ class ArchiveReader:
         return data
 
     def _read_again(self, read: Callable[[], _T], error: CorruptFileError | FormatError) -> _T:
-        """After a failure: read once more if somebody has changed the archive, and wait while files are moved."""
-        for attempt in range(_ATTEMPTS):
-            is_moving = attempt < _FREE_ATTEMPTS or os.path.exists(undo_path(self.path))
-            if not (self.refresh() or (self._connections.follows and is_moving)):
+        """After a failure: read once more if somebody has changed the archive, and wait while files are moved.
+
+        What is wrong again and again, while nobody changes anything, is damaged.
+        """
+        quiet_attempts, changes = 0, self._connections.changes
+        for _ in range(_ATTEMPTS):
+            is_moving = is_being_changed(self.place, self.path)
+            if is_moving:
+                self._connections.follow()
+            is_moving |= self.refresh() or self._connections.changes != changes
+            changes = self._connections.changes
+            if not is_moving and not self._connections.follows:
+                raise error
+            quiet_attempts = 0 if is_moving else quiet_attempts + 1
+            if quiet_attempts > _QUIET_ATTEMPTS:
                 raise error
             self.shards.forget()  # one that became shorter is of no use any more
             try:
                 return read()
+            except UnfinishedError:
+                raise
             except (CorruptFileError, FormatError) as again:
                 error = again
             time.sleep(_PAUSE_S)
@@ -150,10 +178,18 @@ class ArchiveReader:
         """
         self.refresh()
         try:
+            return self._locate(name)
+        except (CorruptFileError, FormatError) as error:
+            return self._read_again(partial(self._locate, name), error)
+
+    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+        try:
             place = self._place(name)  # type: ignore[arg-type]
         except (TypeError, UnicodeError):
             place = None
-        return self._find(name) if place is None else (str(name), place)
+        cleaned, place = self._find(name) if place is None else (str(name), place)
+        self.view_at(cleaned, *place[:3])  # maps the shard, which is then the one that the index means
+        return cleaned, place
 
     def bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
         """Bytes of a shard that belong to a file."""

@@ -10,9 +10,11 @@ import numpy as np
 from headrace._native import PlaceReader
 from headrace.errors import ClosedError, FormatError
 from headrace.formats.barecat.names import MAX_SHARDS, shard_path
-from headrace.storage import ColdReads, file_identity, map_file, mapping_faults
+from headrace.storage import ColdReads, file_identity, map_file, mapping_faults, open_for_reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from headrace._native import RangeReader
@@ -25,11 +27,11 @@ class MappedShard:
 
     __slots__ = ("array", "identity", "path", "size", "view")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, follow_links: bool = False) -> None:
         self.path = path
         try:
             self.identity = file_identity(path)
-            self.array: npt.NDArray[np.uint8] = map_file(path)
+            self.array: npt.NDArray[np.uint8] = map_file(path, nofollow=not follow_links)
         except FileNotFoundError:
             raise FormatError(
                 path, problem="this shard is missing", fix="Put it back: all files of an archive belong together."
@@ -42,6 +44,23 @@ class MappedShard:
         if offset >= 0 and size >= 0 and offset + size <= self.size:
             return None
         return f"{size} bytes at byte {offset} of {os.path.basename(self.path)}, which has {self.size} bytes"
+
+    def open(self) -> int:
+        """A descriptor of the same file, for reading."""
+        fd = open_for_reading(self.path, nofollow=False)
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) == self.identity:
+            return fd
+        os.close(fd)
+        problem = "another file has taken its place since it was opened"
+        raise FormatError(self.path, problem=problem, fix="Open the archive again.")
+
+    def has_grown(self) -> bool:
+        """The file that has its name now is longer; or there is none, so that mapping it anew says what is wrong."""
+        try:
+            return os.path.getsize(self.path) > self.size
+        except FileNotFoundError:
+            return True
 
     @property
     def is_cut(self) -> bool:
@@ -81,13 +100,26 @@ class MappedShards:
 
     Args:
         path: of the archive.
+        place: where it is, if the path is a link.
         cold: see ``Archive``.
+        follow_links: also read shards that are symbolic links.
+        check: called after a shard was mapped; raises when it may belong to another archive, which has taken the name.
     """
 
-    def __init__(self, path: str, *, cold: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        place: str | None = None,
+        cold: bool | None = None,
+        follow_links: bool = False,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._path = path
-        self._place = os.path.abspath(path)  # shards are opened later, perhaps from another directory
+        self._place = os.path.abspath(place or path)  # shards are opened later, perhaps from another directory
         self._cold = cold
+        self._follow_links = follow_links
+        self._check = check
         self._is_closed = False
         self.mapped: dict[int, MappedShard] = {}
         self._snapshot = _Snapshot({}, False)
@@ -101,8 +133,10 @@ class MappedShards:
             raise ClosedError(f"{self._path}: the archive is closed; open it again")
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
-        if found is None or os.path.getsize(found.path) > found.size:
-            found = self.mapped[number] = MappedShard(shard_path(self._place, number))
+        if found is None or found.has_grown():
+            found = MappedShard(shard_path(self._place, number), follow_links=self._follow_links)
+            self._check()
+            self.mapped[number] = found
         return found
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from headrace.annex import side_path
+from headrace.annex import side_exists
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers
+from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers, shard_path
 from headrace.formats.barecat.pictures import Pictures
 from headrace.progress import format_bytes
 from headrace.types import Summary
@@ -24,17 +24,17 @@ def archive_size_bytes(path: PathLike) -> int:
         return archive.total_size
 
 
-def summarize_archive(path: PathLike) -> Summary:
+def summarize_archive(path: PathLike, *, follow_links: bool = False) -> Summary:
     """Counts, shards, gaps and what is missing."""
-    with Archive(path) as archive:
+    with Archive(path, follow_links=follow_links) as archive:
         values = _values(archive)
     headline = f"{values['files']:,} files, {format_bytes(values['size_bytes'])}"
     return Summary(values=values, headline=headline, fields={}, details=_details(values))
 
 
 def _values(archive: Archive) -> dict[str, Any]:
-    numbers = shard_numbers(archive.path)
-    sizes = {number: os.path.getsize(f"{archive.path}-shard-{number:05d}") for number in numbers}
+    numbers = shard_numbers(archive.full_path)
+    sizes = {number: os.path.getsize(shard_path(archive.full_path, number)) for number in numbers}
     physical = sum(sizes.values())
     missing = _missing_bytes(archive, sizes)
     return {
@@ -62,7 +62,7 @@ def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:
 
 
 def _jpeg_index(archive: Archive) -> dict[str, int] | None:
-    if not os.path.exists(side_path(archive.path)):
+    if not side_exists(archive.path):
         return None
     pictures = Pictures(archive, is_checked=False)
     count = 0 if pictures.tile_index is None else pictures.tile_index.count

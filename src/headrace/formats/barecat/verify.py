@@ -16,8 +16,10 @@ from headrace.errors import FormatError
 from headrace.formats.barecat.batches import Places, checksum_problem
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.rows import FileInfo
+from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.report import Found
+from headrace.storage import check_regular
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -58,7 +60,11 @@ def verify_archive(
     """
     if archive.is_writable:
         archive.commit()
-    check = _Check(MappedShards(archive.full_path), quick, sample_of, decode)
+    follow_links = archive.follow_links or archive.is_writable  # a writer has refused those that it must not touch
+    for number in shard_numbers(archive.full_path):
+        check_regular(shard_path(archive.full_path, number), nofollow=not follow_links)
+    shards = MappedShards(archive.path, place=archive.full_path, follow_links=follow_links)
+    check = _Check(shards, quick, sample_of, decode)
     count = archive.index.number("SELECT count(*) FROM files") if progress is not None else 0
     total = Found()
     threads = max(1, workers or len(os.sched_getaffinity(0)))
@@ -216,7 +222,7 @@ class _Check:
         shard = self.shards.shard(int(places.shard[0]))
         offsets, sizes = places.offset.astype(np.uint64), places.size.astype(np.uint64)
         # Read, not mapped: to map a page that is needed once costs more than to copy it.
-        with open(shard.path, "rb", buffering=0) as file:
+        with open(shard.open(), "rb", buffering=0) as file:
             try:
                 sums = crc32c_file(file.fileno(), offsets, sizes)
             except NativeError as error:

@@ -7,7 +7,6 @@ and uses it to the end, whatever happens to the dataset meanwhile.
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,11 @@ from headrace.annex import (
     Annex,
     Names,
     TileIndex,
+    find_side,
     read_checksums,
     read_json,
     read_names,
     read_tile_index,
-    side_path,
 )
 from headrace.errors import AnnexError, CorruptSampleError
 from headrace.fields import Text, from_spec
@@ -58,8 +57,17 @@ class BetonFile:
         custom_fields: how to read user-defined fields (type id 255), by name.
     """
 
-    def __init__(self, path: str, *, annex: bool, checksums: bool, custom_fields: Mapping[str, Field] | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        annex: bool,
+        checksums: bool,
+        custom_fields: Mapping[str, Field] | None,
+        follow_links: bool = False,
+    ) -> None:
         self.path = path
+        self._follow_links = follow_links
         self.mapped: npt.NDArray[np.uint8] = map_file(path)
         self.layout: Layout = read_layout(path, self.mapped, custom_fields or {})
         table = self.mapped[self.layout.alloc_table_ptr :]
@@ -92,8 +100,8 @@ class BetonFile:
                 problem="what stands between the last page and the allocation table is not an annex",
                 fix=REPAIR,
             )
-        if annex is None and os.path.exists(side := side_path(self.path)):
-            beside = map_file(side)
+        if annex is None and (side := find_side(self.path, follow_links=self._follow_links)) is not None:
+            beside = map_file(side, nofollow=not self._follow_links)
             annex = Annex.find(side, beside, first=0, end=len(beside), **facts)
             if annex is None:
                 raise AnnexError(side, problem="this is not an annex", fix="Remove it, or make a new one.")

@@ -45,6 +45,7 @@ class BetonDataset(BaseDataset):
         annex: use the annex if there is one; False ignores it.
         checksums: check every value that is read against its checksum, where the file has them.
         custom_fields: how to read user-defined fields (type id 255), by name.
+        follow_links: also use an annex that is a symbolic link.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class BetonDataset(BaseDataset):
         annex: bool = True,
         checksums: bool = True,
         custom_fields: Mapping[str, Field] | None = None,
+        follow_links: bool = False,
     ) -> None:
         self._path = os.fspath(path)
         self._options: dict[str, Any] = {
             "annex": annex,
             "checksums": checksums,
             "custom_fields": custom_fields,
+            "follow_links": follow_links,
         }
         file = BetonFile(self._path, **self._options)
         self._file: BetonFile | None = file

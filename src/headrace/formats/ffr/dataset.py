@@ -66,6 +66,7 @@ class FfrDataset(BaseDataset):
         checksums: bool = True,
         cold: bool | None = None,
         packed: bool | None = None,
+        follow_links: bool = False,
     ) -> None:
         name, field = field_for(decode, allow_pickle=allow_pickle)
         self._field, self._names = field, (name,)
@@ -78,6 +79,7 @@ class FfrDataset(BaseDataset):
             "checksums": checksums,
             "cold": cold,
             "packed": packed,
+            "follow_links": follow_links,
         }
         self.reader = FfrReader(_find_parts(self._source), checksums=checksums, cold=cold)
         self._folders: list[str] = []
@@ -206,7 +208,8 @@ class FfrDataset(BaseDataset):
     def side_facts(self) -> SideFacts:
         """What tile indices of JPEGs beside the files are bound to."""
         reader = self.reader
-        return SideFacts(self.path.rstrip(os.sep), len(reader), reader.size_bytes, self._fingerprint_of_files(0))
+        path, fingerprint = self.path.rstrip(os.sep), self._fingerprint_of_files(0)
+        return SideFacts(path, len(reader), reader.size_bytes, fingerprint, self._options["follow_links"])
 
     def _stored(self, start: int, stop: int) -> list[bytes]:
         return self.reader.read_bytes(np.arange(start, stop, dtype=np.int64))

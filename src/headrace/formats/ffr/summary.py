@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["summarize_ffr"]
 
 
-def summarize_ffr(path: PathLike) -> Summary:
+def summarize_ffr(path: PathLike, *, follow_links: bool = False) -> Summary:
     """Counts, sizes and header checksums of the files."""
-    with FfrDataset(path) as dataset:
+    with FfrDataset(path, follow_links=follow_links) as dataset:
         values = _values(dataset)
     return Summary(
         values=values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.names import check_new_name, parent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.formats.barecat.edit.transactions import Transactions
     from headrace.formats.barecat.index.rows import Metadata
 
@@ -73,7 +76,8 @@ class Directories:
                 )
             except sqlite3.IntegrityError as error:
                 raise self._named(error, name) from error
-            self._queue.note_new_dir(name)
+            with self._transactions.whole:
+                self._queue.note_new_dir(name)
             self._transactions.count(0)
 
     def remove_dir(self, name: str) -> None:
@@ -84,24 +88,22 @@ class Directories:
             dirs, files = self._index.names_in(name)
             if dirs or files or name == "":
                 raise DirectoryNotEmptyError(self._index.path, name)
-            self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
-            self._queue.forget_dirs()
-            self._transactions.count(0)
+            with self._changing(name) as connection:
+                connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
 
     def remove_tree(self, name: str) -> None:
         """Remove a directory and everything below; of the root, everything below."""
         with self._transactions.lock:
             self._transactions.begin()
             self._index.check_dir(name)  # also puts into the index what is still waiting
-            delete_below(self._connection, name)
-            self._queue.forget_dirs()
-            if name:
-                self._connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
-            else:
-                self._connection.execute(
-                    "UPDATE dirs SET num_subdirs = 0, num_files = 0, num_files_tree = 0, size_tree = 0"
-                )
-            self._transactions.count(0)
+            with self._changing(name) as connection:
+                delete_below(connection, name)
+                if name:
+                    connection.execute("DELETE FROM dirs WHERE path = ?", (name,))
+                else:
+                    connection.execute(
+                        "UPDATE dirs SET num_subdirs = 0, num_files = 0, num_files_tree = 0, size_tree = 0"
+                    )
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or a directory another name; directories on the way are made."""
@@ -120,14 +122,23 @@ class Directories:
             if self._index.is_file(new) or self._index.is_dir(new):
                 raise EntryExistsError(self._index.path, new)
             self._refuse_below_file(new)
-            if parent_of(new) and not self._index.is_dir(parent_of(new)):
-                self._connection.execute("INSERT INTO dirs (path) VALUES (?)", (parent_of(new),))
-            self._queue.forget_dirs()
-            if is_file:
-                self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (new, old))
-            else:
-                move_tree(self._connection, old, new)
-            self._transactions.count(0)
+            makes_parent = parent_of(new) and not self._index.is_dir(parent_of(new))
+            with self._changing(old) as connection:
+                if makes_parent:
+                    connection.execute("INSERT INTO dirs (path) VALUES (?)", (parent_of(new),))
+                if is_file:
+                    connection.execute("UPDATE files SET path = ? WHERE path = ?", (new, old))
+                else:
+                    move_tree(connection, old, new)
+
+    @contextlib.contextmanager
+    def _changing(self, name: str) -> Iterator[sqlite3.Connection]:
+        """The connection, for changes to rows that happen all or not at all."""
+        try:
+            with self._transactions.changing() as connection:
+                yield connection
+        except sqlite3.IntegrityError as error:
+            raise self._named(error, name) from error
 
     def _refuse_below_file(self, name: str) -> None:
         parent = parent_of(name)
@@ -151,10 +162,13 @@ class Directories:
         with self._transactions.lock:
             self._transactions.begin(is_addition=True)
             table = "files" if self._index.is_file(name) else "dirs"
-            changed = self._connection.execute(
-                f"UPDATE {table} SET mode = coalesce(?, mode), uid = coalesce(?, uid), gid = coalesce(?, gid), "
-                "mtime_ns = coalesce(?, mtime_ns) WHERE path = ?",
-                (*about, name),
-            ).rowcount
+            try:
+                changed = self._connection.execute(
+                    f"UPDATE {table} SET mode = coalesce(?, mode), uid = coalesce(?, uid), gid = coalesce(?, gid), "
+                    "mtime_ns = coalesce(?, mtime_ns) WHERE path = ?",
+                    (*about, name),
+                ).rowcount
+            except sqlite3.IntegrityError as error:
+                raise self._named(error, name) from error
             if not changed:
                 raise EntryNotFoundError(self._index.path, name)

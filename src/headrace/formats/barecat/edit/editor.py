@@ -5,28 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._native import crc32c
-from headrace.errors import CorruptFileError, EntryNotFoundError, FileTooLargeError
+from headrace.errors import (
+    ArchiveBusyError,
+    CorruptFileError,
+    EntryExistsError,
+    EntryIsDirectoryError,
+    EntryIsFileError,
+    EntryNotFoundError,
+    FileTooLargeError,
+)
 from headrace.formats.barecat.batches import RESTORE, check_content
 from headrace.formats.barecat.edit.directories import Directories
 from headrace.formats.barecat.edit.shard_writer import SMALL_BYTES
 from headrace.formats.barecat.edit.transactions import Transactions, WriteOptions
+from headrace.formats.barecat.edit.undo import MAX_RECORD_BYTES
 from headrace.formats.barecat.index.rows import Place
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, clean_name
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.index.rows import Metadata
+    from headrace.formats.barecat.index.rows import FileInfo, Metadata
     from headrace.types import Buffer
 
 __all__ = ["Editor"]
 
 _CHUNK_BYTES = 16 << 20
+_REFUSED = (EntryExistsError, EntryIsDirectoryError, EntryIsFileError)  # before anything has changed
+_REPLACE = "UPDATE files SET shard = ?, offset = ?, size = ?, crc32c = ? WHERE path = ?"
+_SHARING = (
+    "SELECT 1 FROM files WHERE shard = ? AND offset > ? AND offset < ? AND size > 0 AND offset + size > ? "
+    "AND path <> ? LIMIT 1"
+)
 
 
 class Editor:
@@ -48,6 +63,9 @@ class Editor:
         self.index = transactions.index
         self.shards = transactions.shards
         self.lock = transactions.lock
+        self.whole = transactions.whole
+        self.full_path = transactions.full_path
+        self._largest: int | None = None
         self.is_append_only = chosen.is_append_only
         self._queue = transactions.queue
 
@@ -76,10 +94,17 @@ class Editor:
 
     def execute(self, statement: str, *arguments: object) -> None:
         """Run a statement inside the transaction."""
+        self._largest = None
         self._transactions.execute(statement, *arguments)
+
+    def execute_many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run a statement for many rows inside the transaction."""
+        self._largest = None
+        self._transactions.execute_many(statement, rows)
 
     def changing(self, *, is_addition: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         """The connection inside the transaction, for changes to the index that this class does not know."""
+        self._largest = None
         return self._transactions.changing(is_addition=is_addition)
 
     def check_references(self, is_on: bool) -> None:
@@ -144,12 +169,27 @@ class Editor:
             check_new_name(name)
             if size > SMALL_BYTES:
                 self._queue.check(name)  # before anything is written
+            content = data if isinstance(data, bytes) else bytes(data)
             shard, offset = self._reserve(name, size)
-            self.shards.append(data if isinstance(data, bytes) else bytes(data))
-            place = Place(shard, offset, size, crc32c(data))
-            (self._queue.put_checked if size > SMALL_BYTES else self._queue.put)(name, place, about)
-            self._transactions.count(size)
+            try:  # as ``whole``, which would take longer than the rest
+                self.shards.append(content)
+                place = Place(shard, offset, size, crc32c(content))
+                if size <= SMALL_BYTES:
+                    self._queue.check(name)
+                self._queue.put_checked(name, place, about)
+            except _REFUSED:
+                raise
+            except BaseException as error:
+                self._transactions.fail(error)
+                raise
+            self._count(size)
             return place
+
+    def _count(self, size: int) -> None:
+        """Count a file that was added."""
+        if self._largest is not None and size > self._largest:
+            self._largest = size
+        self._transactions.count(size)
 
     def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> Place:
         """Add a file of known size from an open file, a piece at a time; gives where its bytes are."""
@@ -161,11 +201,14 @@ class Editor:
             try:
                 checksum = self._copy(name, file, size)
             except BaseException:
-                self.shards.cut(shard, offset)
+                if self._transactions.is_whole:  # it is the file that could not be read
+                    with self.whole:
+                        self.shards.cut(shard, offset)
                 raise
             place = Place(shard, offset, size, checksum)
-            self._queue.put_checked(name, place, about)
-            self._transactions.count(size)
+            with self.whole:
+                self._queue.put_checked(name, place, about)
+            self._count(size)
             return place
 
     def _copy(self, name: str, file: BinaryIO, size: int) -> int:
@@ -174,9 +217,10 @@ class Editor:
             part = file.read(min(left, _CHUNK_BYTES))
             if not part:
                 raise OSError(f"{name} ended after {size - left} bytes, {size} were expected; it was changed meanwhile")
-            checksum = crc32c(part, checksum)
-            self.shards.append(part)
-            left -= len(part)
+            with self.whole:
+                checksum = crc32c(part, checksum)
+                self.shards.append(part)
+                left -= len(part)
         return checksum
 
     def append(self, name: str, file: BinaryIO, size: int) -> Place:
@@ -189,7 +233,13 @@ class Editor:
     def _reserve(self, name: str, size: int) -> tuple[int, int]:
         if size > self.limit:
             raise FileTooLargeError(self.index.path, name=name, size_bytes=size, limit=self.limit)
-        place = self.shards.reserve(size, self.limit)
+        try:
+            place = self.shards.reserve(size, self.limit)
+        except ArchiveBusyError:
+            raise  # it had to commit, and may try again
+        except BaseException as error:
+            self._transactions.fail(error)
+            raise
         self._begin(is_addition=True)  # reserving may have committed
         return place
 
@@ -197,8 +247,10 @@ class Editor:
         """Add a row for bytes that are in a shard already."""
         with self.lock:
             self._begin(is_addition=True)
-            self._queue.put(check_new_name(name), place, about)
-            self._transactions.count(place[2])
+            self._queue.check(check_new_name(name))
+            with self.whole:
+                self._queue.put_checked(name, place, about)
+            self._count(place[2])
 
     def update(self, name: str, data: Buffer, about: Metadata | None = None) -> None:
         """Replace the content of a file: in place if it is not longer, else at the end."""
@@ -208,36 +260,45 @@ class Editor:
             old = self.index.file(name)
             if old is None:
                 raise EntryNotFoundError(self.index.path, name)
-            if size <= old.size:
-                shard, offset = old.shard, old.offset
-                self.overwrite(shard, offset, data)
-            else:
-                shard, offset = self._reserve(name, size)
-                self.shards.append(bytes(data))
-            self._transactions.connection.execute(
-                "UPDATE files SET shard = ?, offset = ?, size = ?, crc32c = ? WHERE path = ?",
-                (shard, offset, size, crc32c(data), name),
-            )
-            if about is not None:
-                self.directories.set_metadata(name, about)
-            self._transactions.count(size)
+            is_in_place = size <= old.size and not self._is_shared(old)
+            content = data if isinstance(data, bytes) else bytes(data)
+            shard, offset = old.place[:2] if is_in_place else self._reserve(name, size)
+            with self.whole:
+                if is_in_place:
+                    self.overwrite(shard, offset, content)
+                else:
+                    self.shards.append(content)
+                self._transactions.connection.execute(_REPLACE, (shard, offset, size, crc32c(content), name))
+                if about is not None:
+                    self.directories.set_metadata(name, about)
+            self._count(size)
+
+    def _is_shared(self, info: FileInfo) -> bool:
+        """Another file has some of the same bytes: they must not be overwritten."""
+        if self._largest is None:  # how far before this one another can begin that reaches into it
+            self._largest = self.index.number("SELECT max(size) FROM files")
+        bounds = (info.shard, info.offset - self._largest, info.end, info.offset, info.path)
+        return self._transactions.connection.execute(_SHARING, bounds).fetchone() is not None
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:
         """Write over bytes of a shard; what committed rows have there is saved until the commit."""
         with self.lock:
-            self.save([(shard, offset, len(data))])
-            self.shards.overwrite(shard, offset, data)
+            self._begin()
+            with self.whole:
+                self.save([(shard, offset, len(data))])
+                self.shards.overwrite(shard, offset, data)
 
     def save(self, spans: list[tuple[int, int, int]]) -> None:
         """Save (shard, offset, size) spans before they are overwritten, where committed rows may have bytes."""
         with self.lock:
             self._begin()
-            for shard, offset, size in spans:
-                for start in range(offset, offset + size, _CHUNK_BYTES):
-                    if self.shards.is_kept(shard, start):
-                        count = min(_CHUNK_BYTES, offset + size - start)
-                        self._transactions.undo.save(shard, start, self.shards.read(shard, start, count))
-            self._transactions.undo.sync()
+            with self.whole:
+                for shard, offset, size in spans:
+                    for start in range(offset, offset + size, MAX_RECORD_BYTES):
+                        if self.shards.is_kept(shard, start):
+                            count = min(MAX_RECORD_BYTES, offset + size - start)
+                            self._transactions.undo.save(shard, start, self.shards.read(shard, start, count))
+                self._transactions.undo.sync()
 
     def remove(self, name: str) -> None:
         """Remove a file; its bytes are cut off if they are the last of their shard, else they become a gap."""
@@ -246,7 +307,8 @@ class Editor:
             old = self.index.file(name)
             if old is None:
                 raise self.index.missing_file(name)
-            self._transactions.connection.execute("DELETE FROM files WHERE path = ?", (name,))
-            if old.size and old.end == self.shards.end(old.shard) and self.index.shard_end(old.shard) <= old.offset:
-                self.shards.cut(old.shard, old.offset)
+            with self.whole:
+                self._transactions.connection.execute("DELETE FROM files WHERE path = ?", (name,))
+                if old.size and old.end == self.shards.end(old.shard) and self.index.shard_end(old.shard) <= old.offset:
+                    self.shards.cut(old.shard, old.offset)
             self._transactions.count(0)

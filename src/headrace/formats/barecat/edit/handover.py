@@ -5,14 +5,15 @@ name. Then ``X-replace`` appears, in one step::
 
     {"by": ".X.1a2b3c4d.incomplete", "index": [size, mtime_ns], "shards": [[number, size, mtime_ns], ...]}
 
-From then on the new archive is the one that counts. If the process is killed, the next process that opens X goes on:
-it deletes shards that the new archive does not have, renames the new shards, then the new index, and deletes
-``X-replace``. Every step may be done twice, and X is there all the time.
+From then on the new archive is the one that counts. If the process is killed, the next process that writes to X, or
+``headrace repair``, goes on: it deletes shards that the new archive does not have, renames the new shards, then the new
+index, and deletes ``X-replace``. Every step may be done twice, and X is there all the time. Nothing is believed: the
+note must be a regular file, all files must belong to one owner and look as the note says.
 
 Contract: a process that makes an archive called X, or finishes a hand-over, holds the lock of the hidden file
 ``.X.incomplete``. So hidden archives that are there when the lock is taken belong to no process and are deleted. Until
-``X-replace`` appears, an exception leaves everything as it was and nothing behind; after that, the next opening does
-the rest.
+``X-replace`` appears, an exception leaves everything as it was and nothing behind; after that, the next process that
+writes does the rest. The files of a new archive have the permissions of the one that it replaces from the beginning.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ import errno
 import json
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_file, lock_shard, sync_directory
+from headrace.formats.barecat.edit.own_files import archive_status, open_own
 from headrace.formats.barecat.names import (
     archive_files,
     archive_path,
     beside_path,
     incomplete_files,
     making_path,
+    place_of,
     replace_path,
     shard_numbers,
     shard_path,
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
 
-__all__ = ["finish_handover", "made_beside", "remove_archive"]
+__all__ = ["finish_handover", "made_beside", "making", "remove_archive", "remove_hidden"]
 
 _MAX_PLAN_BYTES = 8 << 20
 _HANDOVER_S = 10.0  # renaming is quick; a process that takes longer has a problem
@@ -57,8 +61,20 @@ class _Step(NamedTuple):
     look: tuple[int, int]
 
     def is_waiting(self) -> bool:
-        """It has still its hidden name."""
-        return os.path.lexists(self.beside)
+        """It has still its hidden name; FormatError when that is another file."""
+        try:
+            found = _look(self.beside)
+        except FileNotFoundError:
+            return False
+        if found == self.look:
+            return True
+        raise FormatError(
+            self.final,
+            problem="a new archive was taking this name and was interrupted, and its file "
+            f"{os.path.basename(self.beside)} is not the one that was written",
+            fix="If the archive was copied, copy it again with the times of its files; "
+            "otherwise write the archive again.",
+        )
 
     def is_done(self) -> bool:
         """It has its name already."""
@@ -82,18 +98,19 @@ def made_beside(path: PathLike) -> Iterator[str]:
     Raises:
         ArchiveBusyError: somebody else makes an archive of this name, or writes to the one that is there.
     """
-    final = os.path.abspath(archive_path(path))
+    final = place_of(archive_path(path), follow_links=False)
     if os.path.isdir(final):
         raise IsADirectoryError(f"{final} is a directory; name a file to write to")
     folder = os.path.dirname(final)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{folder} does not exist; make it with: mkdir -p {folder}")
-    with _making(final) as is_alone:
+    with making(final) as is_alone:
         _tidy_up(final, is_alone)
         with _claimed(final):
             pass  # an error now, not after hours
         beside = beside_path(final)
         try:
+            _prepare(beside, final)
             yield beside
             with _claimed(final):
                 _announce(beside, final)
@@ -104,25 +121,32 @@ def made_beside(path: PathLike) -> Iterator[str]:
             raise
 
 
-def finish_handover(path: str) -> None:
-    """Go on where a process was killed that put another archive under this name; does nothing when all is well."""
+def _prepare(beside: str, final: str) -> None:
+    """Make the first shard of a new archive, from which the others take their permissions over."""
+    like = archive_status(final)
+    if like is not None:
+        os.close(open_own(shard_path(beside, 0), os.O_RDWR, like=like, create=True))
+
+
+def finish_handover(path: str) -> bool:
+    """Go on where a process was killed that put another archive under this name; tells whether there was anything."""
     if not os.path.lexists(replace_path(path)):
-        return
+        return False
     try:
-        with _making(path, wait_s=_HANDOVER_S):
-            _finish(path)
+        with making(path, wait_s=_HANDOVER_S):
+            return _finish(path)
     except OSError as error:
         if error.errno not in _MAY_NOT:
             raise
         raise FormatError(
             path,
             problem=f"a new archive was taking this name and was interrupted; that cannot be finished here ({error})",
-            fix=f"Let somebody who may write to the folder open it once, for example with: headrace info {path}",
+            fix=f"Let somebody who may write to the folder do that, with: headrace repair {path}",
         ) from error
 
 
 @contextlib.contextmanager
-def _making(path: str, wait_s: float | None = None) -> Iterator[bool]:
+def making(path: str, wait_s: float | None = None) -> Iterator[bool]:
     """Keep other processes from making an archive of this name; gives whether that is certain."""
     file = making_path(path)
     busy = f"{path}: somebody else is making an archive of this name; wait until that is done"
@@ -149,6 +173,14 @@ def _claimed(path: str) -> Iterator[None]:
         os.close(fd)
 
 
+def remove_hidden(path: str) -> list[str]:
+    """Delete hidden archives that were begun and belong to no process; the caller has the lock. Gives their paths."""
+    files = incomplete_files(path)
+    for file in files:
+        os.unlink(file)
+    return files
+
+
 def _tidy_up(path: str, is_alone: bool) -> None:
     """Finish what processes that were killed have begun, and if nobody else can be using it, delete what they left."""
     try:
@@ -156,8 +188,7 @@ def _tidy_up(path: str, is_alone: bool) -> None:
     except FormatError:
         return  # it will be replaced; until then nothing is lost that could still be of use
     if is_alone:
-        for file in incomplete_files(path):
-            os.unlink(file)
+        remove_hidden(path)
 
 
 def _look(file: str) -> tuple[int, int]:
@@ -169,7 +200,7 @@ def _announce(beside: str, path: str) -> None:
     """Say that the archive beside, which is complete, takes the name."""
     shards = [(number, *_look(shard_path(beside, number))) for number in shard_numbers(beside)]
     plan = {"by": os.path.basename(beside), "index": _look(beside), "shards": shards}
-    fd = os.open(replace_path(beside), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    fd = open_own(replace_path(beside), os.O_WRONLY, like=archive_status(beside), create=True)
     with open(fd, "w") as file:
         json.dump(plan, file)
         file.flush()
@@ -186,12 +217,13 @@ def _is_announced(beside: str, path: str) -> bool:
     return plan is not None and plan[0].beside == beside
 
 
-def _finish(path: str) -> None:
+def _finish(path: str) -> bool:
     """Do what ``X-replace`` says, from the beginning or the rest of it; the caller has the lock."""
     plan = _read_plan(path)
     if plan is None:
-        return
+        return False
     index, *shards = plan
+    _refuse_strangers(path, plan)
     if index.is_waiting():
         _refuse_missing(path, shards)
         kept = {path, replace_path(path), *(step.final for step in shards)}
@@ -207,6 +239,30 @@ def _finish(path: str) -> None:
     else:
         _refuse_missing(path, [index])
     os.unlink(replace_path(path))
+    return True
+
+
+def _refuse_strangers(path: str, steps: list[_Step]) -> None:
+    """FormatError unless the note and the new files belong to one owner, or to us, and are files, or links for shards.
+
+    A link is renamed, not followed.
+    """
+    files = [file for step in steps for file in (step.beside, step.final) if os.path.lexists(file)]
+    index = os.lstat(files[0]) if files else None
+    for file in (replace_path(path), *files):
+        status = os.lstat(file)
+        is_kind = stat.S_ISREG(status.st_mode) or (stat.S_ISLNK(status.st_mode) and not _is_index(file, steps[0]))
+        if index is not None and (not is_kind or status.st_uid not in (index.st_uid, os.geteuid())):
+            raise FormatError(
+                path,
+                problem="a new archive was taking this name and was interrupted, and its file "
+                f"{os.path.basename(file)} is no regular file, or belongs to somebody else",
+                fix="Nothing was changed; delete what does not belong to the archive.",
+            )
+
+
+def _is_index(file: str, step: _Step) -> bool:
+    return file in (step.beside, step.final)
 
 
 def _refuse_missing(path: str, steps: list[_Step]) -> None:
@@ -225,7 +281,7 @@ def _refuse_missing(path: str, steps: list[_Step]) -> None:
 def _read_plan(path: str) -> list[_Step] | None:
     """The index and the shards of the new archive."""
     try:
-        with open(replace_path(path), "rb") as file:
+        with open(open_own(replace_path(path), os.O_RDONLY), "rb") as file:
             text = file.read(_MAX_PLAN_BYTES)
     except FileNotFoundError:
         return None

@@ -12,6 +12,7 @@ import os
 import time
 
 from headrace.errors import ArchiveBusyError
+from headrace.formats.barecat.edit.own_files import archive_status, open_own
 from headrace.formats.barecat.names import replace_path, shard_path
 
 __all__ = ["WAIT_S", "lock_archive", "lock_file", "lock_shard", "sync_directory"]
@@ -21,17 +22,25 @@ _PAUSE_S = 0.01
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-def lock_shard(path: str, shard: int = 0) -> int:
-    """Keep other writers away as long as the returned descriptor is open; ArchiveBusyError when there is one."""
+def lock_shard(path: str, shard: int = 0, *, create: bool = False, follow: bool = False) -> int:
+    """Keep other writers away as long as the returned descriptor is open; ArchiveBusyError when there is one.
+
+    Args:
+        path: of the archive.
+        shard: which of its files is locked.
+        create: make it if it is missing.
+        follow: it may be a symbolic link.
+    """
     busy = f"{path}: somebody else is writing to this archive; wait until that is done, or close it"
-    return lock_file(shard_path(path, shard), busy)[0]
+    like = archive_status(path) if create else None
+    return lock_file(shard_path(path, shard), busy, create=create, follow=follow, like=like)[0]
 
 
-def lock_archive(path: str, shard: int = 0) -> int:
+def lock_archive(path: str, shard: int = 0, *, create: bool = False, follow: bool = False) -> int:
     """As ``lock_shard``, and no other archive is about to take the name."""
     deadline = time.monotonic() + WAIT_S
     while True:
-        fd = lock_shard(path, shard)
+        fd = lock_shard(path, shard, create=create, follow=follow)
         if not os.path.lexists(replace_path(path)):
             return fd
         os.close(fd)  # another archive is about to take the name
@@ -40,20 +49,31 @@ def lock_archive(path: str, shard: int = 0) -> int:
         time.sleep(_PAUSE_S)
 
 
-def lock_file(file: str, busy: str, wait_s: float | None = None) -> tuple[int, bool]:
-    """Lock a file, which is made if it is missing.
+def lock_file(
+    file: str,
+    busy: str,
+    wait_s: float | None = None,
+    *,
+    create: bool = True,
+    follow: bool = False,
+    like: os.stat_result | None = None,
+) -> tuple[int, bool]:
+    """Lock a file.
 
     Args:
         file: what is locked.
         busy: the message when somebody else has the lock.
         wait_s: how long to wait for them; by default ``WAIT_S``.
+        create: make it if it is missing.
+        follow: it may be a symbolic link.
+        like: whose permissions it gets if it is made.
 
     Returns:
         The descriptor that holds the lock, and whether it does: some file systems have no locks.
     """
     deadline = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
     while True:
-        fd = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = open_own(file, os.O_RDONLY, like=like, create=create, follow=follow)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_still_at(fd, file):

@@ -2,22 +2,26 @@
 
 Contract: a crash at any point loses nothing. Files are moved in batches; what lies where a batch goes, and is still
 named by committed rows, is saved first (see ``undo``). Shards whose numbers change exist under both names until the
-rows that name them are committed.
+rows that name them are committed. Files that share bytes are moved together, as one stretch, and share them afterwards.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from headrace.errors import FileTooLargeError
+from headrace.errors import FileTooLargeError, FormatError
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers, shard_path
+from headrace.formats.barecat.edit.own_files import open_own
+from headrace.formats.barecat.edit.transactions import check_limit
+from headrace.formats.barecat.names import MAX_SHARDS, duplicate_path, shard_numbers, shard_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.rows import FileInfo
@@ -29,7 +33,20 @@ Method: TypeAlias = Literal["full", "smart", "quick"]
 _BATCH_BYTES = 64 << 20
 _COPY_BYTES = 16 << 20
 _MOVE = "UPDATE files SET shard = ?, offset = ? WHERE path = ?"
-_Move = tuple["FileInfo", int, int]
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Bytes of a shard with all files that have some of them; nearly always one file, which shares them with nobody."""
+
+    shard: int
+    offset: int
+    size: int
+    files: list[FileInfo] = field(default_factory=list)
+
+
+_Move = tuple[_Stretch, int, int]
+"""A stretch, and the shard and offset that it goes to."""
 
 
 def physical_size(path: str) -> int:
@@ -65,14 +82,32 @@ def defragment(
     if method not in ("full", "smart", "quick"):
         raise ValueError(f"method must be 'full', 'smart' or 'quick', got {method!r}")
     archive.commit()
-    before = physical_size(archive.full_path)
+    path = archive.editor.full_path
+    before = physical_size(path)
+    _refuse_places(archive)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     if method == "quick":
         _fill_gaps(archive, deadline, progress)
     else:
         _slide_down(archive, deadline, progress)
     cut_tails(archive)
-    return before - physical_size(archive.full_path)
+    return before - physical_size(path)
+
+
+def _refuse_places(archive: Archive) -> None:
+    """FormatError when files lie where their shards have no bytes: what is moved must be there."""
+    shards = archive.editor.shards
+    there = set(shard_numbers(archive.editor.full_path))
+    question = "SELECT shard, min(offset), max(offset + size), min(size) FROM files WHERE size <> 0 GROUP BY shard"
+    for row in archive.index.rows(question):
+        shard, first, end, least = row
+        is_odd = not all(type(value) is int for value in row)
+        if is_odd or shard not in there or first < 0 or least < 0 or end > shards.end(shard):
+            raise FormatError(
+                archive.path,
+                problem=f"files lie where shard {shard} has no bytes",
+                fix="Nothing was moved; see which files with: headrace verify",
+            )
 
 
 def cut_tails(archive: Archive) -> None:
@@ -80,22 +115,44 @@ def cut_tails(archive: Archive) -> None:
     editor = archive.editor
     with editor.lock:
         editor.commit()
-        ends = {shard: 0 for shard in shard_numbers(archive.full_path)} | archive.index.shard_ends()
+        ends = {shard: 0 for shard in shard_numbers(editor.full_path)} | archive.index.shard_ends()
         used = max((shard for shard, end in ends.items() if end), default=0)
-        for shard, end in ends.items():
-            if shard <= used and end < editor.shards.end(shard):
-                editor.shards.cut_now(shard, end)
-        editor.shards.remove_after(used)
+        with editor.whole:
+            for shard, end in ends.items():
+                if shard <= used and end < editor.shards.end(shard):
+                    editor.shards.cut_now(shard, end)
+            editor.shards.remove_after(used)
 
 
-def _plan(archive: Archive, limit: int) -> Iterator[_Move]:
-    """Every file in the order of addresses, with the place it has when there are no gaps."""
-    shard = offset = 0
+def _stretches(archive: Archive) -> Iterator[_Stretch]:
+    """All files in the order of addresses, those that share bytes together."""
+    stretch: _Stretch | None = None
     for info in list(archive.files("address")):
-        if offset + info.size > limit:
+        end = -1 if stretch is None else stretch.offset + stretch.size
+        if stretch is not None and info.shard == stretch.shard and info.offset < end:
+            stretch.size = max(end, info.end) - stretch.offset
+            stretch.files.append(info)
+            continue
+        if stretch is not None:
+            yield stretch
+        stretch = _Stretch(info.shard, info.offset, info.size, [info])
+    if stretch is not None:
+        yield stretch
+
+
+def _plan(stretches: Iterable[_Stretch], limit: int, *, only_down: bool) -> Iterator[_Move]:
+    """Every stretch, in order, with the place it has when there are no gaps.
+
+    With ``only_down``, none goes to a higher address, whatever the limit: others may lie there.
+    """
+    shard = offset = 0
+    for stretch in stretches:
+        if offset + stretch.size > limit:
             shard, offset = shard + 1, 0
-        yield info, shard, offset
-        offset += info.size
+        if only_down and (shard, offset) > (stretch.shard, stretch.offset):
+            shard, offset = stretch.shard, stretch.offset
+        yield stretch, shard, offset
+        offset += stretch.size
 
 
 def _slide_down(archive: Archive, deadline: float | None, progress: Progress | None) -> None:
@@ -103,13 +160,15 @@ def _slide_down(archive: Archive, deadline: float | None, progress: Progress | N
     total = len(archive)
     batch: list[_Move] = []
     size_bytes = done_bytes = 0
-    for done, target in enumerate(_plan(archive, editor.limit), 1):
-        info, shard, offset = target
-        if (info.shard, info.offset) == (shard, offset):
+    done = 0
+    for target in _plan(_stretches(archive), editor.limit, only_down=True):
+        stretch, shard, offset = target
+        done += len(stretch.files)
+        if (stretch.shard, stretch.offset) == (shard, offset):
             continue
         batch.append(target)
-        size_bytes += info.size
-        done_bytes += info.size
+        size_bytes += stretch.size
+        done_bytes += stretch.size
         if size_bytes >= _BATCH_BYTES or len(batch) >= 10_000:
             _move(archive, batch)
             batch, size_bytes = [], 0
@@ -126,27 +185,32 @@ def _move(archive: Archive, batch: list[_Move]) -> None:
     """Move files to lower addresses, in order, and commit."""
     editor = archive.editor
     with editor.lock:
-        editor.save([(shard, offset, info.size) for info, shard, offset in batch])
-        for source, target, size in _runs(batch):
-            _copy(archive, source, target, size)
-        for info, shard, offset in batch:
-            editor.execute(_MOVE, shard, offset, info.path)
+        with editor.whole:
+            editor.save([(shard, offset, stretch.size) for stretch, shard, offset in batch])
+            for source, target, size in _runs(batch):
+                _copy(archive, source, target, size)
+            editor.execute_many(_MOVE, [row for move in batch for row in _rows_of(*move)])
         editor.commit()
+
+
+def _rows_of(stretch: _Stretch, shard: int, offset: int) -> list[tuple[object, ...]]:
+    """Where the files of a stretch are when it has gone to a place."""
+    return [(shard, offset + info.offset - stretch.offset, info.path) for info in stretch.files]
 
 
 def _runs(batch: list[_Move]) -> Iterator[tuple[tuple[int, int], tuple[int, int], int]]:
     """Files that lie together before and after as one stretch: (from, to, size)."""
     source = target = (-1, 0)
     size = 0
-    for info, shard, offset in batch:
-        lies_behind = (info.shard, info.offset) == (source[0], source[1] + size)
+    for stretch, shard, offset in batch:
+        lies_behind = (stretch.shard, stretch.offset) == (source[0], source[1] + size)
         goes_behind = (shard, offset) == (target[0], target[1] + size)
         if size and lies_behind and goes_behind:
-            size += info.size
+            size += stretch.size
             continue
         if size:
             yield source, target, size
-        source, target, size = (info.shard, info.offset), (shard, offset), info.size
+        source, target, size = (stretch.shard, stretch.offset), (shard, offset), stretch.size
     if size:
         yield source, target, size
 
@@ -157,6 +221,8 @@ def _copy(archive: Archive, source: tuple[int, int], target: tuple[int, int], si
     for start in range(0, size, _COPY_BYTES):
         count = min(_COPY_BYTES, size - start)
         data = shards.read(source[0], source[1] + start, count)
+        if len(data) != count:
+            raise FormatError(archive.path, problem=f"shard {source[0]} has become shorter while files were moved")
         shards.overwrite(target[0], target[1] + start, data)
 
 
@@ -174,7 +240,7 @@ def _fill_gaps(archive: Archive, deadline: float | None, progress: Progress | No
         if position is None:
             continue
         shard, offset, size = gaps[position]
-        batch.append((info, shard, offset))
+        batch.append((_alone(info), shard, offset))
         gaps[position] = (shard, offset + info.size, size - info.size)
         moved_bytes += info.size
         if len(batch) >= 10_000:
@@ -196,8 +262,13 @@ def _empty_files_behind(archive: Archive) -> list[_Move]:
     for info in archive.files("address"):
         shard = min(info.shard, last)
         if not info.size and (info.shard, info.offset) > (shard, ends.get(shard, 0)):
-            targets.append((info, shard, ends.get(shard, 0)))
+            targets.append((_alone(info), shard, ends.get(shard, 0)))
     return targets
+
+
+def _alone(info: FileInfo) -> _Stretch:
+    """A file as a stretch of its own, even if others share its bytes: those stay."""
+    return _Stretch(info.shard, info.offset, info.size, [info])
 
 
 def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = None) -> None:
@@ -205,6 +276,7 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
 
     All files are copied to new shards, so that for a time the archive takes twice its space.
     """
+    check_limit(shard_size)
     editor = archive.editor
     largest = archive.index.number("SELECT max(size) FROM files")
     if largest > shard_size:
@@ -212,34 +284,47 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         raise FileTooLargeError(archive.path, name=name, size_bytes=largest, limit=shard_size)
     with editor.lock:
         editor.commit()
-        plan = list(_plan(archive, shard_size))
+        _refuse_places(archive)
+        plan = list(_plan(_fitting(_stretches(archive), shard_size), shard_size, only_down=False))
         count = plan[-1][1] + 1 if plan else 1
-        base = max(count, max(shard_numbers(archive.full_path)) + 1)
+        base = max(count, max(shard_numbers(editor.full_path)) + 1)
         if base + count > MAX_SHARDS:
             raise ValueError(f"shard_size {shard_size} would need {count} shards, {MAX_SHARDS - base} are possible")
-        _copy_to(archive, plan, base, progress)
-        editor.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", shard_size)
+        with editor.whole:
+            _copy_to(archive, plan, base, progress)
+            editor.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", shard_size)
         editor.commit()
-        _renumber(archive, base, count)
+        with editor.whole:
+            _renumber(archive, base, count)
         editor.set_limit(shard_size)  # only now all shards keep to it
         editor.commit()
+
+
+def _fitting(stretches: Iterable[_Stretch], limit: int) -> Iterator[_Stretch]:
+    """The same, apart from those that do not fit into a shard: their files each get bytes of their own."""
+    for stretch in stretches:
+        yield from [stretch] if stretch.size <= limit else map(_alone, stretch.files)
 
 
 def _copy_to(archive: Archive, plan: list[_Move], base: int, progress: Progress | None) -> None:
     """Copy all files to shards from ``base`` on, and name them there."""
     editor, done_bytes = archive.editor, 0
     editor.shards.end(base)  # even an archive without files has a shard
-    for done, (info, shard, offset) in enumerate(plan, 1):
-        _copy(archive, (info.shard, info.offset), (base + shard, offset), info.size)
-        editor.execute(_MOVE, base + shard, offset, info.path)
-        done_bytes += info.size
+    total, done = sum(len(stretch.files) for stretch, _, _ in plan), 0
+    rows: list[tuple[object, ...]] = []
+    for stretch, shard, offset in plan:
+        _copy(archive, (stretch.shard, stretch.offset), (base + shard, offset), stretch.size)
+        rows += _rows_of(stretch, base + shard, offset)
+        done += len(stretch.files)
+        done_bytes += stretch.size
         if progress is not None:
-            progress(done, len(plan), done_bytes)
+            progress(done, total, done_bytes)
+    editor.execute_many(_MOVE, rows)
 
 
 def _renumber(archive: Archive, base: int, count: int) -> None:
     """Let shards ``base`` and following begin at 0; every step leaves an archive that is whole."""
-    editor, path = archive.editor, archive.full_path
+    editor, path = archive.editor, archive.editor.full_path
     lock = lock_archive(path, base)  # this file will be shard 0, whose lock counts
     editor.shards.let_go()
     for number in range(count):
@@ -257,16 +342,24 @@ def _renumber(archive: Archive, base: int, count: int) -> None:
 
 def _duplicate(source: str, target: str) -> None:
     """Give a file a second name, or where the file system cannot, make a copy; replaces the target."""
-    beside = f"{target}.new"
-    if os.path.lexists(beside):
+    beside = duplicate_path(target)
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(beside)
     try:
-        os.link(source, beside)
-    except OSError:
-        shutil.copyfile(source, beside)
-        fd = os.open(beside, os.O_RDONLY)
         try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    os.replace(beside, target)
+            os.link(source, beside)
+        except OSError:
+            _copy_file(source, beside)
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+
+
+def _copy_file(source: str, target: str) -> None:
+    with open(open_own(source, os.O_RDONLY), "rb", buffering=0) as old:
+        like = os.fstat(old.fileno())
+        with open(open_own(target, os.O_WRONLY, like=like, create=True), "wb", buffering=0) as new:
+            shutil.copyfileobj(old, new, _COPY_BYTES)
+            os.fsync(new.fileno())

@@ -8,21 +8,24 @@ notes the new end until ``committed`` is called, and before bytes are appended t
 Barecat cannot cut off a small file that it has written last and not yet touched again; its bytes stay as a gap. The
 same happens here, so that the same operations give the same shards.
 
-A write that fails (no space, say) leaves ``failure``: the owner must not commit any more, and calls ``give_up``.
+An operation that fails (no space, say) may leave less than its caller thinks: the owner must not commit any more, and
+calls ``write_back`` for what was overwritten, then ``give_up``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
+from headrace.formats.barecat.edit.own_files import archive_status, open_own
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.storage.atomic import write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headrace.types import Buffer
 
@@ -46,17 +49,19 @@ class ShardWriter:
     def __init__(self, path: str, *, is_synced: bool, allow_links: bool, commit: Callable[[], None]) -> None:
         self._path = path
         self._is_synced = is_synced
+        self._allow_links = allow_links
         self._commit = commit
         self._fds: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._kept: dict[int, int] = {}  # up to where committed rows may have bytes
         self._unsynced: set[int] = set()
+        self._made: set[int] = set()  # shards that did not exist at the last commit
         self._is_new_name = False
-        self.failure: OSError | None = None  # bytes are missing that rows of the transaction name
         self._buffer: list[Buffer] = []
         self._buffer_bytes = 0
         self._untouched: tuple[int, int] | None = None  # shard and offset of a small file, the last that was written
-        self._lock_fd = lock_archive(path)
+        self._lock_fd = -1
+        self._lock_fd = lock_archive(path, create=True, follow=allow_links)
         try:
             numbers = shard_numbers(path)
             if not allow_links:
@@ -70,8 +75,11 @@ class ShardWriter:
     def _fd(self, shard: int) -> int:
         if shard not in self._fds:
             file = shard_path(self._path, shard)
-            self._is_new_name |= not os.path.exists(file)
-            fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            if not os.path.lexists(file):
+                self._is_new_name = True
+                self._made.add(shard)
+            like = archive_status(self._path)
+            fd = open_own(file, os.O_RDWR, like=like, create=True, follow=self._allow_links)
             self._fds[shard] = fd
             self._ends[shard] = self._kept[shard] = os.fstat(fd).st_size
         return self._fds[shard]
@@ -94,8 +102,8 @@ class ShardWriter:
     def begin_shard(self) -> None:
         """Go on with the next shard."""
         self.flush()
+        self._fd(self.last + 1)
         self.last += 1
-        self._fd(self.last)
 
     def append(self, data: Buffer) -> None:
         """Append to the place that was reserved."""
@@ -120,9 +128,7 @@ class ShardWriter:
         try:
             write_all(self._fd(shard), buffers, position)
         except OSError as error:
-            reason = f"{error.strerror}; what was not committed is lost, close the archive"
-            self.failure = type(error)(error.errno, reason, shard_path(self._path, shard))
-            raise self.failure from None
+            raise type(error)(error.errno, error.strerror, shard_path(self._path, shard)) from None
 
     def read(self, shard: int, offset: int, size: int) -> bytes:
         """Read bytes, fewer where the shard ends."""
@@ -214,19 +220,43 @@ class ShardWriter:
         self._unsynced.clear()
         self._is_new_name = False
 
-    def give_up(self) -> None:
-        """After a failure: cut off what no committed row names."""
+    def write_back(self, shard: int, offset: int, data: Buffer) -> None:
+        """After a failure: write bytes that were there before, at once."""
+        self._unsynced.add(shard)
+        self._write(shard, [data], offset)
+
+    def give_up(self, ends: Mapping[int, int]) -> None:
+        """After a failure: cut off what no committed row names, and delete shards that were made since.
+
+        Args:
+            ends: the byte after the last that the index names, by shard, where that may have changed.
+        """
         self._buffer, self._buffer_bytes = [], 0
-        for shard, fd in self._fds.items():
-            if os.fstat(fd).st_size > self._kept[shard]:
-                os.ftruncate(fd, self._kept[shard])
+        for shard, fd in list(self._fds.items()):
+            end = max(self._kept[shard], ends.get(shard, 0))
+            if os.fstat(fd).st_size > end:
+                os.ftruncate(fd, end)
+            if self._is_synced and shard in self._unsynced:
+                os.fsync(fd)
+            if shard in self._made and not end:
+                self._unlink(shard)
+        self._unsynced.clear()
+
+    def _unlink(self, shard: int) -> None:
+        """Delete a shard, unless somebody else has put another file under its name."""
+        file = shard_path(self._path, shard)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._fds[shard]), os.lstat(file)):
+                os.unlink(file)
 
     def committed(self) -> None:
         """The rows are committed: cut what they do not name any more."""
         for shard, end in self._ends.items():
             if end < self._kept[shard]:
-                os.ftruncate(self._fds[shard], end)
+                with contextlib.suppress(OSError):  # then it is a gap
+                    os.ftruncate(self._fds[shard], end)
             self._kept[shard] = end
+        self._made.clear()
 
     def close(self) -> None:
         """Close all files; does not flush."""

@@ -8,7 +8,8 @@ are saved first, beside the archive in ``X-undo``::
 
 ``version`` is SQLite's ``user_version`` before the transaction, which raises it by one: the file counts only while
 the number is still the same. Records are on the disk before the bytes are touched, and put back last first. The file
-is deleted after the commit.
+is deleted after the commit, or when everything is put back. What a writer that was killed has left is the business of
+``recovery``.
 """
 
 from __future__ import annotations
@@ -16,28 +17,39 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace._native import crc32c
-from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.index.connections import connect_writer
-from headrace.formats.barecat.names import index_path, shard_path, undo_path
+from headrace.formats.barecat.edit.lock import sync_directory
+from headrace.formats.barecat.edit.own_files import archive_status, open_own
+from headrace.formats.barecat.names import undo_path
 from headrace.storage.atomic import write_all
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
 
     from headrace.types import Buffer
 
-__all__ = ["UndoLog", "recover"]
+__all__ = ["MAX_RECORD_BYTES", "UndoLog", "UndoRecord", "read_undo_records", "read_undo_version", "read_user_version"]
 
+MAX_RECORD_BYTES = 16 << 20
 _MAGIC = b"HDRUNDO1"
 _HEAD = struct.Struct("<8sII")
 _RECORD = struct.Struct("<IIQQ")
 
 
+class UndoRecord(NamedTuple):
+    """Bytes that were saved: where they belong, and where they are in the file."""
+
+    shard: int
+    offset: int
+    size: int
+    start: int
+
+
 class UndoLog:
-    """Saves bytes of the running transaction.
+    """Saves bytes of the running transaction; ``version`` is that of the index before it.
 
     Args:
         path: of the archive.
@@ -49,15 +61,21 @@ class UndoLog:
         self._path = path
         self._connection = connection
         self._is_synced = is_synced
+        self.version = 0
         self._fd = -1
         self._end = 0
 
+    @property
+    def is_active(self) -> bool:
+        """Bytes of the running transaction are saved."""
+        return self._fd >= 0
+
     def save(self, shard: int, offset: int, data: Buffer) -> None:
         """Keep bytes that are about to be overwritten, after ``sync``."""
-        if self._fd < 0:
-            self._begin()
-        head = _RECORD.pack(shard, crc32c(data), offset, len(data))
         try:
+            if self._fd < 0:
+                self._begin()
+            head = _RECORD.pack(shard, crc32c(data), offset, len(data))
             write_all(self._fd, [head, data], self._end)
         except OSError as error:
             raise type(error)(
@@ -71,67 +89,66 @@ class UndoLog:
             os.fsync(self._fd)
 
     def _begin(self) -> None:
-        version = _user_version(self._connection)
+        file = undo_path(self._path)
+        self.version = version = read_user_version(self._connection)
         number = struct.pack("<I", version & 0xFFFFFFFF)
-        self._fd = os.open(undo_path(self._path), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(FileNotFoundError):  # one of a transaction that was committed
+            os.unlink(file)
+        self._fd = open_own(file, os.O_RDWR, like=archive_status(self._path), create=True)
         write_all(self._fd, [_HEAD.pack(_MAGIC, version & 0xFFFFFFFF, crc32c(number))], 0)
         self._end = _HEAD.size
         if self._is_synced:
             sync_directory(self._path)
         self._connection.execute(f"PRAGMA user_version = {(version + 1) & 0x7FFFFFFF}")
 
+    def put_back(self, write: Callable[[int, int, bytes], None]) -> None:
+        """Give everything that was saved to ``write``, with shard and offset, the last first."""
+        if self._fd < 0:
+            return
+        for record in reversed(read_undo_records(self._fd, self._end)):
+            write(record.shard, record.offset, os.pread(self._fd, record.size, record.start))
+
     def clear(self) -> None:
-        """The transaction is committed: the old bytes are not needed any more."""
+        """The transaction is committed, or everything is put back: the old bytes are not needed any more."""
+        if self._fd < 0:
+            return
+        with contextlib.suppress(OSError):  # it does not count any more
+            if os.path.samestat(os.fstat(self._fd), os.lstat(undo_path(self._path))):
+                os.unlink(undo_path(self._path))
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file, which stays."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            os.unlink(undo_path(self._path))
+            fd, self._fd = self._fd, -1
+            os.close(fd)
 
 
-def _user_version(connection: sqlite3.Connection) -> int:
+def read_user_version(connection: sqlite3.Connection) -> int:
+    """SQLite's ``user_version``, which a transaction that overwrites bytes raises by one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def recover(path: str) -> None:
-    """Put back what a writer that was killed had overwritten and not committed; does nothing when all is well.
-
-    Raises:
-        ArchiveBusyError: the writer is alive.
-    """
-    if not os.path.exists(undo_path(path)):
-        return
-    lock = lock_archive(path)
-    try:
-        with contextlib.closing(connect_writer(index_path(path), wal=False, sync=True)) as connection:
-            _put_back(path, _user_version(connection))
-        os.unlink(undo_path(path))
-    finally:
-        os.close(lock)
+def read_undo_version(fd: int) -> int | None:
+    """The version in the head of an undo file; None when the head is not complete, ValueError when it is no head."""
+    head = os.pread(fd, _HEAD.size, 0)
+    if len(head) < _HEAD.size:
+        return None  # killed before anything was overwritten
+    magic, version, checksum = _HEAD.unpack(head)
+    if magic != _MAGIC or crc32c(struct.pack("<I", version)) != checksum:
+        raise ValueError("it does not begin as such a file does")
+    return int(version)
 
 
-def _put_back(path: str, version: int) -> None:
-    with open(undo_path(path), "rb") as file:
-        head = file.read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            return  # killed before anything was overwritten
-        magic, before, checksum = _HEAD.unpack(head)
-        if magic != _MAGIC or crc32c(struct.pack("<I", before)) != checksum or before != version:
-            return
-        records = []
-        while len(record := file.read(_RECORD.size)) == _RECORD.size:
-            shard, crc, offset, size = _RECORD.unpack(record)
-            start = file.tell()
-            if start + size > os.fstat(file.fileno()).st_size or crc32c(file.read(size)) != crc:
-                break  # not complete, so not yet used
-            records.append((shard, offset, start, size))
-        for shard, offset, start, size in reversed(records):
-            _restore(path, shard, offset, os.pread(file.fileno(), size, start))
-
-
-def _restore(path: str, shard: int, offset: int, data: bytes) -> None:
-    fd = os.open(shard_path(path, shard), os.O_RDWR | os.O_CLOEXEC)
-    try:
-        write_all(fd, [data], offset)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def read_undo_records(fd: int, end: int) -> list[UndoRecord]:
+    """The records up to a byte of the file; one that is not complete was not yet used, and ends the list."""
+    records = []
+    start = _HEAD.size
+    while start + _RECORD.size <= end:
+        shard, checksum, offset, size = _RECORD.unpack(os.pread(fd, _RECORD.size, start))
+        start += _RECORD.size
+        if size > MAX_RECORD_BYTES or start + size > end or crc32c(os.pread(fd, size, start)) != checksum:
+            break
+        records.append(UndoRecord(shard, offset, size, start))
+        start += size
+    return records

@@ -1,10 +1,11 @@
 """Connections to the index.
 
 Contract: a reader's connections belong to one thread of one process each and are made when they are first needed, so
-any number of threads and forked children may read; nobody has to say so. Where nobody is writing, the index is opened
-as immutable: a look-up then makes no system call. If the index turns out to have changed since, ``refresh`` goes over
-to connections that follow a writer, with SQLite's locks. A writer has one connection, used under its lock; a forked
-child may not use it.
+any number of threads and forked children may read; nobody has to say so. They write nothing, and SQLite could not: what
+would have to be rolled back first is an ``UnfinishedError``. Where nobody is writing, the index is opened as immutable:
+a look-up then makes no system call. If the index turns out to have changed since, ``refresh`` goes over to connections
+that follow a writer, with SQLite's locks. A writer has one connection, used under its lock; a forked child may not use
+it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,28 @@ import contextlib
 import errno
 import os
 import sqlite3
+import stat
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError
-from headrace.formats.barecat.index.schema import check_version
+from headrace.formats.barecat.index.schema import check_schema, check_version
+from headrace.formats.barecat.unfinished import has_content, journal_failure
+from headrace.storage import check_regular, open_for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-__all__ = ["ReadConnections", "WriteConnection", "connect_writer", "translated"]
+__all__ = ["ReadConnections", "WriteConnection", "connect_still", "connect_writer", "restrict", "translated"]
 
+_STILL = "mode=ro&immutable=1"
+_FOLLOWING = "mode=ro&readonly_shm=1"  # the shared memory of a write-ahead log is neither made nor written
 _CACHE_KIB = 65_536
-_MAPPED_BYTES = 30 << 30
+_MAX_VALUE_BYTES = 1 << 20  # of a path, and of a statement
+_STEPS = 1_000_000
+_LEAST_STEPS = 500_000_000
+_STEPS_FOR_BYTE = 20  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
 _C = TypeVar("_C", bound=sqlite3.Connection)
 _SYSTEM = {
@@ -34,6 +43,22 @@ _SYSTEM = {
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
+_FATAL = (  # after these, SQLite may have ended the transaction, or undone a part of it
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_INTERRUPT,
+)
+_WRONG = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
+_NEEDS_WRITING = {  # what SQLite could only read after it had put the index in order
+    sqlite3.SQLITE_READONLY_ROLLBACK: "-journal",
+    sqlite3.SQLITE_READONLY_RECOVERY: "-wal",
+    sqlite3.SQLITE_READONLY_CANTLOCK: "-wal",
+    sqlite3.SQLITE_READONLY_CANTINIT: "-wal",
 }
 _forks = [0]  # counted in the child: tells inherited connections without asking for the process id each time
 _abandoned: list[Any] = []  # connections inherited by fork: closing them could touch the parent's locks
@@ -59,39 +84,69 @@ class _ReadConnection(sqlite3.Connection):
             self.close()
 
 
-class WriteConnection(sqlite3.Connection):
-    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+class _WriteCursor(sqlite3.Cursor):
+    """A cursor whose errors are ours, and which tells its connection of those that spoil a transaction."""
 
-    ``loss`` is the error after which rows of the transaction are missing, so that it must not be committed: SQLite ends
-    it where there is no space, say.
-    """
+    connection: WriteConnection
 
-    path = ""
-    loss: Exception | None = None
-
-    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+    def execute(self, statement: str, values: Any = (), /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().execute(statement, values)
         except sqlite3.IntegrityError:
             raise  # the caller knows which name is taken
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+    def executemany(self, statement: str, values: Iterable[Any], /) -> Self:
         """As SQLite's, apart from the errors."""
-        was_open = self.in_transaction
         try:
             return super().executemany(statement, values)
         except sqlite3.IntegrityError:
             raise
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._failure(error, was_open) from error
+        except _WRONG as error:
+            raise self.connection.failed(error) from error
 
-    def _failure(self, error: Exception, was_open: bool) -> Exception:
+
+class WriteConnection(sqlite3.Connection):
+    """The connection of a writer; what is wrong with the index or the disk comes out as our errors.
+
+    ``loss`` is the error after which rows of the transaction may be missing, so that it must not be committed: where
+    there is no space, say, SQLite may have ended it. ``is_ended`` tells that somebody has called ``commit`` or
+    ``rollback`` on the connection itself.
+    """
+
+    path = ""
+    loss: Exception | None = None
+    is_ended = False
+
+    def cursor(self, factory: type[sqlite3.Cursor] = _WriteCursor) -> sqlite3.Cursor:  # type: ignore[override]
+        """A cursor that notes what goes wrong."""
+        return super().cursor(factory)
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).execute(statement, values)
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> sqlite3.Cursor:
+        """By such a cursor."""
+        return super().cursor(_WriteCursor).executemany(statement, values)
+
+    def commit(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().commit()
+        self.is_ended = True
+
+    def rollback(self) -> None:
+        """As SQLite's; the owner of the transaction is told."""
+        super().rollback()
+        self.is_ended = True
+
+    def failed(self, error: Exception) -> Exception:
+        """Note an error of SQLite, and give ours."""
         failure = translated(self.path, error)
-        if was_open and not self.in_transaction and self.loss is None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self.loss is None and code in _FATAL:
             self.loss = failure
         return failure
 
@@ -100,102 +155,196 @@ class ReadConnections:
     """Hands every thread its own cursor on an index that is only read.
 
     Args:
-        path: the SQLite file.
+        path: the SQLite file, as errors name it.
+        place: where it is, if the path is a link or relative to a directory that may change.
         follow: use locks from the beginning, because somebody writes.
+        on_replaced: called when another index has taken the name, before a cursor on that one is handed out.
     """
 
-    def __init__(self, path: str, *, follow: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        place: str | None = None,
+        follow: bool = False,
+        on_replaced: Callable[[], None] = lambda: None,
+    ) -> None:
         self.path = path
-        self._place = os.path.abspath(path)  # threads connect later, perhaps from another directory
+        self._place = os.path.abspath(place or path)  # threads connect later, perhaps from another directory
         self._is_closed = False
         self._local = threading.local()
-        self._seen = _signature(path)
-        if self._seen[1] == 0:
+        self._on_replaced = on_replaced
+        self.changes = 0
+        """How often the index was found to be changed."""
+        self._seen = _look(self._place)
+        if self._seen.size == 0:  # SQLite would delete a journal beside it
             raise FormatError(path, problem="the index is an empty file", fix="Restore it from a copy.")
-        self._is_immutable = not follow and not _is_under_way(path)
+        self._is_still = not follow and not _is_under_way(self._place)
         try:
-            self.version = check_version(path, self._checked_cursor().connection, is_writer=False)
+            self.version = check_version(path, self._new_pair()[0].connection, is_writer=False)
         except sqlite3.DatabaseError as error:
-            raise translated(path, error) from error
+            raise self.failure(error) from error
 
     @property
     def follows(self) -> bool:
         """The index may change, and the changes are seen."""
-        return not self._is_immutable
+        return not self._is_still
 
     def cursor(self) -> sqlite3.Cursor:
-        """The cursor of this thread; every call gives the same one."""
+        """The cursor of this thread; every call gives the same one, until the index changes."""
+        if not self._is_still:
+            self.refresh()
         try:
-            cursor, forks = self._local.pair
+            cursor, forks, meter = self._local.pair
             if forks == _forks[0]:
+                meter.calls = 0
                 return cursor  # type: ignore[no-any-return]
         except AttributeError:
             pass
-        return self._checked_cursor()
+        return self._new_pair()[0]
 
     def new_cursor(self) -> sqlite3.Cursor:
         """A cursor of its own, for results that are fetched while others are asked for."""
         return self.cursor().connection.cursor()
 
     def refresh(self) -> bool:
-        """Look whether the index was changed since it was opened; if so, follow the changes from now on."""
-        if self._is_closed or not self._is_immutable or _signature(self._place) == self._seen:
+        """Look whether the index was changed since it was looked at last; if so, follow the changes from now on.
+
+        Connections are made anew then: the name may belong to another file now, whose journal an old connection would
+        take for its own.
+        """
+        if self._is_closed:
             return False
-        self._is_immutable = False
+        try:
+            now = _look(self._place)
+        except FileNotFoundError:
+            return False  # what was opened can still be read
+        before = self._seen
+        if now == before:
+            return False
+        self._seen = now
+        self.changes += 1
+        self._is_still = False
         self._local = threading.local()
+        if now.identity != before.identity:
+            self._on_replaced()
         return True
+
+    def follow(self) -> None:
+        """Use locks from now on, because somebody writes."""
+        if self._is_still:
+            self._is_still = False
+            self._local = threading.local()
+
+    def is_replaced(self) -> bool:
+        """Another index has the name now, or none."""
+        try:
+            status = os.stat(self._place)
+        except FileNotFoundError:
+            return True
+        return (status.st_dev, status.st_ino) != self._seen.identity
 
     def close(self) -> None:
         """Let go of all connections: that of this thread at once, others when their threads are done with them."""
         self._is_closed = True
-        cursor, forks = getattr(self._local, "pair", (None, -1))
+        cursor, forks, _ = getattr(self._local, "pair", (None, -1, None))
         self._local = threading.local()
         if cursor is not None and forks == _forks[0]:
             cursor.connection.close()
 
-    def _checked_cursor(self) -> sqlite3.Cursor:
+    def failure(self, error: Exception) -> Exception:
+        """What SQLite has to say, as one of our errors."""
+        return translated(self.path, error, self._place)
+
+    def _new_pair(self) -> tuple[sqlite3.Cursor, int, _Meter]:
         if self._is_closed:
             raise ClosedError(f"{self.path}: the archive is closed; open it again")
+        meter = _Meter(self._seen.size)
         try:
-            connection = self._connect()
-            cursor = connection.cursor()
+            connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
+            pair = connection.cursor(), _forks[0], meter
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
-            raise translated(self.path, error) from error
-        self._local.pair = (cursor, _forks[0])
-        return cursor
+            raise self.failure(error) from error
+        self._local.pair = pair
+        return pair
 
-    def _connect(self) -> sqlite3.Connection:
-        if self._is_immutable:
-            return _prepared(_open(self._place, "mode=ro&immutable=1", _ReadConnection))
-        try:
-            # Only a connection that may write can undo what a writer that was killed has left half done.
-            return _prepared(_open(self._place, "mode=rw", _ReadConnection))
-        except sqlite3.OperationalError:
-            return _prepared(_open(self._place, "mode=ro", _ReadConnection))
+    def _how(self) -> str:
+        """How SQLite opens the index: never so that it could write, roll back or create anything."""
+        if has_content(f"{self._place}-wal"):
+            if not os.path.lexists(f"{self._place}-shm"):
+                raise journal_failure(self._place, "-wal", self.path)
+            has_content(f"{self._place}-shm")
+            return _FOLLOWING
+        if self._is_still:
+            return _STILL
+        if not _has_wal_mode(self._place):
+            return _FOLLOWING
+        # SQLite would create the log, and there is nothing in it. Its changes are seen from outside.
+        if _is_hot(f"{self._place}-journal"):
+            raise journal_failure(self._place, "-journal", self.path)
+        return _STILL
 
 
-def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
-    if isinstance(connection, _ReadConnection):
-        connection.forks = _forks[0]
-    for pragma in (
-        "query_only = 1",
-        f"cache_size = -{_CACHE_KIB}",
-        f"mmap_size = {_MAPPED_BYTES}",
-        "temp_store = memory",
-    ):
+class _Look(NamedTuple):
+    """What changes when an index does."""
+
+    identity: tuple[int, int]
+    size: int
+    mtime_ns: int
+    log: tuple[int, int, int] | None
+
+
+class _Meter:
+    """Counts the steps of SQLite since the last question, and ends one that takes more than any good index can need.
+
+    A tree of pages may lead to the same pages again and again: a small file can have more rows than could ever be read.
+    """
+
+    __slots__ = ("calls", "limit")
+
+    def __init__(self, index_bytes: int) -> None:
+        self.calls = 0
+        self.limit = (_LEAST_STEPS + _STEPS_FOR_BYTE * index_bytes) // _STEPS
+
+    def __call__(self) -> bool:
+        self.calls += 1
+        return self.calls > self.limit
+
+
+def _prepared(connection: _ReadConnection, path: str, meter: _Meter) -> sqlite3.Connection:
+    connection.forks = _forks[0]
+    restrict(connection)
+    connection.set_progress_handler(meter, _STEPS)
+    for pragma in ("query_only = 1", f"cache_size = -{_CACHE_KIB}", "temp_store = memory"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    check_schema(path, connection)
     return connection
+
+
+def restrict(connection: sqlite3.Connection) -> None:
+    """Let SQLite take nothing in the file on trust, and map nothing: a file that becomes shorter would end the process.
+
+    To be called before anything else is asked.
+    """
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    if hasattr(connection, "setconfig"):  # from Python 3.12 on
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+    for pragma in ("trusted_schema = 0", "cell_size_check = 1", "mmap_size = 0"):
+        connection.execute(f"PRAGMA {pragma}")
 
 
 def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
     """Open an index for changes, its constraints and triggers active; the file must exist."""
+    _refuse_strange_files(path)
     try:
         connection = _open(path, "mode=rw", WriteConnection)
     except sqlite3.DatabaseError as error:
         raise translated(path, error) from error
     connection.path = path
     try:
+        connection.execute("PRAGMA trusted_schema = 0")
         connection.execute("PRAGMA foreign_keys = 1")
         connection.execute("PRAGMA recursive_triggers = 1")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -210,6 +359,29 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
     return connection
 
 
+def connect_still(path: str) -> WriteConnection:
+    """Open an index that is in order, and that nobody else uses, for questions alone; nothing is written or locked."""
+    try:
+        connection = _open(path, _STILL, WriteConnection)
+        connection.path = path
+        restrict(connection)
+    except sqlite3.DatabaseError as error:
+        raise translated(path, error) from error
+    return connection
+
+
+def _refuse_strange_files(path: str) -> None:
+    """FormatError when SQLite would write to something else than files beside the index."""
+    for file in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(file).st_mode):
+                raise FormatError(
+                    file,
+                    problem="this is no regular file (a link, a pipe), so writing could change a file elsewhere",
+                    fix="Delete it if it does not belong to the archive.",
+                )
+
+
 def _open(path: str, how: str, kind: type[_C]) -> _C:
     return sqlite3.connect(
         f"file:{quote(os.path.abspath(path))}?{how}",
@@ -222,11 +394,28 @@ def _open(path: str, how: str, kind: type[_C]) -> _C:
     )
 
 
-def translated(path: str, error: Exception) -> Exception:
-    """What SQLite, or a value of the index, has to say, as one of our errors."""
+def translated(path: str, error: Exception, place: str | None = None) -> Exception:
+    """What SQLite, or a value of the index, has to say, as one of our errors.
+
+    Args:
+        path: as the error names it.
+        error: what was raised.
+        place: where the index is, if the path does not lead there.
+    """
     if isinstance(error, sqlite3.ProgrammingError):
         return ClosedError(f"{path}: the archive is closed; open it again")
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, OverflowError):
+        return ValueError(f"{path}: a number does not fit into the 64 bits that an index has for it")
+    if isinstance(error, sqlite3.IntegrityError):
+        return FormatError(
+            path,
+            problem=f"the index contradicts itself ({error})",
+            fix="Nothing was changed; see what is wrong with: headrace verify",
+        )
+    whole_code = getattr(error, "sqlite_errorcode", 0)
+    if whole_code in _NEEDS_WRITING:
+        return journal_failure(place or path, _NEEDS_WRITING[whole_code], path)
+    code = whole_code & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
     if code in _SYSTEM:
@@ -237,16 +426,40 @@ def translated(path: str, error: Exception) -> Exception:
             problem="this is not an archive: its index is not an SQLite file",
             fix="ls, cat, extract, info, verify and convert take other formats, too; a damaged index needs a copy.",
         )
+    if code == sqlite3.SQLITE_INTERRUPT:
+        error = RuntimeError("a question takes longer than it could in any sound index of this size")
     return FormatError(
         path, problem=f"the index cannot be read ({error})", fix="Restore it from a copy; the shards may be fine."
     )
 
 
-def _signature(path: str) -> tuple[int, int, int]:
-    status = os.stat(path)
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _look(place: str) -> _Look:
+    status = check_regular(place, nofollow=False)
+    try:
+        log = os.lstat(f"{place}-wal")
+    except FileNotFoundError:
+        beside = None
+    else:
+        beside = (log.st_ino, log.st_size, log.st_mtime_ns) if log.st_size else None
+    return _Look((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns, beside)
 
 
-def _is_under_way(path: str) -> bool:
+def _is_under_way(place: str) -> bool:
     """A writer is at work, or was killed at it."""
-    return any(os.path.exists(path + ending) and os.path.getsize(path + ending) for ending in ("-journal", "-wal"))
+    return any([has_content(f"{place}-journal"), has_content(f"{place}-wal")])  # both are looked at
+
+
+def _is_hot(journal: str) -> bool:
+    return has_content(journal) and _bytes_at(journal, 0, 1) != b"\0"
+
+
+def _has_wal_mode(place: str) -> bool:
+    return 2 in _bytes_at(place, 18, 2)
+
+
+def _bytes_at(file: str, offset: int, size: int) -> bytes:
+    fd = open_for_reading(file, nofollow=False)
+    try:
+        return os.pread(fd, size, offset)
+    finally:
+        os.close(fd)

@@ -26,6 +26,7 @@ from headrace.formats.barecat.index.rows import (
     make_file_info,
 )
 from headrace.formats.barecat.index.schema import UNLIMITED
+from headrace.formats.barecat.names import check_name
 from headrace.formats.barecat.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _answered(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concaten
             raise
         except _BAD as error:
             if not self._refresh():
-                raise translated(self.path, error) from error
+                raise self._failed(error) from error
             self.table = None
         return ask(self, *args, **kwargs)
 
@@ -85,6 +86,7 @@ class Index:
         new_cursor: gives one for results that are fetched little by little.
         table: the files without SQLite, while nobody writes.
         refresh: tells whether the index was changed since it was opened, and if so follows the changes.
+        failure: makes one of our errors from what SQLite says.
     """
 
     def __init__(
@@ -95,12 +97,14 @@ class Index:
         *,
         table: FileTable | None = None,
         refresh: Callable[[], bool] = lambda: False,
+        failure: Callable[[Exception], Exception] | None = None,
     ) -> None:
         self.path = path
         self._cursor = cursor
         self._new_cursor = new_cursor
         self.table = table
         self._refresh = refresh
+        self._failure = failure
 
     def _guarded(self, rows: Iterator[_T]) -> Iterator[_T]:
         """Rows that are fetched little by little, with our errors."""
@@ -113,7 +117,10 @@ class Index:
                 self.table = None
                 problem, fix = "the index was changed by somebody else while it was listed", "List it again."
                 raise FormatError(self.path, problem=problem, fix=fix) from error
-            raise translated(self.path, error) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> Exception:
+        return translated(self.path, error) if self._failure is None else self._failure(error)
 
     @_answered
     def _ask(self, question: str, *arguments: object) -> Iterator[Any]:
@@ -257,13 +264,15 @@ class Index:
     @_answered
     def files_in(self, name: str) -> list[FileInfo]:
         """The files directly in a directory."""
-        return list(map(make_file_info, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
+        found = list(map(make_file_info, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
+        _check_inside(name, [info.path for info in found])
+        return found
 
     @_answered
     def dirs_in(self, name: str) -> list[DirInfo]:
         """The directories directly in a directory."""
         found = list(map(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
-        _check_below(name, [info.path for info in found])
+        _check_inside(name, [info.path for info in found])
         return found
 
     @_answered
@@ -271,13 +280,13 @@ class Index:
         """Names (last parts) of the directories and files directly in a directory."""
         cut = len(name) + 1 if name else 0
         cursor = self._cursor()
-        below = [path for (path,) in cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,))]
-        _check_below(name, below)
-        dirs = [path[cut:] for path in below]
-        files = [
-            path[cut:] for path in map(_name_in, cursor.execute("SELECT path FROM files WHERE parent = ?", (name,)))
-        ]
-        return dirs, files
+        dirs, files = (
+            list(map(_name_in, cursor.execute(f"SELECT path FROM {table} WHERE parent = ?", (name,))))
+            for table in ("dirs", "files")
+        )
+        _check_inside(name, dirs)
+        _check_inside(name, files)
+        return [path[cut:] for path in dirs], [path[cut:] for path in files]
 
     def walk(self, name: str) -> Iterator[tuple[str, list[str], list[str]]]:
         """As ``os.walk``, from the top down; see ``Archive.walk``."""
@@ -354,18 +363,23 @@ def _checked_place(row: tuple[str, int, int, int, int | None]) -> tuple[str, int
     return row
 
 
-def _check_below(name: str, paths: list[str]) -> None:
+def _check_inside(name: str, paths: list[str]) -> None:
     """Raise where the index of parents is damaged, so that a walk down comes to an end."""
     prefix = f"{name}/" if name else ""
+    cut = len(prefix)
     for path in paths:
-        if not path.startswith(prefix) or path == prefix:
-            raise ValueError(f"directory {path!r} is listed in {name!r}")
+        if not path.startswith(prefix) or "/" in path[cut:]:
+            raise ValueError(f"{path!r} is listed in the directory {name!r}")
+    if len(set(paths)) < len(paths):
+        raise ValueError(f"the directory {name!r} lists a name twice")
 
 
 def _name_in(row: tuple[str]) -> str:
     (path,) = row
     if type(path) is not str:
         raise TypeError(f"the path {path!r} is not text")
+    if path:  # the root has none
+        check_name(path)
     return path
 
 

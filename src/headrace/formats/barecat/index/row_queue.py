@@ -6,16 +6,16 @@ counted first, and each directory is changed once; the outcome is the same.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from headrace.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError
-from headrace.formats.barecat.index.connections import translated
 from headrace.formats.barecat.names import parent_of
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from headrace.formats.barecat.index.connections import WriteConnection
     from headrace.formats.barecat.index.rows import Metadata
 
@@ -61,11 +61,6 @@ class FileQueue:
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    def put(self, name: str, place: tuple[int, int, int, int | None], about: Metadata) -> None:
-        """Take a row, or say why it cannot be."""
-        self.check(name)
-        self.put_checked(name, place, about)
 
     def put_checked(self, name: str, place: tuple[int, int, int, int | None], about: Metadata) -> None:
         """Take a row whose name was checked, and nothing has changed since."""
@@ -127,21 +122,20 @@ class FileQueue:
         self._known_dirs = {""}
         self._contents.clear()
 
+    def clear(self) -> None:
+        """Forget the rows: the transaction is undone."""
+        self._waiting.clear()
+
     def flush(self) -> None:
-        """Put all rows into the index, inside the transaction of the owner."""
+        """Put all rows into the index, inside the transaction of the owner; after an error a part may be there."""
         if not self._waiting:
             self._new_dirs.clear()  # they were noted for a name that was refused
             return
         made = self._needed_dirs()
-        try:
-            with triggers_off(self._connection):
-                self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
-                self._connection.executemany(_COUNT, self._changes(made))
-                self._connection.executemany(_INSERT, self._waiting.values())
-        except Exception as error:
-            is_doubtful = isinstance(error, sqlite3.IntegrityError)  # names were checked: the index contradicts itself
-            self._connection.loss = translated(self.path, error) if is_doubtful else error
-            raise self._connection.loss from error  # a part of the rows is there: the transaction must not be committed
+        with triggers_off(self._connection):
+            self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
+            self._connection.executemany(_COUNT, self._changes(made))
+            self._connection.executemany(_INSERT, self._waiting.values())
         self._known_dirs.update(made)
         self._new_dirs.clear()
         self._waiting.clear()

@@ -19,11 +19,12 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.errors import FormatError
+from headrace.formats.barecat.index.known_schemas import KNOWN, digest_of
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["UNLIMITED", "VERSION", "check_version", "create_schema", "read_version"]
+__all__ = ["UNLIMITED", "VERSION", "check_schema", "check_version", "create_schema", "read_version"]
 
 VERSION = (0, 3)
 UNLIMITED = 2**63 - 1
@@ -193,20 +194,39 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int] | None:
     return found["schema_version_major"], found.get("schema_version_minor", 0)
 
 
+def check_schema(path: str, connection: sqlite3.Connection) -> None:
+    """Refuse an index whose tables, indexes and triggers are not, word for word, those of a known version.
+
+    Views, computed columns and triggers are programs, which whoever made the file would run here. So this is asked
+    before anything else.
+    """
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    if not any(kind == "table" and name == "config" for kind, name, _ in found):
+        raise _no_version(path)
+    for kind, name, text in found:
+        if digest_of(text) in KNOWN.get(f"{kind} {name}", ()):
+            continue
+        known = f"{kind} {name}" in KNOWN
+        raise FormatError(
+            path,
+            problem=f"the index has the {kind} {name!r}, "
+            + ("which is not defined as in any known version" if known else "which no known version has"),
+            fix="It may be made to do harm: do not use it unless you know who made it and why. "
+            "An archive of a newer version needs a newer headrace.",
+        )
+
+
 def check_version(path: str, connection: sqlite3.Connection, *, is_writer: bool) -> tuple[int, int]:
     """Refuse an index that cannot be understood, or that writing would spoil.
 
-    A newer minor version is read (it may only add), an older one, too; only the current one is written.
+    Another minor version is read as long as ``check_schema`` knows its tables; only the current one is written.
     """
+    if is_writer:
+        check_schema(path, connection)
     version = read_version(connection)
-    current = ".".join(map(str, VERSION))
     if version is None:
-        raise FormatError(
-            path,
-            problem=f"the index has no schema version; {current} is expected",
-            fix="Is it an archive of barecat before 0.2? Then bring it up to date with: "
-            "python -m headrace.compat barecat upgrade",
-        )
+        raise _no_version(path)
+    current = ".".join(map(str, VERSION))
     found = ".".join(map(str, version))
     if version[0] != VERSION[0]:
         raise FormatError(
@@ -223,3 +243,12 @@ def check_version(path: str, connection: sqlite3.Connection, *, is_writer: bool)
             else "Update headrace.",
         )
     return version
+
+
+def _no_version(path: str) -> FormatError:
+    return FormatError(
+        path,
+        problem=f"the index has no schema version; {'.'.join(map(str, VERSION))} is expected",
+        fix="Is it an archive of barecat before 0.2? Then bring it up to date with: "
+        "python -m headrace.compat barecat upgrade",
+    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_one_at_a_time(path: Path) -> None:
-    first = lock_shard(str(path))
+    first = lock_shard(str(path), create=True)
     with pytest.raises(ArchiveBusyError, match="somebody else is writing"):
         lock_shard(str(path))
     os.close(first)
@@ -60,4 +60,4 @@ def test_an_archive_about_to_be_replaced_is_busy(path: Path, monkeypatch: pytest
     with open(replace_path(str(path)), "wb"):
         pass
     with pytest.raises(ArchiveBusyError, match="taking this name"):
-        lock_archive(str(path))
+        lock_archive(str(path), create=True)

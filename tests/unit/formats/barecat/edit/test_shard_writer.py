@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def test_symlinked_shards_are_not_written(full: Path, tmp_path: Path) -> None:
     link_archives([full], tmp_path / "link.barecat")
-    linked = Archive(tmp_path / "link.barecat")
+    with pytest.raises(FormatError, match="symbolic link"):
+        Archive(tmp_path / "link.barecat")["d1/e1/1.bin"]
+    linked = Archive(tmp_path / "link.barecat", follow_links=True)
     assert dict(linked.items()) == FILES
     assert linked.verify().ok
     with pytest.raises(FormatError, match="symbolic link"):

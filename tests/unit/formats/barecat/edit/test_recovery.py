@@ -1,4 +1,4 @@
-"""Old bytes, kept while they are overwritten."""
+"""What a killed writer leaves, and how it is put in order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.errors import ArchiveBusyError
+from headrace.errors import ArchiveBusyError, UnfinishedError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.edit.undo import recover
+from headrace.formats.barecat.edit.recovery import recover
 from headrace.formats.barecat.names import undo_path
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ def test_a_log_of_another_transaction_does_not_count(archive: Path) -> None:
     with Archive(archive, "r+") as writer:
         writer.update_file("a", b"later")
     archive.with_name("x.barecat-undo").write_bytes(log)
-    assert Archive(archive)["a"] == b"later"
+    with pytest.raises(UnfinishedError, match="headrace repair"):
+        Archive(archive)
+    with Archive(archive, "r+") as writer:
+        assert writer["a"] == b"later"
 
 
 def test_nothing_is_put_back_while_the_writer_lives(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
