@@ -69,7 +69,7 @@ def _refuse_problems(report: Report) -> None:
 
 
 def _archive_state(path: str) -> State:
-    with Archive(path) as archive:
+    with Archive(path, follow_links=True) as archive:
         _refuse_problems(archive.verify(workers=1))
         state = {f"{info.path}/": "folder" for info in archive.index.dirs() if info.path}
         return state | {name: _digest(data) for name, data in archive.items()}
