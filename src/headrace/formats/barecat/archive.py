@@ -118,6 +118,7 @@ class Archive(MutableMapping[str, bytes]):
                 shard_size=shard_size, is_synced=sync, wal=wal, allow_links=allow_links, is_append_only=append_only
             )
             self._editor = Editor(self.path, options, is_checked=checksums)
+            self.full_path = self._editor.full_path
         self._contents: ArchiveReader | Editor = self._reader or cast("Editor", self._editor)
         self._read = self._contents.read
         self.index = self._contents.index
@@ -509,6 +510,7 @@ def new_archive(path: PathLike, *, shard_size: int | None = None) -> Iterator[Ar
         archive.path = os.fspath(path)
         archive.editor.show_as(archive.path)
         yield archive
+        archive.commit()  # an error that somebody has caught in the block must not look as if all were well
 
 
 def _prepare(path: str, mode: str) -> None:

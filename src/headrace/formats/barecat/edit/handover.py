@@ -35,6 +35,7 @@ from headrace.formats.barecat.names import (
     beside_path,
     incomplete_files,
     making_path,
+    place_of,
     replace_path,
     shard_numbers,
     shard_path,
@@ -97,9 +98,7 @@ def made_beside(path: PathLike) -> Iterator[str]:
     Raises:
         ArchiveBusyError: somebody else makes an archive of this name, or writes to the one that is there.
     """
-    final = os.path.abspath(archive_path(path))
-    if os.path.islink(final):  # the archive that it leads to is replaced
-        final = os.path.realpath(final)
+    final = place_of(archive_path(path), follow_links=False)
     if os.path.isdir(final):
         raise IsADirectoryError(f"{final} is a directory; name a file to write to")
     folder = os.path.dirname(final)

@@ -41,6 +41,7 @@ from headrace.formats.barecat.names import (
     beside_path,
     duplicate_path,
     index_path,
+    place_of,
     replace_path,
     shard_numbers,
     shard_path,
@@ -117,7 +118,7 @@ def _recover(path: str) -> list[str]:
 def repair_archive(path: PathLike) -> RepairReport:
     """Put an archive in order after its writer was killed, and remove what else was left; see ``headrace.repair``."""
     shown = archive_path(path)
-    place = os.path.realpath(shown)
+    place = place_of(shown, follow_links=False)
     if not (os.path.exists(index_path(place)) or os.path.lexists(replace_path(place))):
         raise FileNotFoundError(errno.ENOENT, "there is no archive of this name", shown)
     try:

@@ -30,7 +30,7 @@ from headrace.formats.barecat.index.connections import connect_writer, translate
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
-from headrace.formats.barecat.names import index_path, shard_numbers, shard_path, undo_path
+from headrace.formats.barecat.names import index_path, place_of, shard_numbers, shard_path, undo_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,7 +102,7 @@ class Transactions:
     def __init__(self, path: str, options: WriteOptions) -> None:
         self._is_closed = True  # until everything is open
         self.path = path
-        self.full_path = _place_of(path, options)  # shards are begun later, perhaps in another current directory
+        self.full_path = place_of(path, follow_links=options.allow_links)
         recover(self.full_path)
         self.lock = threading.RLock()
         self._is_append_only = options.is_append_only
@@ -405,13 +405,6 @@ class Transactions:
         with self.lock:
             self.commit()
             self.connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
-
-
-def _place_of(path: str, options: WriteOptions) -> str:
-    """Where the files of the archive are: a path that is a link itself leads to them."""
-    plain = os.path.abspath(path)
-    has_links = options.allow_links and os.path.lexists(shard_path(plain, 0))
-    return os.path.realpath(plain) if os.path.islink(plain) and not has_links else plain
 
 
 def _open_index(path: str, options: WriteOptions) -> WriteConnection:

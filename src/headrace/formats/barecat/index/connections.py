@@ -44,12 +44,6 @@ _SYSTEM = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
 }
-_NEEDS_WRITING = {  # what SQLite could only read after it had put the index in order
-    sqlite3.SQLITE_READONLY_ROLLBACK: "-journal",
-    sqlite3.SQLITE_READONLY_RECOVERY: "-wal",
-    sqlite3.SQLITE_READONLY_CANTLOCK: "-wal",
-    sqlite3.SQLITE_READONLY_CANTINIT: "-wal",
-}
 _FATAL = (  # after these, SQLite may have ended the transaction, or undone a part of it
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -60,6 +54,12 @@ _FATAL = (  # after these, SQLite may have ended the transaction, or undone a pa
     sqlite3.SQLITE_INTERRUPT,
 )
 _WRONG = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
+_NEEDS_WRITING = {  # what SQLite could only read after it had put the index in order
+    sqlite3.SQLITE_READONLY_ROLLBACK: "-journal",
+    sqlite3.SQLITE_READONLY_RECOVERY: "-wal",
+    sqlite3.SQLITE_READONLY_CANTLOCK: "-wal",
+    sqlite3.SQLITE_READONLY_CANTINIT: "-wal",
+}
 _forks = [0]  # counted in the child: tells inherited connections without asking for the process id each time
 _abandoned: list[Any] = []  # connections inherited by fork: closing them could touch the parent's locks
 
@@ -362,9 +362,9 @@ def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
 def connect_still(path: str) -> WriteConnection:
     """Open an index that is in order, and that nobody else uses, for questions alone; nothing is written or locked."""
     try:
-        connection = _open(path, "mode=ro&immutable=1", WriteConnection)
+        connection = _open(path, _STILL, WriteConnection)
         connection.path = path
-        connection.execute("PRAGMA trusted_schema = 0")
+        restrict(connection)
     except sqlite3.DatabaseError as error:
         raise translated(path, error) from error
     return connection
