@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all soak lint native bench docs wheel stubs format torch clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs wheel stubs format torch clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -32,6 +32,9 @@ lint: $(VENV)/package $(VENV)/test $(VENV)/lint ## linters, formatters, type che
 
 native: $(VENV)/package $(VENV)/test ## C++ tests: plain, under ASan+UBSan and under TSan; fuzzers; the package under ASan
 	bash scripts/native-tests.sh $(JOBS)
+
+fuzz: $(VENV)/package $(VENV)/test ## coverage-guided fuzzing of every parser: SECONDS each (60), what is kept goes to build/fuzzing
+	bash scripts/fuzz.sh $(or $(SECONDS),60) build/fuzzing $(ARGS)
 
 bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refresh the README's numbers
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,9 +1,7 @@
 // Runs a fuzz target without libFuzzer:
-//   headrace_fuzz_NOUN [--iterations N | --seconds T] [--seed S] [--write-corpus DIR] [FILE or DIR
-//   ...]
+//   headrace_fuzz_NOUN [--iterations N | --seconds T] [--seed S] [FILE or DIR ...]
 // Replays the target's own seeds and all files, then mutates them N times, or for T seconds. The
-// same arguments give the same inputs. --write-corpus only stores the seeds, for use with
-// libFuzzer.
+// same arguments give the same inputs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <string>
 
 #include "fuzz.hpp"
 
@@ -29,7 +26,6 @@ struct Arguments {
   unsigned long iterations = 10000;
   unsigned long seconds = 0;  // instead, where it is not 0
   std::uint32_t seed = 1;
-  std::string corpus_to_write;
   std::vector<Input> inputs = seed_inputs();
 };
 
@@ -61,23 +57,11 @@ Arguments parse(int count, char** values) {
       arguments.seconds = std::strtoul(values[++i], nullptr, 10);
     } else if (has_value && std::strcmp(values[i], "--seed") == 0) {
       arguments.seed = static_cast<std::uint32_t>(std::strtoul(values[++i], nullptr, 10));
-    } else if (has_value && std::strcmp(values[i], "--write-corpus") == 0) {
-      arguments.corpus_to_write = values[++i];
     } else {
       add_path(values[i], arguments.inputs);
     }
   }
   return arguments;
-}
-
-void write_corpus(const Arguments& arguments) {
-  fs::create_directories(arguments.corpus_to_write);
-  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
-    std::ofstream file(fs::path(arguments.corpus_to_write) / ("seed_" + std::to_string(i)),
-                       std::ios::binary);
-    file.write(reinterpret_cast<const char*>(arguments.inputs[i].data()),
-               static_cast<std::streamsize>(arguments.inputs[i].size()));
-  }
 }
 
 class Mutator {
@@ -148,10 +132,6 @@ void run(const Input& input) {
 int main(int count, char** values) {
   using namespace headrace::fuzz;
   const Arguments arguments = parse(count, values);
-  if (!arguments.corpus_to_write.empty()) {
-    write_corpus(arguments);
-    return 0;
-  }
   for (const Input& input : arguments.inputs) run(input);
   Mutator mutator(arguments.seed);
   using Clock = std::chrono::steady_clock;

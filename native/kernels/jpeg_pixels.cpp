@@ -202,8 +202,9 @@ void planes_to_rgb(const uint8_t* const* planes, size_t pixels, uint8_t* out) no
 
 void upsample_h2v1(const uint8_t* row, size_t size, uint8_t* out) noexcept {
   for (size_t i = 0; i < size; ++i) {
-    out[2 * i] = static_cast<uint8_t>((3 * row[i] + row[i - 1] + 1) >> 2);
-    out[2 * i + 1] = static_cast<uint8_t>((3 * row[i] + row[i + 1] + 2) >> 2);
+    const uint8_t* at = row + i;
+    out[2 * i] = static_cast<uint8_t>((3 * at[0] + at[-1] + 1) >> 2);
+    out[2 * i + 1] = static_cast<uint8_t>((3 * at[0] + at[1] + 2) >> 2);
   }
 }
 

@@ -15,6 +15,7 @@ __all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
 
 _CELLS = 24
 _MIN_CELLS = 5
+_LARGEST = 2**63 - 1
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -42,11 +43,14 @@ def parse_bytes(text: str) -> int:
         >>> parse_bytes("8M")
         8388608
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgtp]?)(?:i?b)?", text.strip().lower())
     if match is None:
-        raise ValueError(f"{text!r} is not a size; write for example 8M")
+        raise ValueError(f"{text[:60]!r} is not a size; write for example 8M")
     unit = 1 << 10 * ("kmgtp".index(match[2]) + 1 if match[2] else 0)
-    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
+    size = int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
+    if size > _LARGEST:
+        raise ValueError(f"{text!r} is larger than any file can be ({_LARGEST} bytes)")
+    return size
 
 
 def format_duration(seconds: float) -> str:

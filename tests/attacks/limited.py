@@ -12,8 +12,9 @@ import resource
 resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 """
+# Not ru_maxrss, which begins with that of the process it was forked from.
 _FOOT = """
-print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+print("peak", next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 

@@ -188,3 +188,36 @@ def test_the_error_of_a_damaged_array_is_about_its_sample(tmp_path: Path) -> Non
     assert [error.sample for error in loader.errors] == [7]
     with pytest.raises(CorruptSampleError, match="sample 7"):
         headrace.open(path)[7]
+
+
+LIST = """
+import os, sys, threading
+from headrace.cli.main import main
+def read_some(pipe):
+    os.read(pipe, 1000)
+    os.close(pipe)
+pipe, into = os.pipe()
+threading.Thread(target=read_some, args=(pipe,)).start()
+before = os.dup(1)
+os.dup2(into, 1)
+os.close(into)
+code = main([*sys.argv[2:], sys.argv[1]])
+os.dup2(before, 1)
+print(code)
+"""
+
+
+@pytest.mark.parametrize("words", ["ls", "ls -l", "ls --json"])
+def test_the_beginning_of_a_hundred_million_samples(tmp_path: Path, words: str) -> None:
+    path, count = tmp_path / "x.beton", 100_000_000
+    headrace.write(path, [(1,)], fields={"n": headrace.Int()}, annex=False)
+    layout = headrace.open(path).layout  # type: ignore[attr-defined]
+    end = layout.metadata_start + count * layout.record.itemsize
+    with open(path, "r+b") as file:
+        file.truncate(layout.metadata_start)
+        file.seek(8)
+        file.write(struct.pack("<QQ", count, end))
+        file.truncate(end)  # zeros that take no room
+    printed, peak = run_limited(LIST, str(path), *words.split())
+    assert printed.split() == ["0"]
+    assert peak < 200

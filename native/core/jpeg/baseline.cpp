@@ -65,12 +65,13 @@ Status read_quantisers(ByteSpan body, std::size_t at, BaselineHeader& header) no
   return {};
 }
 
-// False when there are more codes of a length than bits can tell apart.
+// False when there are more codes of a length than bits can tell apart, or one that is all ones,
+// which the standard forbids and libjpeg refuses.
 bool is_code(const HuffmanSpec& spec) noexcept {
   std::uint32_t code = 0;
   for (std::size_t length = 1; length <= spec.counts.size(); ++length) {
     code += spec.counts[length - 1];
-    if (code > 1U << length) return false;
+    if (code >= 1U << length) return false;
     code <<= 1;
   }
   return true;
@@ -102,6 +103,13 @@ Status read_codes(ByteSpan body, std::size_t at, BaselineJpeg& jpeg) noexcept {
   return {};
 }
 
+// Segments that libjpeg passes over whatever is in them: application data, comments, and the number
+// of lines. Of others it looks at the contents, or refuses them.
+bool is_passed_over(unsigned code) noexcept {
+  return (code >= marker::kApp0 && code <= marker::kApp15) || code == marker::kCom ||
+         code == marker::kDnl;
+}
+
 Status read_segment(unsigned code, ByteSpan body, std::size_t at, BaselineHeader& header) noexcept {
   if (is_frame_marker(code)) return read_frame(code, body, at, header);
   if (code == marker::kDqt) return read_quantisers(body, at, header);
@@ -109,8 +117,9 @@ Status read_segment(unsigned code, ByteSpan body, std::size_t at, BaselineHeader
   if (code == marker::kDri) {
     if (body.size() != 2) return corrupt("broken restart interval", at);
     header.jpeg.restart_interval = load_u16_be(body.data());
+    return {};
   }
-  return {};
+  return is_passed_over(code) ? Status() : unsupported("an unusual segment", at);
 }
 
 Status read_scan(ByteSpan body, std::size_t at, BaselineJpeg& jpeg) noexcept {

@@ -17,9 +17,12 @@ inline constexpr unsigned kSoi = 0xD8;
 inline constexpr unsigned kEoi = 0xD9;
 inline constexpr unsigned kSos = 0xDA;
 inline constexpr unsigned kDqt = 0xDB;
+inline constexpr unsigned kDnl = 0xDC;
 inline constexpr unsigned kDri = 0xDD;
 inline constexpr unsigned kApp0 = 0xE0;
 inline constexpr unsigned kApp14 = 0xEE;
+inline constexpr unsigned kApp15 = 0xEF;
+inline constexpr unsigned kCom = 0xFE;
 }  // namespace marker
 
 [[nodiscard]] inline unsigned byte_at(ByteSpan data, std::size_t at) noexcept {

@@ -65,8 +65,9 @@ namespace {
 Status destuff_row(ByteSpan from, std::vector<std::uint8_t>& out, std::size_t& size) {
   size = 0;
   while (!from.empty()) {
-    const std::size_t at = destuff(from, out, size, nullptr);
+    std::size_t at = destuff(from, out, size, nullptr);
     if (at == from.size()) return {};
+    while (at + 2 < from.size() && byte_at(from, at + 1) == 0xFF) ++at;  // fill bytes
     if (!is_restart_marker(byte_at(from, at + 1))) return scan_does_not_fit();
     from = from.subspan(at + 2);
   }

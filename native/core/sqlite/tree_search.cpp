@@ -221,7 +221,10 @@ std::uint32_t child_before(const Page& page, std::size_t i) noexcept {
 void find_paths(const File& file, std::uint32_t root, std::span<const std::string_view> paths,
                 std::span<std::int64_t> rows, std::span<Descent> descents,
                 std::vector<std::byte>& scratch) noexcept {
-  for (Descent& descent : descents) descent.next_page = root;
+  for (Descent& descent : descents) {
+    descent.next_page = root;
+    descent.is_found = false;  // it may have been used for other paths before
+  }
   SeekPaths seek{file, paths, rows, descents, scratch};
   find_all(file, kIndexInner, kIndexLeaf, descents, seek);
 }

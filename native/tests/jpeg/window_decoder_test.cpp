@@ -4,6 +4,7 @@
 #include <string>
 
 #include "headrace/checksum.hpp"
+#include "headrace/jpeg/codec.hpp"
 #include "headrace/jpeg/tile_index.hpp"
 #include "tests/jpeg/support.hpp"
 
@@ -265,6 +266,60 @@ TEST(HostileJpegWindowDecoder, IndexAndDataThatDoNotFit) {
                                        random_window(engine, {90, 70}), decoded));
     }
   }
+}
+
+// Any number of FF may stand before a marker.
+Bytes with_fill_bytes(const Bytes& file, std::size_t count) {
+  Bytes filled;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const bool is_restart = file[i] == std::byte{0xFF} && i + 1 < file.size() &&
+                            (file[i + 1] & std::byte{0xF8}) == std::byte{0xD0};
+    if (is_restart) filled.insert(filled.end(), count, std::byte{0xFF});
+    filled.push_back(file[i]);
+  }
+  return filled;
+}
+
+TEST(JpegWindowDecoder, FillBytesBeforeRestartMarkers) {
+  const JpegSpec spec{.shape = {97, 61}, .restart_interval = 2, .is_noisy = true};
+  const Bytes plain = make_jpeg(spec);
+  const Bytes image = decode(plain, spec.shape);
+  for (const std::size_t count : {1, 2, 9}) {
+    const Bytes file = with_fill_bytes(plain, count);
+    EXPECT_EQ(decode(file, spec.shape), image);
+    const Bytes packed = index_of(file, 3);
+    std::mt19937 engine(0);
+    JpegWindowDecoder decoder;
+    DecodedWindow decoded;
+    for (int i = 0; i < 50; ++i) {
+      const Window window = random_window(engine, spec.shape);
+      expect_ok(decoder.decode({file, packed, {}}, spec.shape, window, decoded));
+      ASSERT_EQ(pixels_of(decoded), part_of(image, spec.shape, window));
+    }
+  }
+}
+
+// libjpeg refuses a code of all ones, and so nothing else may decode it.
+TEST(JpegWindowDecoder, ACodeOfAllOnesIsRefused) {
+  const JpegSpec spec{.kind = JpegKind::grayscale};
+  Bytes file = make_jpeg(spec);
+  const Bytes table = testing::from_hex("FFC4 0000");
+  const auto dht = std::search(file.begin(), file.end(), table.begin(), table.begin() + 2);
+  ASSERT_NE(dht, file.end());
+  // The standard table of DC differences: 12 codes, of 2 to 9 bits. One more of 9 bits is the last.
+  const auto count_of_nine = dht + 5 + 8;
+  ASSERT_EQ(*count_of_nine, std::byte{1});
+  *count_of_nine = std::byte{2};
+  file.insert(dht + 5 + 16 + 12, std::byte{12});
+  const auto at = std::search(file.begin(), file.end(), table.begin(), table.begin() + 2);
+  at[3] = static_cast<std::byte>(std::to_integer<unsigned>(at[3]) + 1);
+  Bytes out(spec.shape.width * spec.shape.height * 3);
+  EXPECT_FALSE(decode_jpeg(file, {}, spec.shape, out).is_ok());
+  TileIndex tile_index;
+  expect_code(make_tile_index(file, 1, tile_index), Code::corrupt);
+  JpegWindowDecoder decoder;
+  DecodedWindow decoded;
+  expect_code(decoder.decode({file, {}, {}}, spec.shape, {0, 0, 40, 24}, decoded), Code::corrupt);
 }
 
 }  // namespace

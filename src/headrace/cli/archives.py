@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.common import print_json, printable, progress_bar, reading_options
+from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.open import all_formats, find_format, format_of_name
@@ -138,7 +138,7 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
 def print_left_out(skipped: Iterable[str]) -> None:
     """Say on standard error what was left out."""
     for line in skipped:
-        print(f"headrace: left out: {printable(line)}", file=sys.stderr)
+        say(f"headrace: left out: {line}", file=sys.stderr)
 
 
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
@@ -150,7 +150,7 @@ def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapse
     elif not args.quiet:
         rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
         stream = sys.stderr if path == "-" else sys.stdout
-        print(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
@@ -217,7 +217,7 @@ def list_archive(args: argparse.Namespace, *, base: str = "") -> int:
             return 0
         for row in rows:
             shown = shown_path(row.path, base) + ("/" if row.is_dir() else "")
-            print(f"{_long_facts(row)} {shown}" if args.long else shown)
+            say(f"{_long_facts(row)} {shown}" if args.long else shown)
     return 0
 
 

@@ -7,17 +7,21 @@ import contextlib
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TypedDict
+import textwrap
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypedDict
 
+from headrace.errors import HeadraceError
 from headrace.progress import ProgressBar, parse_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from headrace.types import Dataset, Progress
 
 __all__ = [
+    "ERRORS",
     "ReadingOptions",
     "VerbParser",
     "add_follow_links",
@@ -26,14 +30,24 @@ __all__ = [
     "add_progress",
     "add_workers",
     "message_of",
+    "number_from",
     "parse_color",
     "parse_size",
     "print_json",
+    "print_json_list",
     "printable",
     "progress_bar",
     "reading_options",
+    "say",
+    "select_ranges",
     "select_samples",
+    "whole_number_from",
 ]
+
+ERRORS = (HeadraceError, OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError)
+"""What a command answers with a line and exit code 2 instead of a traceback."""
+_MAX_WORKERS = 1024
+_MAX_WHOLE = 2**63 - 1
 
 
 _MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
@@ -61,6 +75,10 @@ class VerbParser(argparse.ArgumentParser):
         for name, value in vars(found).items():
             setattr(found, name, _unmasked(value))
         return found, _unmasked(unknown)
+
+    def error(self, message: str) -> NoReturn:
+        """End with a usage error; what the user typed may hold anything."""
+        super().error(printable(message))
 
     def _join_signed(self, words: list[str]) -> list[str]:
         joined: list[str] = []
@@ -103,7 +121,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """``-j``."""
-    parser.add_argument("-j", "--workers", type=int, metavar="N", help="threads to use (default: all cores)")
+    parser.add_argument(
+        "-j",
+        "--workers",
+        type=whole_number_from(0, _MAX_WORKERS),
+        metavar="N",
+        help="threads to use (default: all cores)",
+    )
 
 
 def add_max_size(parser: argparse.ArgumentParser) -> None:
@@ -143,14 +167,51 @@ def parse_size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def whole_number_from(least: int, most: int = _MAX_WHOLE) -> Callable[[str], int]:
+    """What parses a whole number for an option, and refuses others.
+
+    Example:
+        >>> whole_number_from(1, 100)("90")
+        90
+    """
+
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[+-]?\d{1,40}", text.strip()) and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a whole number from {least} to {most}")
+
+    return parse
+
+
+def number_from(least: float, most: float) -> Callable[[str], float]:
+    """What parses a number for an option, and refuses others; "nan" is none.
+
+    Example:
+        >>> number_from(0, 1)("0.5")
+        0.5
+    """
+
+    def parse(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if least <= float(text) <= most:
+                return float(text)
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a number from {least:g} to {most:g}")
+
+    return parse
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
 def parse_color(text: str) -> tuple[int, int, int]:
     """A colour from text such as 255,255,255 or white."""
     known = {"white": (255, 255, 255), "black": (0, 0, 0), "grey": (128, 128, 128), "gray": (128, 128, 128)}
     if text in known:
         return known[text]
     parts = text.split(",")
-    if len(parts) != 3 or not all(p.strip().isdigit() and int(p) < 256 for p in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a colour; write for example white or 255,255,255")
+    if len(parts) != 3 or not all(re.fullmatch(r"\s*[0-9]{1,3}\s*", p) and int(p) < 256 for p in parts):
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a colour; write for example white or 255,255,255")
     red, green, blue = (int(p) for p in parts)
     return red, green, blue
 
@@ -161,24 +222,43 @@ def print_json(value: object) -> None:
     print()
 
 
+def print_json_list(values: Iterable[object]) -> None:
+    """Print values as one JSON list, as they come: there may be very many."""
+    before = "["
+    for value in values:
+        print(f"{before}\n{textwrap.indent(json.dumps(value, indent=2, default=str), '  ')}", end="")
+        before = ","
+    print("[]" if before == "[" else "\n]")
+
+
 def printable(text: str) -> str:
-    r"""Text for a terminal: characters that would disturb it are shown as escapes.
+    r"""Text for a terminal: characters that would disturb it or mislead its reader are shown as escapes.
+
+    These are control characters, those that change the direction of text or are not seen, line ends, and bytes of
+    names that are not UTF-8.
 
     Example:
-        >>> printable("a\nb")
-        'a\\nb'
+        >>> printable("a\nb\u202ec")
+        'a\\nb\\u202ec'
     """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def say(*parts: object, sep: str = " ", file: TextIO | None = None) -> None:
+    """Print a line of which a part may come from a file or from the command line."""
+    print(sep.join(printable(str(part)) for part in parts), file=file)
+
+
 def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:
     """Indices from words: numbers (also negative), ranges such as 10:20, or names."""
-    if not wanted:
-        yield from range(len(dataset))
-    for word in wanted:
-        yield from _select(dataset, word)
+    return chain.from_iterable(select_ranges(dataset, wanted))
+
+
+def select_ranges(dataset: Dataset, wanted: list[str]) -> list[range]:
+    """The same, not yet as single numbers; all samples where nothing is named."""
+    return [_select(dataset, word) for word in wanted] if wanted else [range(len(dataset))]
 
 
 def _select(dataset: Dataset, word: str) -> range:
@@ -188,15 +268,15 @@ def _select(dataset: Dataset, word: str) -> range:
             position = keys.index(word)
             return range(position, position + 1)
     whole = range(len(dataset))
-    if match := re.fullmatch(r"(-?\d*):(-?\d*)", word):
-        return whole[slice(*(int(part) if part else None for part in match.groups()))]
-    try:
-        return range(whole[int(word)], whole[int(word)] + 1)
-    except IndexError:
-        raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
-    except ValueError:
-        hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
-        raise ValueError(f"no sample is called {word!r}{hint}") from None
+    if match := re.fullmatch(r"(-?\d{0,40}):(-?\d{0,40})", word):
+        return whole[slice(*(int(part) if part.strip("-") else None for part in match.groups()))]
+    if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", word):
+        try:
+            return range(whole[int(word)], whole[int(word)] + 1)
+        except IndexError:
+            raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
+    hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
+    raise ValueError(f"no sample is called {_short(word)}{hint}")
 
 
 def message_of(error: BaseException) -> str:
@@ -205,4 +285,8 @@ def message_of(error: BaseException) -> str:
         return str(error.args[0])
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({error})" if str(error) else "there is not enough memory"
+    if isinstance(error, RecursionError):
+        return "values are nested too deeply"
     return str(error) or type(error).__name__

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, say
 from headrace.cli.verbs import (
     add,
     browse,
@@ -38,7 +38,6 @@ from headrace.cli.verbs import (
     tree,
     verify,
 )
-from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,8 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(argv)
     except KeyboardInterrupt:
-        print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
-        return 130
+        pass
+    except Exception as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise  # an interrupt in the middle of argparse, say, becomes an error of its own
+    print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
+    return 130
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -128,11 +131,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         _discard_output()  # the reader went away: not our business
         return 0
-    except (HeadraceError, OSError, ValueError, TypeError, KeyError) as error:
+    except ERRORS as error:
         _flush_or_discard_output()
         if args.traceback:
             raise
-        print(f"headrace: error: {printable(message_of(error))}", file=sys.stderr)
+        say(f"headrace: error: {message_of(error)}", file=sys.stderr)
         return 2
     return code
 

@@ -23,6 +23,7 @@ __all__ = ["Preview", "describe_file", "shrink"]
 
 _HEAD_BYTES = 4096
 _MAX_BYTES = 64 << 20
+_MAX_LINE = 1000
 _TEXT = frozenset((".txt", ".md", ".csv", ".tsv", ".xml", ".html", ".yaml", ".yml", ".toml", ".py", ".log"))
 
 
@@ -42,7 +43,7 @@ def describe_file(archive: Archive, info: FileInfo, *, max_lines: int = 200) -> 
         found = _content(archive, info, max_lines)
     except (HeadraceError, ValueError, OSError, RecursionError, MemoryError) as error:
         return Preview([*lines, "", f"It cannot be shown: {printable(str(error))}"])
-    return Preview([*lines, "", *found.lines], found.pixels)
+    return Preview([*lines, "", *(printable(line[:_MAX_LINE]) for line in found.lines)], found.pixels)
 
 
 def _content(archive: Archive, info: FileInfo, max_lines: int) -> Preview:
@@ -60,7 +61,7 @@ def _content(archive: Archive, info: FileInfo, max_lines: int) -> Preview:
             return Preview([f"{array.dtype}, {shape}", *_cut(str(array).splitlines(), max_lines)])
     head = archive.read(info.path, 0, _HEAD_BYTES)
     if ending in _TEXT or (head and b"\0" not in head and _is_text(head)):
-        return Preview(_cut([printable(line) for line in head.decode(errors="replace").splitlines()], max_lines))
+        return Preview(_cut(head.decode(errors="replace").splitlines(), max_lines))
     return Preview(_cut(_dump(head), max_lines))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from headrace.formats.contract import index_chunks
@@ -30,6 +32,7 @@ class Found:
     images: int = 0
     size_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
+    problems_left_out: int = 0
 
     def add(self, other: Found) -> None:
         """Count what another part has found."""
@@ -37,7 +40,9 @@ class Found:
         self.checksums += other.checksums
         self.images += other.images
         self.size_bytes += other.size_bytes
-        self.problems += other.problems
+        room = max(MAX_PROBLEMS - len(self.problems), 0)
+        self.problems += other.problems[:room]
+        self.problems_left_out += other.problems_left_out + len(other.problems[room:])
 
     def report(self, path: str) -> Report:
         """All of it, of very many problems the first."""
@@ -48,7 +53,7 @@ class Found:
             images_decoded=self.images,
             size_bytes=self.size_bytes,
             problems=tuple(self.problems[:MAX_PROBLEMS]),
-            problems_left_out=max(0, len(self.problems) - MAX_PROBLEMS),
+            problems_left_out=self.problems_left_out + max(0, len(self.problems) - MAX_PROBLEMS),
         )
 
 
@@ -64,9 +69,14 @@ def check_all(
         progress: called as the work advances.
     """
     total = Found()
-    with ThreadPoolExecutor(max(1, workers or len(os.sched_getaffinity(0)))) as pool:
-        for found in pool.map(check, index_chunks(length, _CHUNK)):
-            total.add(found)
+    threads = max(1, workers or len(os.sched_getaffinity(0)))
+    chunks = index_chunks(length, _CHUNK)
+    with ThreadPoolExecutor(threads) as pool:
+        # A few at a time: a file may have a hundred million samples.
+        under_way = deque(pool.submit(check, chunk) for chunk in islice(chunks, 4 * threads))
+        while under_way:
+            total.add(under_way.popleft().result())
+            under_way.extend(pool.submit(check, chunk) for chunk in islice(chunks, 1))
             if progress is not None:
                 progress(total.samples, length, total.size_bytes)
     return total

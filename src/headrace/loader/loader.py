@@ -197,9 +197,11 @@ class Loader:
             self.set_epoch(number + 1)
 
     def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
-        """The pages that a step uses, when the order keeps to pages."""
+        """The pages that a step uses, when pages are read ahead and the order keeps to them."""
+        if self._sources.budget_bytes is None or self.options.order not in ("sequential", "quasi_random"):
+            return None
         pages = self.dataset.page_numbers()
-        if pages is None or self.options.order not in ("sequential", "quasi_random"):
+        if pages is None:
             return None
         order, batches = self._order(epoch), self._batches
         return lambda step: pages[batches.batch(order, step)]

@@ -8,12 +8,14 @@ from headrace.storage.local import check_mapping, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
+from headrace.storage.spool import Spool
 from headrace.storage.walk import check_folder, note_left_out, walk_folder
 
 __all__ = [
     "AtomicFile",
     "ColdReads",
     "FolderWriter",
+    "Spool",
     "allocate_pages",
     "available_bytes",
     "check_folder",

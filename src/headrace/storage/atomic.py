@@ -69,14 +69,17 @@ class AtomicFile:
             )
         self._like = None if like is None else _look_at(like)
         self._old = _look_at(self.path)
-        self._directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._owner = os.getpid()
         self.position = 0
         self._dirty_bytes = 0
         self._new: NewFile | None = None
+        self._directory = -1
         try:
+            self._directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             remove_leftovers_in(self._directory, self._name)
             is_private = self._old is not None or self._like is not None
             self._new = NewFile(self._directory, self._name, is_private=is_private)
+            self._new.create()
         except BaseException as error:
             self._close()
             if not isinstance(error, OSError):
@@ -183,6 +186,11 @@ class AtomicFile:
     def abort(self) -> None:
         """Throw the bytes away; does nothing when the file is closed already."""
         self._close()
+
+    def __del__(self) -> None:
+        # An interrupt may come before anybody has this object. A forked child has a copy, but not the file.
+        if getattr(self, "_owner", None) == os.getpid():
+            self._close()
 
     def _close(self) -> None:
         if self._new is not None:

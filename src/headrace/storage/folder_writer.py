@@ -115,6 +115,7 @@ class FolderWriter:
                 raise self._in_the_way(name, old, "file")
             new = NewFile(directory, last, is_private=mode is not None or old is not None)
             try:
+                new.create()
                 for piece in pieces:
                     _write_whole(new.fd, piece)
                 if mode is None and old is not None:

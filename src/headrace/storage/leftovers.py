@@ -10,7 +10,6 @@ takes its lock and then looks whether the file still has a name.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["create_hidden", "hidden_name", "lock", "remove_leftovers", "remove_leftovers_in"]
+__all__ = ["hidden_name", "lock", "remove_leftovers", "remove_leftovers_in"]
 
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.unfinished", re.DOTALL)
 _NAME_BYTES = 100  # of the final name: enough to recognize it, and the whole fits into any file system
@@ -98,23 +97,6 @@ def hidden_name(name: str) -> str:
 
 def _cut(name: str) -> str:
     return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file"
-
-
-def create_hidden(directory: int, name: str, mode: int) -> tuple[int, str]:
-    """Create a file that will get this name, and lock it; gives its descriptor and its hidden name."""
-    while True:
-        hidden = hidden_name(name)
-        fd = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=directory)
-        try:
-            lock(fd)
-            if os.fstat(fd).st_nlink:
-                return fd, hidden
-        except BaseException:
-            os.close(fd)
-            with contextlib.suppress(OSError):
-                os.unlink(hidden, dir_fd=directory)
-            raise
-        os.close(fd)  # somebody took it for a leftover before it was locked
 
 
 def lock(fd: int) -> None:

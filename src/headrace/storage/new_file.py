@@ -15,7 +15,7 @@ import stat
 from functools import cache
 from typing import BinaryIO, cast
 
-from headrace.storage.leftovers import create_hidden, hidden_name, lock, remove_leftovers_in
+from headrace.storage.leftovers import hidden_name, lock, remove_leftovers_in
 
 __all__ = ["NewFile", "copy_bytes", "kept_mode", "temporary_file"]
 
@@ -38,17 +38,33 @@ class NewFile:
     def __init__(self, directory: int, name: str, *, is_private: bool) -> None:
         self._directory, self._name, self._mode = directory, name, _PRIVATE if is_private else _USUAL
         self._hidden: str | None = None
-        self.fd = self._create()
+        self.fd = -1
 
-    def _create(self) -> int:
+    def create(self) -> None:
+        """Create the file. ``close`` must follow in any case: an interrupt may come at any moment in between."""
         if hasattr(os, "O_TMPFILE") and _has_proc():  # without the second it could never get a name
             try:
                 flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
-                return os.open(".", flags, self._mode, dir_fd=self._directory)
+                self.fd = os.open(".", flags, self._mode, dir_fd=self._directory)
+                return
             except OSError:
                 pass  # this file system has no nameless files; the named attempt tells what is wrong
-        fd, self._hidden = create_hidden(self._directory, self._name, self._mode)
-        return fd
+        self._create_hidden(self._mode)
+
+    def _create_hidden(self, mode: int) -> None:
+        """Create the file under a hidden name, and lock it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        while True:
+            self._hidden = hidden_name(self._name)  # before it is there, so that ``close`` knows it
+            try:
+                self.fd = os.open(self._hidden, flags, mode, dir_fd=self._directory)
+            except FileExistsError:
+                self._hidden = None  # not ours
+                continue
+            lock(self.fd)
+            if os.fstat(self.fd).st_nlink:
+                return
+            self._close_fd()  # somebody took it for a leftover before it was locked
 
     def give_name(self, *, replace: bool, is_synced: bool = False) -> None:
         """Give the file its name; FileExistsError when there is one already that is not to be replaced.
@@ -68,10 +84,9 @@ class NewFile:
                 self._copy_to_hidden(is_synced)
         if self._hidden is None:
             lock(self.fd)
-            hidden = hidden_name(self._name)
+            self._hidden = hidden_name(self._name)
             try:
-                self._hidden = hidden  # before it is there: an interrupt may come at any moment
-                self._link(hidden)
+                self._link(self._hidden)
             except OSError:
                 self._hidden = None
                 self._copy_to_hidden(is_synced)
@@ -87,10 +102,10 @@ class NewFile:
         os.link(f"/proc/self/fd/{self.fd}", name, dst_dir_fd=self._directory, follow_symlinks=True)
 
     def _copy_to_hidden(self, is_synced: bool) -> None:
-        nameless = self.fd
+        nameless, self.fd = self.fd, -1
         status = os.fstat(nameless)
-        self.fd, self._hidden = create_hidden(self._directory, self._name, _PRIVATE)
         try:
+            self._create_hidden(_PRIVATE)
             copy_bytes(nameless, self.fd, status.st_size)
             os.fchmod(self.fd, stat.S_IMODE(status.st_mode))
             os.utime(self.fd, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -113,13 +128,16 @@ class NewFile:
 
     def close(self) -> None:
         """Let go of the file; without a name it is gone. May be called twice."""
+        self._close_fd()
+        if self._hidden is not None:
+            with contextlib.suppress(OSError):  # it has its name already, or was never there
+                os.unlink(self._hidden, dir_fd=self._directory)
+            self._hidden = None
+
+    def _close_fd(self) -> None:
         if self.fd >= 0:
             fd, self.fd = self.fd, -1
             os.close(fd)
-        if self._hidden is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._hidden, dir_fd=self._directory)
-            self._hidden = None
 
 
 @cache
@@ -172,8 +190,11 @@ def temporary_file(folder: str) -> BinaryIO:
     try:
         remove_leftovers_in(directory, "temporary")
         new = NewFile(directory, "temporary", is_private=True)
-        fd = os.dup(new.fd)
-        new.close()  # this also removes a hidden name
+        try:
+            new.create()
+            fd = os.dup(new.fd)
+        finally:
+            new.close()  # this also removes a hidden name
     finally:
         os.close(directory)
     return cast("BinaryIO", open(fd, "w+b"))  # the caller closes it

@@ -7,18 +7,21 @@ are left out, and what unpacks to far more than it is stops.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import FormatError
+from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.pack import count_ahead, find_below
 from headrace.formats.open import all_formats, format_of_name
@@ -134,7 +137,7 @@ def read_entries(
         return _archive_entries(source)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
     found = read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped, max_bytes=limit)
-    return _bounded(source, found, limit)
+    return _checked(source, _bounded(source, found, limit))
 
 
 def name_of(stream: BinaryIO) -> str:
@@ -164,7 +167,7 @@ def _stream_entries(stream: BinaryIO, kind: str | None, skipped: list[str], max_
         raise ValueError(f"{name} has no ending that says what it is; give a kind (--from), for example tar.gz")
     if kind not in STREAM_KINDS or kind == "zip":
         raise ValueError(f"a {kind} cannot be read from a stream, only a tar can; save it to a file first")
-    return read_tar_stream(stream, kind, skipped, name=name, max_bytes=max_bytes)
+    return _checked(name, read_tar_stream(stream, kind, skipped, name=name, max_bytes=max_bytes))
 
 
 @contextlib.contextmanager
@@ -187,6 +190,33 @@ def count_entries(
     elif kind == "zip":
         total = count_in_zip(source)
     yield lambda done, _, size_bytes: progress(done, total, size_bytes)
+
+
+def _checked(path: str, entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The entries, where names and numbers that make no sense are a FormatError; so are contents that are nowhere."""
+    while True:
+        with _parsing(path):
+            entry = next(entries, None)
+        if entry is None:
+            return
+        yield replace(entry, open=partial(_open_content, path, entry.open))
+
+
+def _open_content(path: str, opened: Callable[[], BinaryIO]) -> BinaryIO:
+    with _parsing(path):
+        return opened()
+
+
+@contextlib.contextmanager
+def _parsing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except (ValueError, ArithmeticError, LookupError, struct.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # to be at a negative place, say
+            raise
+        raise FormatError(path, problem=f"it cannot be read ({error})") from error
 
 
 def _bounded(path: str, entries: Iterator[Entry], limit: int) -> Iterator[Entry]:

@@ -35,6 +35,7 @@ _PIECE_BYTES = 4 << 20
 _WRITING = os.O_WRONLY | os.O_RDWR
 _PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
 _BLOCK = 512
+_NAME_BYTES = 255
 _ENDED_BY_SIGNAL = 8  # what libfuse gives after it has unmounted because of Ctrl-C
 
 
@@ -65,6 +66,8 @@ class ArchiveOperations:
             return self._archive.stat(path)
         except (EntryNotFoundError, UnicodeError):
             raise OSError(errno.ENOENT, path) from None
+        except FormatError as error:
+            raise OSError(errno.EIO, str(error)) from error
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:
         """What ``stat`` shows."""
@@ -94,7 +97,9 @@ class ArchiveOperations:
             raise OSError(errno.ENOENT, path) from None
         except EntryIsFileError:
             raise OSError(errno.ENOTDIR, path) from None
-        yield from (name for name in names if name not in ("", ".", "..") and "\0" not in name)
+        except FormatError as error:
+            raise OSError(errno.EIO, str(error)) from error
+        yield from filter(_can_be_listed, names)
 
     def open(self, path: str, flags: int) -> int:
         """Open a file for reading, and check it."""
@@ -146,8 +151,18 @@ class ArchiveOperations:
 
     def statfs(self, path: str) -> dict[str, int]:
         """What ``df`` shows: a full disk of the archive's size."""
-        blocks = -(-self._archive.total_size // _BLOCK)
-        return {"f_bsize": _BLOCK, "f_frsize": _BLOCK, "f_blocks": blocks, "f_files": self._archive.num_files}
+        facts = {"f_bsize": _BLOCK, "f_frsize": _BLOCK, "f_namemax": _NAME_BYTES}
+        try:
+            blocks = -(-self._archive.total_size // _BLOCK)
+            return facts | {"f_blocks": blocks, "f_files": self._archive.num_files}
+        except FormatError as error:
+            raise OSError(errno.EIO, str(error)) from error
+
+
+def _can_be_listed(name: str) -> bool:
+    """A directory can hold this name; one that it cannot would make the kernel refuse all others, too."""
+    is_plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return is_plain and len(os.fsencode(name)) <= _NAME_BYTES
 
 
 def mount_archive(

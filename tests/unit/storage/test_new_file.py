@@ -65,6 +65,7 @@ def test_an_existing_file_is_replaced_only_where_that_is_wanted(
         monkeypatch.setattr(os, "link", link)
     for text, replace in ((b"1", False), (b"2", True), (b"3", False)):
         new = NewFile(directory, "x", is_private=False)
+        new.create()
         os.write(new.fd, text)
         try:
             new.give_name(replace=replace)
@@ -80,6 +81,7 @@ def test_a_link_is_replaced_and_not_what_it_leads_to(tmp_path: Path, directory: 
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "x").symlink_to("real")
     new = NewFile(directory, "x", is_private=True)
+    new.create()
     new.give_name(replace=True)
     new.close()
     assert not (tmp_path / "x").is_symlink()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import cat_file, is_archive
-from headrace.cli.common import add_follow_links, reading_options, select_samples
+from headrace.cli.common import add_follow_links, reading_options, say, select_ranges
 from headrace.cli.files import value_as_file
 
 if TYPE_CHECKING:
@@ -41,9 +41,13 @@ def run(args: argparse.Namespace) -> int:
     if is_archive(args.path):
         return cat_file(args)
     dataset = headrace.open(args.path, **reading_options(args))
-    (index,) = select_samples(dataset, [args.sample])
+    (found,) = select_ranges(dataset, [args.sample])
+    if len(found) != 1:
+        raise ValueError(f"cat writes one sample, and {args.sample} are {len(found):,}")
+    index = found[0]
     if args.field is None:
-        print(dataset[index])
+        for line in str(dataset[index]).splitlines():
+            say(line)
         return 0
     if args.field not in dataset.schema:
         raise ValueError(f"no field {args.field!r}; the fields are {', '.join(dataset.schema)}")

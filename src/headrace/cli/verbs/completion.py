@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import is_archive, names_in_archive
+from headrace.cli.common import say
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         with contextlib.suppress(HeadraceError, OSError, ValueError):  # nobody wants an error while typing
             for name in islice(names_beginning(args.file, args.prefix), _MAX_NAMES):
                 if name.isprintable():
-                    print(name)
+                    say(name)
         return 0
     if args.file is not None:
         raise ValueError(f"a script for {args.shell} needs no FILE")

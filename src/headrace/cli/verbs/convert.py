@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import print_left_out, print_transfer
-from headrace.cli.common import add_json, add_max_size, add_progress, add_workers, parse_size, print_json
+from headrace.cli.common import (
+    add_json,
+    add_max_size,
+    add_progress,
+    add_workers,
+    parse_size,
+    print_json,
+    say,
+    whole_number_from,
+)
 from headrace.progress import format_bytes
 from headrace.transfer.containers import STREAM_KINDS
 
@@ -56,7 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["bytes", "json", "text", "image"],
         help="what the samples of an .ffr are (default: image where all names say so, else bytes)",
     )
-    parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
+    parser.add_argument(
+        "--shuffle",
+        type=whole_number_from(0, 2**64 - 1),
+        metavar="SEED",
+        help="store in an order shuffled with this seed",
+    )
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
     add_max_size(parser)
@@ -95,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"path": args.out, **facts})
     elif not args.quiet:
         rate = f"{result.samples / elapsed_s:,.0f} samples/s"
-        print(f"{args.out}: {result.samples:,} samples, {format_bytes(result.size_bytes)}, {rate}")
+        say(f"{args.out}: {result.samples:,} samples, {format_bytes(result.size_bytes)}, {rate}")
     return 0
 
 

@@ -11,10 +11,13 @@ from headrace.cli.common import (
     add_json,
     add_progress,
     add_workers,
+    number_from,
     parse_color,
     parse_size,
     print_json,
     progress_bar,
+    say,
+    whole_number_from,
 )
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format
@@ -61,19 +64,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="jpg",
         help="how pictures are stored (default: jpg)",
     )
-    parser.add_argument("--max-side", type=int, metavar="PIXELS", help="shrink pictures with a longer side")
-    parser.add_argument("--quality", type=int, default=90, help="JPEG quality where encoding is needed (default: 90)")
+    parser.add_argument(
+        "--max-side", type=whole_number_from(1, 65535), metavar="PIXELS", help="shrink pictures with a longer side"
+    )
+    parser.add_argument(
+        "--quality",
+        type=whole_number_from(1, 100),
+        default=90,
+        help="JPEG quality where encoding is needed (default: 90)",
+    )
     parser.add_argument(
         "--smart-threshold", type=parse_size, metavar="SIZE", help="mode smart: jpg above this raw size"
     )
     parser.add_argument(
-        "--compress-probability", type=float, default=0.5, metavar="P", help="mode proportion: share of jpg"
+        "--compress-probability", type=number_from(0, 1), default=0.5, metavar="P", help="mode proportion: share of jpg"
     )
     parser.add_argument(
         "--background", type=parse_color, metavar="COLOUR", help="behind transparent pictures: white or R,G,B"
     )
     parser.add_argument("--page-size", type=parse_size, metavar="SIZE", help="2M to 2G, a power of two (default: auto)")
-    parser.add_argument("--shuffle", type=int, metavar="SEED", help="store in an order shuffled with this seed")
+    parser.add_argument(
+        "--shuffle",
+        type=whole_number_from(0, 2**64 - 1),
+        metavar="SEED",
+        help="store in an order shuffled with this seed",
+    )
     parser.add_argument("--no-annex", action="store_true", help="no checksums, names, classes and tile indices")
     parser.add_argument(
         "--no-jpeg-index", action="store_true", help="no tile indices of the JPEGs (faster to pack, slower to load)"
@@ -129,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
     elif not args.quiet:
         rate = samples / elapsed_s
-        print(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+        say(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive
-from headrace.cli.common import add_json, add_progress, print_json, progress_bar
+from headrace.cli.common import add_json, add_progress, number_from, print_json, progress_bar, say
 from headrace.formats.barecat.edit.maintenance import defragment, find_gaps
 from headrace.progress import format_bytes
 
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("--quick", action="store_true", help="fill gaps from the end only")
     parser.add_argument("--smart", action="store_true", help="move stretches of files as a whole")
-    parser.add_argument("--max-seconds", type=float, metavar="S", help="stop after this time; what was done counts")
+    parser.add_argument(
+        "--max-seconds", type=number_from(0, 1e9), metavar="S", help="stop after this time; what was done counts"
+    )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say how large the gaps are")
     add_progress(parser)
     add_json(parser)
@@ -52,7 +54,7 @@ def _print(args: argparse.Namespace, facts: dict[str, object]) -> int:
     if args.json:
         print_json(facts)
     elif "gaps" in facts:
-        print(f"{args.path}: {facts['gaps']:,} gaps, {format_bytes(float(str(facts['gap_bytes'])))}")
+        say(f"{args.path}: {facts['gaps']:,} gaps, {format_bytes(float(str(facts['gap_bytes'])))}")
     elif not args.quiet:
-        print(f"{args.path}: {format_bytes(float(str(facts['freed_bytes'])))} freed")
+        say(f"{args.path}: {format_bytes(float(str(facts['freed_bytes'])))} freed")
     return 0

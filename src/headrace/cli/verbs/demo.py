@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 import headrace
 from headrace import ops
-from headrace.cli.common import progress_bar
+from headrace.cli.common import progress_bar, say, whole_number_from
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError
 from headrace.formats.beton import BetonDataset
@@ -43,15 +43,19 @@ _CLASSES = ("lake", "forest", "meadow", "dune", "harbour", "orchard", "canyon", 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("--count", type=int, default=2000, metavar="N", help="how many pictures (default: 2000)")
+    parser.add_argument(
+        "--count",
+        type=whole_number_from(1, 10_000_000),
+        default=2000,
+        metavar="N",
+        help="how many pictures (default: 2000)",
+    )
     parser.add_argument("--keep", metavar="DIR", help="leave the data in this new folder instead of deleting them")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a folder of its own."""
-    if args.count < 1:
-        raise ValueError(f"--count must be at least 1, got {args.count}")
     if args.keep and os.path.exists(args.keep):
         raise FileExistsError(f"{args.keep} exists; name a folder that does not")
     if args.keep:
@@ -180,7 +184,7 @@ class _Demo:
         try:
             _ = headrace.open(self._jpg)[victim]
         except CorruptSampleError as error:
-            print(f"Reading it says: {error}")
+            say(f"Reading it says: {error}")
 
 
 class _Classifier:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive, shown_path
-from headrace.cli.common import add_follow_links, add_json, print_json, reading_options
+from headrace.cli.common import add_follow_links, add_json, print_json, reading_options, say, whole_number_from
 from headrace.progress import format_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also files")
     parser.add_argument("-s", "--summarize", action="store_true", help="only the total")
     parser.add_argument("-H", "--human", action="store_true", help="sizes for people")
-    parser.add_argument("-L", "--levels", type=int, metavar="N", help="go down at most N levels")
+    parser.add_argument("-L", "--levels", type=whole_number_from(0), metavar="N", help="go down at most N levels")
     add_json(parser)
     add_follow_links(parser)
 
@@ -39,16 +39,16 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print one line for each directory, as seen from ``base``."""
     with open_archive(args.path, **reading_options(args)) as archive:
         levels = 0 if args.summarize else args.levels
-        rows = list(_rows(archive, args.directory.strip("/"), levels, args.all))
+        rows = list(du_rows(archive, args.directory.strip("/"), levels, args.all))
     if args.json:
         print_json([{"path": path, "size_bytes": size} for path, size in rows])
         return 0
     for path, size in rows:
-        print(f"{format_bytes(size) if args.human else size}\t{shown_path(path, base) or '.'}")
+        say(format_bytes(size) if args.human else size, shown_path(path, base) or ".", sep="\t")
     return 0
 
 
-def _rows(archive: Archive, top: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
+def du_rows(archive: Archive, top: str, levels: int | None, with_files: bool) -> Iterator[tuple[str, int]]:
     """A directory after all that is in it. No recursion: names can be nested as deeply as they like."""
     waiting: list[tuple[FileInfo | DirInfo, Iterator[FileInfo | DirInfo]]] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from headrace.cli.common import (
     print_json,
     progress_bar,
     reading_options,
-    select_samples,
+    say,
+    select_ranges,
 )
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
@@ -71,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     for name in fields:
         if name not in dataset.schema:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(dataset.schema)}")
-    indices = list(select_samples(dataset, args.samples))
+    ranges = select_ranges(dataset, args.samples)
+    count = sum(map(len, ranges))
     size_bytes = 0
     damage: list[str] = []
     with progress_bar("extracting", args) as bar, FolderWriter(args.to) as writer:
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             nonlocal size_bytes
             for folder in () if args.samples else dataset.folders:
                 writer.make_dir(folder)
-            for done, i in enumerate(indices, 1):
+            for done, i in enumerate(chain.from_iterable(ranges), 1):
                 try:
                     row, size = _extract_sample(dataset, i, fields, writer, args.force)
                 except CorruptSampleError as error:
@@ -90,13 +93,13 @@ def run(args: argparse.Namespace) -> int:
                 yield json.dumps(row, ensure_ascii=True).encode() + b"\n"
                 size_bytes += size
                 if bar is not None:
-                    bar(done, len(indices), size_bytes)
+                    bar(done, count, size_bytes)
 
         writer.write(_INDEX, rows(), replace=args.force)
     if args.json:
-        print_json({"samples": len(indices) - len(damage), "size_bytes": size_bytes, "to": args.to})
+        print_json({"samples": count - len(damage), "size_bytes": size_bytes, "to": args.to})
     elif not args.quiet:
-        print(f"{args.to}: {len(indices) - len(damage):,} samples")
+        say(f"{args.to}: {count - len(damage):,} samples")
     refuse_damage(args.path, damage, "sample")
     return 0
 

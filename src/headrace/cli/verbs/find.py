@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive, shown_path
-from headrace.cli.common import VerbParser, add_follow_links, reading_options
+from headrace.cli.common import VerbParser, add_follow_links, reading_options, say, whole_number_from
 from headrace.formats.barecat.patterns import translate
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", "-size", type=parse_condition, metavar="[+-]N[kMGT]", help="bytes: more, less or exactly"
     )
-    parser.add_argument("--maxdepth", "-maxdepth", type=int, metavar="N", help="at most N levels down")
+    parser.add_argument("--maxdepth", "-maxdepth", type=whole_number_from(0), metavar="N", help="at most N levels down")
     parser.add_argument("-0", "--print0", "-print0", action="store_true", help="end paths with NUL, not a newline")
     if isinstance(parser, VerbParser):
         parser.signed_options = ("--size", "-size")
@@ -52,7 +53,7 @@ def parse_condition(text: str) -> Callable[[int], bool]:
         >>> parse_condition("+10k")(20_000)
         True
     """
-    match = re.fullmatch(r"([+-]?)(\d+)([ckMGT]?)", text)
+    match = re.fullmatch(r"([+-]?)(\d{1,20})([ckMGT]?)", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write for example +10k, -1M or 512")
     wanted = int(match[2]) * _UNITS[match[3]]
@@ -70,7 +71,10 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
         depth = start.path.count("/") + 1 if start.path else 0
         for entry in _candidates(archive, start, args.type):
             if _fits(entry, args, depth):
-                sys.stdout.write(entry.path + "\0" if args.print0 else shown_path(entry.path, base) + "\n")
+                if args.print0:
+                    sys.stdout.buffer.write(os.fsencode(entry.path) + b"\0")
+                else:
+                    say(shown_path(entry.path, base))
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import open_archive
-from headrace.cli.common import add_json, add_progress, print_json, progress_bar
+from headrace.cli.common import add_json, add_progress, print_json, progress_bar, say
 from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
 
@@ -53,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
     """Make the annex."""
     if args.export or args.table:
         return _run_table(args)
-    names = Path(args.names).read_text().splitlines() if args.names else None
+    names = _lines_of(args.names) if args.names else None
     class_names = None
     if args.classes:
         field, is_pair, file = args.classes.partition("=")
         if not is_pair:
             raise ValueError(f"--classes takes FIELD=TEXT, got {args.classes!r}")
-        class_names = {field: Path(file).read_text().splitlines()}
+        class_names = {field: _lines_of(file)}
     with progress_bar("indexing", args) as bar:
         where = headrace.index(
             args.path,
@@ -73,8 +73,15 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.path, "annex": where})
     elif not args.quiet:
-        print(f"{args.path}: the annex is in {where}")
+        say(f"{args.path}: the annex is in {where}")
     return 0
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text (at byte {error.start})") from None
 
 
 def _run_table(args: argparse.Namespace) -> int:
@@ -90,5 +97,5 @@ def _run_table(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.path, "rows": count})
     elif not args.quiet:
-        print(f"{args.path}: {count:,} rows")
+        say(f"{args.path}: {count:,} rows")
     return 0

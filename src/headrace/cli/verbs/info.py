@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import add_follow_links, add_json, print_json, printable, reading_options
+from headrace.cli.common import add_follow_links, add_json, print_json, reading_options, say
 from headrace.formats.summary import summarize
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(summary.values)
         return 0
-    print(f"{args.path}: {summary.headline}")
+    say(f"{args.path}: {summary.headline}")
     if summary.fields:
         print("\nfields")
         for name, words in summary.fields.items():
-            print(f"  {printable(name):<16} {words}")
+            say(f"  {name:<16} {words}")
     if summary.fields and summary.details:
         print("\nstorage")
     for name, words in summary.details:
-        print(f"  {name:<16} {words}")
+        say(f"  {name:<16} {words}")
     return 0

@@ -8,7 +8,14 @@ import numpy as np
 
 import headrace
 from headrace.cli.archives import is_archive, list_archive
-from headrace.cli.common import add_follow_links, add_json, print_json, printable, reading_options, select_samples
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    print_json_list,
+    reading_options,
+    say,
+    select_ranges,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -45,18 +52,14 @@ def run(args: argparse.Namespace, *, base: str = "") -> int:
     if is_archive(args.path):
         return list_archive(args, base=base)
     dataset = headrace.open(args.path, **reading_options(args))
-    indices = list(select_samples(dataset, args.samples))
+    ranges = select_ranges(dataset, args.samples)
     if args.json:
-        print_json(list(_rows(dataset, indices, is_long=True)))
+        print_json_list(_rows(dataset, ranges, is_long=True))
         return 0
     width = len(str(len(dataset)))
-    for row in _rows(dataset, indices, is_long=args.long):
+    for row in _rows(dataset, ranges, is_long=args.long):
         facts = "  ".join(f"{name}={value}" for name, value in row["fields"].items())
-        print(
-            "  ".join(
-                part for part in (f"{row['index']:>{width}}", printable(row["name"] or ""), printable(facts)) if part
-            )
-        )
+        say(*(part for part in (f"{row['index']:>{width}}", row["name"] or "", facts) if part), sep="  ")
     return 0
 
 
@@ -66,10 +69,13 @@ class _Row(TypedDict):
     fields: dict[str, object]
 
 
-def _rows(dataset: Dataset, indices: list[int], *, is_long: bool) -> Iterator[_Row]:
+def _rows(dataset: Dataset, ranges: list[range], *, is_long: bool) -> Iterator[_Row]:
     keys = dataset.keys
-    for start in range(0, len(indices), _BLOCK):
-        block = indices[start : start + _BLOCK]
-        facts = dataset.rows(np.array(block, np.int64)) if is_long else [{} for _ in block]
+    for block in (part[start : start + _BLOCK] for part in ranges for start in range(0, len(part), _BLOCK)):
+        facts = (
+            dataset.rows(np.arange(block.start, block.stop, block.step, dtype=np.int64))
+            if is_long
+            else [{} for _ in block]
+        )
         for i, fields in zip(block, facts, strict=True):
             yield {"index": i, "name": keys[i] if keys is not None else None, "fields": fields}

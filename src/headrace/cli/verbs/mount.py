@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from headrace.cli.common import say
 from headrace.transfer.mount import mount_archive
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     def tell() -> None:
         how = "" if args.background else "Ctrl-C, or: "
         end = f"fusermount3 -u {args.directory}"
-        print(f"{args.path} is on {args.directory}; end it with {how}{end}", file=sys.stderr, flush=True)
+        say(f"{args.path} is on {args.directory}; end it with {how}{end}", file=sys.stderr)
 
     is_loud = not args.quiet
     if is_loud and args.background:

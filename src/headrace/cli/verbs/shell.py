@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
-from headrace.cli.common import VerbParser, message_of, printable
+from headrace.cli.common import ERRORS, VerbParser, message_of, printable, say
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
@@ -55,7 +55,53 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class ArchiveShell(cmd.Cmd):
+class PathShell(cmd.Cmd):
+    """A shell with a current directory in an archive; what it does there is up to those that derive from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = ""
+
+    def interact(self) -> None:
+        """Ask for commands until the user has enough; Ctrl-C gives up one line."""
+        with contextlib.suppress(ImportError):
+            import readline
+
+            readline.set_completer_delims(" \t\n")
+        print(self.intro)
+        self.intro = ""  # cmdloop would repeat it
+        while True:
+            try:
+                self.cmdloop()
+                return
+            except KeyboardInterrupt:
+                print("^C")
+
+    def emptyline(self) -> bool:
+        """Nothing was typed: do nothing."""
+        return False
+
+    def resolve(self, name: str) -> str:
+        """A name as the archive has it: relative to the current directory unless it begins with a slash."""
+        return posixpath.normpath(posixpath.join("/", self.directory, name)).lstrip("/")
+
+    def do_pwd(self, line: str) -> None:
+        """``pwd``: print the current directory."""
+        print(f"/{printable(self.directory)}")
+
+    def do_quit(self, line: str) -> bool:
+        """``quit``: end the shell; exit and Ctrl-D do the same."""
+        return True
+
+    do_exit = do_quit
+
+    def do_EOF(self, line: str) -> bool:
+        """Ctrl-D: end the shell."""
+        print()
+        return True
+
+
+class ArchiveShell(PathShell):
     """Commands on one archive; they share the options of the verbs of the same name.
 
     Args:
@@ -68,7 +114,6 @@ class ArchiveShell(cmd.Cmd):
     def __init__(self, path: str, *, is_writable: bool = False) -> None:
         super().__init__()
         self.path = os.path.abspath(path)  # lcd changes what a relative path means
-        self.directory = ""
         self.has_failed = False
         self._is_writable = is_writable
         self._set_prompt()
@@ -89,27 +134,12 @@ class ArchiveShell(cmd.Cmd):
                 break
         return 0
 
-    def interact(self) -> None:
-        """Ask for commands until the user has enough; Ctrl-C gives up one line."""
-        with contextlib.suppress(ImportError):
-            import readline
-
-            readline.set_completer_delims(" \t\n")
-        print(self.intro)
-        self.intro = ""  # cmdloop would repeat it
-        while True:
-            try:
-                self.cmdloop()
-                return
-            except KeyboardInterrupt:
-                print("^C")
-
     def onecmd(self, line: str) -> bool:
         """Run one command; errors are printed, not raised."""
         self.has_failed = False
         try:
             return bool(super().onecmd(line))
-        except (HeadraceError, OSError, ValueError, KeyError) as error:
+        except ERRORS as error:
             self._fail(message_of(error))
         except SystemExit as end:  # what a parser does after printing its help or complaint
             self.has_failed = end.code not in (0, None)
@@ -118,19 +148,11 @@ class ArchiveShell(cmd.Cmd):
     def _fail(self, message: str) -> None:
         self.has_failed = True
         sys.stdout.flush()
-        print(f"headrace: error: {printable(message)}", file=sys.stderr)
-
-    def emptyline(self) -> bool:
-        """Nothing was typed: do nothing."""
-        return False
+        say(f"headrace: error: {message}", file=sys.stderr)
 
     def default(self, line: str) -> None:
         """Complain about a word that is no command."""
         raise ValueError(f"no command is called {line.split()[0]!r}; 'help' lists them")
-
-    def resolve(self, name: str) -> str:
-        """A name as the archive has it: relative to the current directory unless it begins with a slash."""
-        return posixpath.normpath(posixpath.join("/", self.directory, name)).lstrip("/")
 
     def _run_verb(self, module: ModuleType, line: str, names: tuple[str, ...]) -> None:
         """Run a verb on this archive; the arguments in ``names`` are relative to the current directory."""
@@ -160,10 +182,6 @@ class ArchiveShell(cmd.Cmd):
             print((about.__doc__ or "").partition("\n")[0].replace("``", ""))
 
     # Looking
-
-    def do_pwd(self, line: str) -> None:
-        """``pwd``: print the current directory."""
-        print(f"/{printable(self.directory)}")
 
     def do_cd(self, line: str) -> None:
         """``cd [DIR]``: go to a directory; without DIR to the root."""
@@ -199,7 +217,7 @@ class ArchiveShell(cmd.Cmd):
         with open_archive(self.path) as archive:
             for word in shlex.split(line) or ["."]:
                 for key, value in archive.stat(self.resolve(word))._asdict().items():
-                    print(f"{key:>14} {printable(value) if isinstance(value, str) else value}")
+                    say(f"{key:>14}", value)
 
     def do_info(self, line: str) -> None:
         """``info [--json]``: about the whole archive."""
@@ -218,7 +236,7 @@ class ArchiveShell(cmd.Cmd):
 
     def do_lpwd(self, line: str) -> None:
         """``lpwd``: print the current directory of the machine."""
-        print(os.getcwd())
+        say(os.getcwd())
 
     def do_get(self, line: str) -> None:
         """``get [--force] NAME [DIR]``: write a file, directory or what matches a pattern below DIR (default: here)."""
@@ -269,19 +287,6 @@ class ArchiveShell(cmd.Cmd):
         """``mv OLD NEW``: rename, or move into a directory."""
         self._needs_write("mv")
         self._run_verb(mv, line, ("old", "new"))
-
-    # Ending
-
-    def do_quit(self, line: str) -> bool:
-        """``quit``: end the shell; exit and Ctrl-D do the same."""
-        return True
-
-    do_exit = do_quit
-
-    def do_EOF(self, line: str) -> bool:
-        """Ctrl-D: end the shell."""
-        print()
-        return True
 
     # Completing
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import add_rules, print_left_out
-from headrace.cli.common import add_json, add_progress, parse_size, print_json, printable, progress_bar
+from headrace.cli.common import add_json, add_progress, parse_size, print_json, progress_bar, say
 from headrace.progress import format_bytes
 from headrace.transfer.sync import SyncOptions, sync
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     def tell(action: str, name: str) -> None:
         if args.verbose and not args.json:
-            print(f"{action} {printable(name)}")
+            say(action, name)
 
     with progress_bar("syncing", args, unit="files") as bar:
         report = sync(args.sources, args.target, options, on_action=tell, progress=None if args.verbose else bar)
@@ -63,5 +63,5 @@ def run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         copied = f"{len(report.copied):,} copied ({format_bytes(report.size_bytes)})"
         note = " (nothing was done)" if args.dry_run else ""
-        print(f"{args.target}: {copied}, {len(report.removed):,} removed, {report.unchanged:,} alike{note}")
+        say(f"{args.target}: {copied}, {len(report.removed):,} removed, {report.unchanged:,} alike{note}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive
-from headrace.cli.common import add_follow_links, printable, reading_options
+from headrace.cli.common import add_follow_links, reading_options, say, whole_number_from
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("directory", metavar="DIR", nargs="?", default="", help="where to begin; default the root")
-    parser.add_argument("-L", "--levels", type=int, metavar="N", help="go down at most N levels")
+    parser.add_argument("-L", "--levels", type=whole_number_from(0), metavar="N", help="go down at most N levels")
     parser.add_argument("-d", "--dirs-only", action="store_true", help="directories only")
     add_follow_links(parser)
 
@@ -36,21 +36,24 @@ def run(args: argparse.Namespace) -> int:
     num_dirs = num_files = 0
     with open_archive(args.path, **reading_options(args)) as archive:
         next(iter(archive.scandir(args.directory.strip("/"))), None)  # an error before anything is printed
-        print(printable(args.directory) or ".")
-        for branches, entry in _lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
-            print(f"{branches}{printable(entry.name)}{'/' if entry.is_dir() else ''}")
+        say(args.directory or ".")
+        for branches, entry in tree_lines(archive, args.directory.strip("/"), args.levels, args.dirs_only):
+            say(f"{branches}{entry.name}{'/' if entry.is_dir() else ''}")
             num_dirs += entry.is_dir()
             num_files += entry.is_file()
-    print(f"\n{num_dirs:,} directories" + ("" if args.dirs_only else f", {num_files:,} files"))
+    print()
+    say(f"{num_dirs:,} directories" + ("" if args.dirs_only else f", {num_files:,} files"))
     return 0
 
 
-def _lines(archive: Archive, top: str, levels: int | None, dirs_only: bool) -> Iterator[tuple[str, FileInfo | DirInfo]]:
+def tree_lines(
+    archive: Archive, top: str, levels: int | None, dirs_only: bool, *, dirs_first: bool = False
+) -> Iterator[tuple[str, FileInfo | DirInfo]]:
     """Each entry with the branches before its name. No recursion: names can be nested as deeply as they like."""
 
     def entries_in(directory: str) -> list[FileInfo | DirInfo]:
         found = [entry for entry in archive.scandir(directory) if entry.is_dir() or not dirs_only]
-        return sorted(found, key=lambda entry: entry.name, reverse=True)
+        return sorted(found, key=lambda entry: (dirs_first and entry.is_file(), entry.name), reverse=True)
 
     waiting = [entries_in(top)] if levels is None or levels > 0 else []
     while waiting:

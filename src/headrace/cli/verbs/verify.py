@@ -13,9 +13,9 @@ from headrace.cli.common import (
     add_progress,
     add_workers,
     print_json,
-    printable,
     progress_bar,
     reading_options,
+    say,
 )
 from headrace.errors import FormatError
 from headrace.formats.open import find_format
@@ -91,9 +91,9 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
             where = f"{where[:-2]}, field {problem.field!r}: "
         if problem.sample is None and is_archive(report.path):
             where = ""  # the message says which of its files, or that it is the index
-        print(f"{report.path}: {where}{printable(problem.message)}")
+        say(f"{report.path}: {where}{problem.message}")
     if report.problems_left_out:
-        print(f"{report.path}: and {report.problems_left_out:,} more problems")
+        say(f"{report.path}: and {report.problems_left_out:,} more problems")
     if args.quiet:
         return
     checked = f"{report.samples_checked:,} {_unit(args)}" + (
@@ -104,9 +104,9 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         how.append(f"{report.images_decoded:,} pictures decoded")
     affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
     verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
-    print(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
+    say(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     if report.ok and not report.checksums_checked and not args.quick and _has_annex(report.path):
-        print(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
+        say(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
 
 
 def _has_annex(path: str) -> bool:

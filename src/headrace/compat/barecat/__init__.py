@@ -1,7 +1,7 @@
 """The module tree of barecat 0.3 over headrace: archives of many files."""
 
 from headrace.compat.barecat._api import get_cached_reader, get_completion_script, open
-from headrace.compat.barecat._version import version as __version__
+from headrace.compat.barecat._api import version as __version__
 from headrace.compat.barecat.cli.impl import (
     archive2barecat,
     barecat2archive,

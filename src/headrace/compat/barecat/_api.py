@@ -15,8 +15,10 @@ from headrace.compat.barecat.util.misc import deprecate
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["get_cached_reader", "get_completion_script", "open"]
+__all__ = ["get_cached_reader", "get_completion_script", "open", "version"]
 
+version = "0.3.1"
+"""Which version of barecat this stands in for."""
 _MAX_CACHED = 128
 _WRITE_MODES = {
     "r+": {},

@@ -64,8 +64,9 @@ def _field(dataset: BetonDataset, name: str) -> dict[str, Any]:
     if dataset.stored_schema is None:
         about = {"type_id": column.type_id, "kind": "image"}  # a file of FFCV does not say how it was written
     facts = dataset.image_facts(name)
-    modes = np.bincount(facts["mode"], minlength=2)
-    about["images"] = {"jpg": int(modes[JPG]), "raw": int(modes[RAW]), "unknown": int(modes[2:].sum())}
+    mode = facts["mode"]
+    jpg, raw = (int(np.count_nonzero(mode == wanted)) for wanted in (JPG, RAW))
+    about["images"] = {"jpg": jpg, "raw": raw, "unknown": len(mode) - jpg - raw}
     for side in ("width", "height"):
         if len(facts):
             values = facts[side]

@@ -10,7 +10,7 @@ number of samples, and with it the size of the metadata, is known.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from headrace.formats.beton.layout import (
     with_table_at,
 )
 from headrace.formats.contract import BaseWriter
-from headrace.storage import AtomicFile
+from headrace.storage import AtomicFile, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,7 +138,7 @@ class BetonWriter(BaseWriter):
             self._name_lengths,
             self._tile_indices,
             self._tile_index_sizes,
-        ) = (_spool(directory) for _ in range(7))
+        ) = (Spool(directory, max_bytes=_SPOOL_BYTES) for _ in range(7))
 
     def _layout(self, num_samples: int) -> Layout:
         return Layout(
@@ -369,13 +369,7 @@ class BetonWriter(BaseWriter):
             raise ClosedError(f"{self._file.path}: the writer is closed")
 
 
-def _spool(directory: str) -> IO[bytes]:
-    import tempfile  # slow to import, and not needed for reading
-
-    return tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=directory)  # closed in _release
-
-
-def _blocks(spool: IO[bytes], size: int) -> Iterator[bytes]:
+def _blocks(spool: Spool, size: int) -> Iterator[bytes]:
     spool.seek(0)
     while block := spool.read(size):
         yield block

@@ -165,7 +165,7 @@ def _check_order(path: str, mapped: npt.NDArray[np.uint8], layout: Layout) -> No
 def part_paths(folder: str) -> list[str]:
     """The .ffr files of a folder, sorted by path; everything else in it is ignored."""
     names = (name for name in os.listdir(folder) if name.endswith(SUFFIX))
-    return sorted(path for path in (os.path.join(folder, name) for name in names) if os.path.isfile(path))
+    return sorted(path for path in (os.path.join(folder, name) for name in names) if not os.path.isdir(path))
 
 
 def missing_part(paths: Sequence[str]) -> str | None:

@@ -102,7 +102,7 @@ def test_names_from_elsewhere(run: Command, monkeypatch: pytest.MonkeyPatch) -> 
     Path("list").write_text("src/a.txt\nsrc/dir/b.txt\n")
     assert run("create", "x.barecat", "-T", "list") == 0
     assert files("x.barecat") == ["src/a.txt", "src/dir/b.txt"]
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"src/dir/.hidden\0src/other/empty\0")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"src/dir/.hidden\0src/other/empty\0\n")))
     assert run("add", "x.barecat", "-T", "-", "-0") == 0
     assert len(files("x.barecat")) == 4
     assert run("create", "y.barecat") == 1
@@ -144,6 +144,12 @@ def test_intact_files_of_a_damaged_archive_are_extracted(run: Command, filled: s
     assert run("extract", filled, "-C", "out") == 1
     assert "1 files are damaged" in run.err
     assert len([p for p in Path("out").rglob("*") if p.is_file()]) == len(CONTENT) - 1
+    for number, words in enumerate([("--pattern", "**/*.txt"), ("-i", "**/*.txt", "-x", "**")]):
+        assert run("extract", filled, "-C", f"some{number}", *words) == 1
+        assert "1 files are damaged" in run.err
+        assert [str(p) for p in Path(f"some{number}").rglob("*") if p.is_file()] == [f"some{number}/dir/b.txt"]
+    assert run("extract", filled, "-C", "none", "--pattern", "no*") == 0
+    assert not Path("none").exists()
     assert run("convert", filled, "x.tar") == 1
     assert not Path("x.tar").exists()
     assert run("convert", "--stdout", filled, "tar") == 1

@@ -6,21 +6,25 @@ import contextlib
 import datetime
 import fnmatch
 import functools
+import grp
 import json
+import pwd
 import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.verbs.du import du_rows
+from headrace.cli.verbs.tree import tree_lines
+from headrace.compat.barecat.cli.parsing import normalize_pattern
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
+from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from headrace.compat.barecat.core.index import Index
+    from headrace.formats.barecat import Archive
 
-__all__ = ["du_entries", "find_entries", "list_entries", "tree_entries"]
+__all__ = ["du_entries", "find_entries", "format_size", "list_entries", "tree_entries"]
 
-_FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _DEPTH = "length(path) - length(replace(path, '/', '')) + (path <> '')"
 
 
@@ -30,7 +34,7 @@ def list_entries(
     """Print what is in directories, or what matches patterns."""
     show = functools.partial(_show, is_long=long_format, is_json=jsonl)
     for given in paths or [""]:
-        path = _normalize_pattern(given)
+        path = normalize_pattern(given)
         if any(char in path for char in "*?["):
             for info in index.iterglob_infos(path, recursive="**" in path):
                 show(info, info.path)
@@ -90,11 +94,11 @@ def find_entries(
     where, params = _in_tree(root, maxdepth)
     if pathpattern:
         where += " AND path GLOB ?"
-        params.append(_normalize_pattern(pathpattern))
+        params.append(normalize_pattern(pathpattern))
     if size:
         sign = {"+": ">", "-": "<"}.get(size[0], "=")
         where += f" AND bytes {sign} ?"
-        params.append(_parse_size(size.lstrip("+-")))
+        params.append(parse_bytes(size.lstrip("+-")))
     for table, column, kind in (("files", "size", "f"), ("dirs", "size_tree", "d")):
         if ftype not in (None, kind):
             continue
@@ -111,36 +115,21 @@ def _in_tree(root: str, max_depth: int | None) -> tuple[str, list[Any]]:
     return (where, params) if max_depth is None else (f"{where} AND {_DEPTH} <= {depth + max_depth}", params)
 
 
-def tree_entries(index: Index, path: str = "", level: int | None = None, dirs_only: bool = False) -> None:
+def tree_entries(archive: Archive, path: str = "", level: int | None = None, dirs_only: bool = False) -> None:
     """Print a directory with everything below, as ``tree`` does."""
     root = path.strip("/")
     print(root or ".")
-    counts = [1, 0]
-    if index.isdir(root):
-        for line in _tree_lines(index, root, "", 1, level, dirs_only, counts):
-            print(line)
-    print(f"\n{counts[0]} directories" + ("" if dirs_only else f", {counts[1]} files"))
-
-
-def _tree_lines(
-    index: Index, path: str, before: str, depth: int, level: int | None, dirs_only: bool, counts: list[int]
-) -> Iterator[str]:
-    if level is not None and depth > level:
-        return
-    children: list[BarecatEntryInfo] = sorted(index.list_subdir_dirinfos(path), key=lambda info: info.path)
-    if not dirs_only:
-        children += sorted(index.list_direct_fileinfos(path), key=lambda info: info.path)
-    for position, info in enumerate(children):
-        is_last = position == len(children) - 1
-        counts[info.isfile()] += 1
-        yield f"{before}{'└── ' if is_last else '├── '}{info.path.rpartition('/')[2]}"
-        if info.isdir():
-            below = before + ("    " if is_last else "│   ")
-            yield from _tree_lines(index, info.path, below, depth + 1, level, dirs_only, counts)
+    num_dirs, num_files = 1, 0
+    if archive.is_dir(root):
+        for branches, entry in tree_lines(archive, root, level, dirs_only, dirs_first=True):
+            print(f"{branches}{entry.name}")
+            num_dirs += entry.is_dir()
+            num_files += entry.is_file()
+    print(f"\n{num_dirs} directories" + ("" if dirs_only else f", {num_files} files"))
 
 
 def du_entries(
-    index: Index,
+    archive: Archive,
     path: str = "",
     all_files: bool = False,
     summarize: bool = False,
@@ -149,28 +138,20 @@ def du_entries(
 ) -> None:
     """Print sizes of directories, the deepest first, as ``du`` does."""
     root = path.strip("/")
-    if not summarize and not index.exists(root):
+    if not summarize and not archive.exists(root):
         print(f"du: {path}: No such file or directory", file=sys.stderr)
         return
-    if summarize or index.isfile(root):
-        print(f"{_format_size(_size_of(index.lookup(root)), human_readable)}\t{root or '.'}")
-        return
-    where, params = _in_tree(root, max_depth)
-    rows: Iterable[Any] = index.fetch_all(f"SELECT path, size_tree FROM dirs WHERE {where}", params)
-    found = [(row[0] or ".", row[1] or 0) for row in rows]
-    if all_files:
-        rows = index.fetch_all(f"SELECT path, size FROM files WHERE {where}", params)
-        found += [(row[0], row[1] or 0) for row in rows]
-    for name, size in sorted(found, key=lambda pair: (-pair[0].count("/"), pair[0])):
-        print(f"{_format_size(size, human_readable)}\t{name}")
+    show = format_size if human_readable else str
+    found = du_rows(archive, root, 0 if summarize else max_depth, all_files)
+    for name, size in sorted(found, key=lambda row: (-row[0].count("/"), row[0] or ".")):
+        print(f"{show(size)}\t{name or '.'}")
 
 
 def _format_mode(mode: int | None) -> str:
     if mode is None:
         return "----------"
-    return (stat.filemode(mode)[0] if stat.S_IFMT(mode) in (stat.S_IFDIR, stat.S_IFLNK) else "-") + stat.filemode(
-        stat.S_IMODE(mode) & 0o777
-    )[1:]
+    kind = stat.filemode(mode)[0] if stat.S_IFMT(mode) in (stat.S_IFDIR, stat.S_IFLNK) else "-"
+    return kind + stat.filemode(mode & 0o777)[1:]
 
 
 def _format_time(mtime_ns: int | None) -> str:
@@ -183,37 +164,25 @@ def _format_time(mtime_ns: int | None) -> str:
 
 @functools.lru_cache(1024)
 def _get_user_group(uid: int | None, gid: int | None) -> tuple[str, str]:
-    import grp
-    import pwd
-
-    names = ["-" if one is None else str(one) for one in (uid, gid)]
+    user, group = ("-" if one is None else str(one) for one in (uid, gid))
     with contextlib.suppress(KeyError, TypeError, OverflowError):
-        names[0] = pwd.getpwuid(uid).pw_name  # type: ignore[arg-type]
+        user = pwd.getpwuid(uid).pw_name  # type: ignore[arg-type]
     with contextlib.suppress(KeyError, TypeError, OverflowError):
-        names[1] = grp.getgrgid(gid).gr_name  # type: ignore[arg-type]
-    return names[0], names[1]
+        group = grp.getgrgid(gid).gr_name  # type: ignore[arg-type]
+    return user, group
 
 
-def _format_size(size: float, human_readable: bool = False) -> str:
-    if not human_readable or abs(size) < 1024:
+def format_size(size: float) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> format_size(1536)
+        '1.5K'
+    """
+    if abs(size) < 1024:
         return str(round(size))
     for unit in "KMGT":
         size /= 1024
         if abs(size) < 1024:
             return f"{size:.1f}{unit}"
     return f"{size / 1024:.1f}P"
-
-
-def _normalize_pattern(pattern: str) -> str:
-    """A slash at the end stands for everything below."""
-    return f"{pattern}**" if pattern.endswith("/") and not pattern.endswith("**/") else pattern
-
-
-def _parse_size(text: str) -> int:
-    number, unit = text.strip().upper(), 1
-    if number and number[-1] in _FACTORS:
-        number, unit = number[:-1], _FACTORS[number[-1]]
-    try:
-        return int(float(number) * unit)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a size; write for example 10k or 2M") from None

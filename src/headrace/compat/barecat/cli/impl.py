@@ -7,26 +7,25 @@ import os
 import stat
 import struct
 import sys
-import tarfile
 import time
 import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headrace.compat.barecat._version import version
+from headrace.compat.barecat._api import version
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path, without_ending
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import DuplicateBarecatError, translated
-from headrace.compat.barecat.maintenance.merge import make_filter
 from headrace.compat.barecat.util import misc
+from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.names import is_part_of, safe_name
 from headrace.formats.barecat.pack import DiskEntry, pack_entries
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import KINDS, archive_entries, read_entries
-from headrace.transfer.extract import FolderSink, extract_files
+from headrace.transfer.extract import extract_files
 from headrace.transfer.merge import link_archives
 from headrace.transfer.sinks import ArchiveSink, open_sink
 
@@ -36,19 +35,20 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.transfer.sinks import Sink
+    from headrace.types import Progress
 
 __all__ = [
     "archive2barecat",
     "barecat2archive",
-    "barecat2stdout_tar",
     "create",
     "extract",
     "merge",
     "merge_symlink",
+    "pack_container",
     "print_ncdu_json",
     "read_index",
-    "stdin_tar2barecat",
     "wrap_archive",
+    "write_container",
     "write_index",
 ]
 
@@ -62,6 +62,7 @@ def create(
     overwrite: bool = False,
     exist_ok: bool = True,
     workers: int | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Pack files and directories of the disk.
 
@@ -75,9 +76,8 @@ def create(
         translated(),
     ):
         found = _stat_all(filesys_and_store_path_pairs, os.fspath(target_path), result.skipped, failures)
-        pack_entries(writer._archive, found, result, workers=workers or 1)
-    for line in result.skipped:
-        print(f"left out: {line}", file=sys.stderr)
+        pack_entries(writer._archive, found, result, workers=workers or 1, progress=progress)
+    _print_left_out(result.skipped)
     if failures:
         raise failures[0]
 
@@ -102,10 +102,12 @@ def _stat_all(
             skipped.append(f"{path}: neither a file nor a directory")
 
 
-def prefix_of(source_path: str, prefix: str | None, as_subdirs: bool) -> str:
-    """The directory that an archive goes into."""
-    parts = [prefix or "", without_ending(os.path.basename(source_path)) if as_subdirs else ""]
-    return "/".join(part.strip("/") for part in parts if part)
+def _announce(source: str, prefix: str | None, as_subdirs: bool) -> str:
+    """Say what is merged; gives the directory that it goes into."""
+    parts = [prefix or "", without_ending(os.path.basename(source)) if as_subdirs else ""]
+    below = "/".join(part.strip("/") for part in parts if part)
+    print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
+    return below
 
 
 def merge(
@@ -122,8 +124,7 @@ def merge(
     """Copy archives, tars and zips into one archive."""
     with Barecat(target_path, shard_size_limit, readonly=False, overwrite=overwrite) as writer:
         for source in source_paths:
-            below = prefix_of(source, prefix, as_subdirs)
-            print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
+            below = _announce(source, prefix, as_subdirs)
             if is_tar_or_zip(source):
                 _take_in(writer, source, below=below, keep=make_filter(pattern, filter_rules), ignore=ignore_duplicates)
             else:
@@ -146,9 +147,7 @@ def merge_symlink(
         sys.exit(1)
     if overwrite:
         misc.remove(target_path)
-    prefixes = [prefix_of(source, prefix, as_subdirs) for source in source_paths]
-    for source, below in zip(source_paths, prefixes, strict=True):
-        print(f"Merging files from {source}" + (f" -> {below}/" if below else ""))
+    prefixes = [_announce(source, prefix, as_subdirs) for source in source_paths]
     try:
         with translated():
             link_archives(source_paths, target_path, prefixes=prefixes, ignore_duplicates=ignore_duplicates)
@@ -167,40 +166,25 @@ def extract(barecat_path: PathLike, target_directory: PathLike) -> None:
         extract_files(reader._archive, target_directory, force=True)
 
 
-def extract_some(bc: Barecat, folder: PathLike, infos: Iterable[BarecatEntryInfo]) -> None:
-    """Write some files, with modes and times, below a folder; never outside of it."""
-    target: FolderSink | None = None
-    for info in infos:
-        if isinstance(info, BarecatFileInfo):
-            target = target or FolderSink(folder, force=True)
-            target.write(info.path, bc.read(info), info.metadata)
-
-
 def archive2barecat(
     src_path: str, target_path: str, shard_size_limit: int | str | None = None, overwrite: bool = False
 ) -> None:
     """A tar or zip as an archive."""
     _check_ending(src_path)
-    _open_and_take_in(target_path, shard_size_limit, overwrite, src_path)
+    pack_container(src_path, target_path, shard_size_limit, overwrite)
 
 
-def stdin_tar2barecat(
-    tar_format: str, target_path: str, shard_size_limit: int | str | None, overwrite: bool = False
+def pack_container(
+    source: str | BinaryIO, path: str, limit: int | str | None, overwrite: bool, kind: str | None = None
 ) -> None:
-    """A tar from standard input as an archive."""
-    _open_and_take_in(target_path, shard_size_limit, overwrite, sys.stdin.buffer, tar_format)
+    """A tar or zip, or a stream that is a tar of some kind, as an archive."""
+    with Barecat(path, limit, readonly=False, overwrite=overwrite) as writer:
+        _take_in(writer, source, kind)
 
 
 def _check_ending(path: str) -> None:
     if not is_tar_or_zip(path):
         raise ValueError(f"Unsupported archive format: {path}; known are {', '.join(KINDS)}")
-
-
-def _open_and_take_in(
-    path: str, limit: int | str | None, overwrite: bool, source: str | BinaryIO, kind: str | None = None
-) -> None:
-    with Barecat(path, limit, readonly=False, overwrite=overwrite) as writer:
-        _take_in(writer, source, kind)
 
 
 def _take_in(
@@ -220,24 +204,22 @@ def _take_in(
             if keep(entry.name):
                 sink.put_counted(entry, result)
         sink.finish()
-    for line in result.skipped:
-        if not line.endswith("exists already"):
-            print(f"left out: {line}", file=sys.stderr)
+    _print_left_out(line for line in result.skipped if not line.endswith("exists already"))
+
+
+def _print_left_out(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"left out: {line}", file=sys.stderr)
 
 
 def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:
     """An archive as a tar or zip."""
     _check_ending(target_path)
-    _write_out(src_path, open_sink(target_path, force=True), root_dir)
+    write_container(src_path, open_sink(target_path, force=True), root_dir)
 
 
-def barecat2stdout_tar(src_path: str, tar_format: str, root_dir: str | None = None) -> None:
-    """An archive as a tar on standard output."""
-    _write_out(src_path, open_sink(sys.stdout.buffer, kind=tar_format), root_dir)
-
-
-def _write_out(src_path: str, sink: Sink, root_dir: str | None) -> None:
-    """All entries; every file is checked on the way."""
+def write_container(src_path: str, sink: Sink, root_dir: str | None) -> None:
+    """All entries of an archive, below a directory if one is named; every file is checked on the way."""
     before = f"{root_dir}/" if root_dir else ""
     try:
         with Barecat(src_path) as bc, translated():
@@ -251,15 +233,17 @@ def _write_out(src_path: str, sink: Sink, root_dir: str | None) -> None:
 
 def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> None:
     """An index over a tar or zip that is not compressed; its only shard is a link to it."""
-    problem = _not_wrappable(src_path)
-    if problem:
-        raise ValueError(problem)
+    _check_ending(src_path)
+    with open(src_path, "rb") as file:
+        head = file.read(6)
+    kind = next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)
+    if kind:
+        raise ValueError(f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files.")
+    infos = list((_zip_places if src_path.lower().endswith(".zip") else _tar_places)(src_path))
     if overwrite:
         misc.remove(target_path)
-    _check_ending(src_path)
-    infos = list(_zip_places(src_path) if src_path.lower().endswith(".zip") else _tar_places(src_path))
     with Index(target_path, readonly=False) as index:
-        for info in infos:
+        for info in sorted(infos, key=lambda info: info.isdir()):  # files first: they touch their directories
             if isinstance(info, BarecatDirInfo):
                 index.add_dir(info, exist_ok=True)
             else:
@@ -267,32 +251,12 @@ def wrap_archive(src_path: str, target_path: str, overwrite: bool = False) -> No
     os.symlink(os.path.abspath(src_path), f"{target_path}-shard-00000")
 
 
-def _not_wrappable(path: str) -> str | None:
-    with open(path, "rb") as file:
-        head = file.read(6)
-    kind = next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)
-    if kind:
-        return f"Cannot wrap compressed file ({kind}). Wrap only works with uncompressed .tar or .zip files."
-    if not path.lower().endswith(".zip"):
-        return None
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:
-                return "ZIP has compressed entries. Use 'zip -0' to create uncompressed ZIP, or convert without --wrap."
-            if member.flag_bits & 1:
-                return "ZIP has encrypted entries. Cannot wrap encrypted ZIP files."
-    return None
-
-
 def _tar_places(path: str) -> Iterator[BarecatEntryInfo]:
-    with tarfile.open(path, "r:*") as tar:
-        for member in tar:
-            name = safe_name(member.name)
-            about = (member.mode, member.uid, member.gid, int(member.mtime * 1e9))
-            if member.isdir() and name:
-                yield BarecatDirInfo(name, *about)
-            elif member.isreg() and not member.issparse():
-                yield BarecatFileInfo(name, *about, shard=0, offset=member.offset_data, size=member.size)
+    for entry in read_entries(path, []):
+        if entry.is_dir:
+            yield BarecatDirInfo(entry.name, *entry.about)
+        elif entry.offset is not None:
+            yield BarecatFileInfo(entry.name, *entry.about, shard=0, offset=entry.offset, size=entry.size)
 
 
 def _zip_places(path: str) -> Iterator[BarecatEntryInfo]:
@@ -300,6 +264,11 @@ def _zip_places(path: str) -> Iterator[BarecatEntryInfo]:
     with open(path, "rb") as file, zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             name, mode = safe_name(member.filename), stat.S_IMODE(member.external_attr >> 16) or None
+            if member.compress_type != zipfile.ZIP_STORED:
+                hint = "Use 'zip -0' to create uncompressed ZIP, or convert without --wrap."
+                raise ValueError(f"ZIP has compressed entries. {hint}")
+            if member.flag_bits & 1:
+                raise ValueError("ZIP has encrypted entries. Cannot wrap encrypted ZIP files.")
             if member.is_dir():
                 yield BarecatDirInfo(name, mode)
                 continue

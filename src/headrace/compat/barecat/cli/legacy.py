@@ -15,8 +15,7 @@ from headrace.compat.barecat.cli.main import main as run_command
 from headrace.compat.barecat.cli.packing import by_physical_order, read_names
 from headrace.compat.barecat.cli.parsing import argument, flag
 from headrace.compat.barecat.core.barecat import Barecat
-from headrace.compat.barecat.maintenance.upgrade_database import upgrade
-from headrace.compat.barecat.util.misc import exists, parse_size
+from headrace.compat.barecat.util.misc import exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +41,11 @@ __all__ = [
 _FILE = argument("file", help="path of the archive")
 _SHARD_SIZE = argument("--shard-size-limit", help="limit of a shard, such as 1G")
 _OVERWRITE = flag("--overwrite", help="replace an archive that exists")
-_QUICK = flag("--quick", help="only a part, in less time")
+_QUICK = argument("--quick", action="store_const", const="--quick", default="", help="only a part, in less time")
+_WORKERS = argument("--workers", type=int, default=8, help="number of threads")
+_FOLDER = argument("--target-directory", required=True, help="the folder")
+_ARCHIVE = argument("--barecat-file", required=True, help="path of the archive")
+_INSIDE = argument("--path", required=True, help="path in the archive")
 _ARCHIVE_FILE = argument("archive_file", help="the tar or zip")
 _BARECAT_FILE = argument("barecat_file", help="the archive")
 _PACKED = argument("--file", required=True, help="path of the archive")
@@ -75,13 +78,34 @@ def _command(
     return decorate
 
 
+def _renamed(name: str, words: str, *arguments: Argument) -> Callable[[], None]:
+    """A command that is one of ``barecat`` with other names for its arguments, which stand in braces."""
+
+    def run(args: argparse.Namespace) -> None:
+        filled = [word.format(**vars(args)) for word in words.split()]
+        run_command([word for word in filled if word])
+
+    verb = words.partition(" ")[0]
+    run.__doc__ = f"The same as 'barecat {verb}'."
+    return _command(name, verb, *arguments)(run)
+
+
+extract = _renamed("barecat-extract", "extract {file} -C {target_directory}", _PACKED, _FOLDER)
+extract_single = _renamed("barecat-extract-single", "cat {barecat_file} {path}", _ARCHIVE, _INSIDE)
+index_to_csv = _renamed("barecat-index-to-csv", "index-to-csv {file}", _FILE)
+print_ncdu_json = _renamed("barecat-to-ncdu-json", "to-ncdu-json {file}", _FILE)
+defrag = _renamed("barecat-defrag", "defrag {file} {quick}", _FILE, _QUICK)
+barecat2archive = _renamed("barecat2archive", "convert -f {barecat_file} {archive_file}", _BARECAT_FILE, _ARCHIVE_FILE)
+upgrade_database = _renamed("barecat-upgrade-database", "upgrade {file} -j {workers}", _FILE, _WORKERS)
+
+
 @_command("barecat-create", "create", *_PACKING, flag("--null", help="paths end with a NUL"))
 def create(args: argparse.Namespace) -> None:
     """Pack files whose paths come from standard input."""
     pairs = ((name, name) for name in read_names(sys.stdin.buffer, is_null=args.null))
     if exists(args.file) and not args.overwrite:
         fail(f"Archive '{args.file}' already exists. Use --overwrite to replace it.")
-    impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
+    impl.create(pairs, args.file, args.shard_size_limit, args.overwrite, workers=args.workers)
 
 
 @_command(
@@ -95,7 +119,7 @@ def create(args: argparse.Namespace) -> None:
 def create_recursive(args: argparse.Namespace) -> None:
     """Pack what is in folders, without their names."""
     pairs = by_physical_order(_inside(args.paths)) if args.physical_order else _inside(args.paths)
-    impl.create(pairs, args.file, parse_size(args.shard_size_limit), args.overwrite, workers=args.workers)
+    impl.create(pairs, args.file, args.shard_size_limit, args.overwrite, workers=args.workers)
 
 
 def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
@@ -106,40 +130,10 @@ def _inside(roots: list[str]) -> Iterator[tuple[str, str]]:
                 yield path, os.path.relpath(path, root)
 
 
-@_command("barecat-extract", "extract", _PACKED, argument("--target-directory", required=True, help="the folder"))
-def extract(args: argparse.Namespace) -> None:
-    """Write all files of an archive to a folder."""
-    run_command(["extract", args.file, "-C", args.target_directory])
-
-
-@_command(
-    "barecat-extract-single",
-    "cat",
-    argument("--barecat-file", required=True, help="path of the archive"),
-    argument("--path", required=True, help="path in the archive"),
-)
-def extract_single(args: argparse.Namespace) -> None:
-    """Write one file to standard output."""
-    run_command(["cat", args.barecat_file, args.path])
-
-
-@_command("barecat-index-to-csv", "index-to-csv", _FILE)
-def index_to_csv(args: argparse.Namespace) -> None:
-    """The index as CSV."""
-    run_command(["index-to-csv", args.file])
-
-
-@_command("barecat-to-ncdu-json", "to-ncdu-json", _FILE)
-def print_ncdu_json(args: argparse.Namespace) -> None:
-    """Sizes for ncdu."""
-    run_command(["to-ncdu-json", args.file])
-
-
 @_command("barecat-merge", "merge", *_MERGING, _SHARD_SIZE)
 def merge(args: argparse.Namespace) -> None:
     """Copy archives into one."""
-    limit = parse_size(args.shard_size_limit)
-    impl.merge(args.input_paths, args.output, limit, args.overwrite, args.ignore_duplicates)
+    impl.merge(args.input_paths, args.output, args.shard_size_limit, args.overwrite, args.ignore_duplicates)
 
 
 @_command("barecat-merge-symlink", "merge --symlink", *_MERGING)
@@ -152,33 +146,10 @@ def merge_symlink(args: argparse.Namespace) -> None:
 def verify_integrity(args: argparse.Namespace) -> None:
     """Check an archive."""
     with Barecat(args.file) as bc:
-        check_archive(bc, quick=args.quick)
-
-
-@_command("barecat-defrag", "defrag", _FILE, _QUICK)
-def defrag(args: argparse.Namespace) -> None:
-    """Take gaps out of the shards."""
-    run_command(["defrag", args.file, *(["--quick"] if args.quick else [])])
+        check_archive(bc, quick=bool(args.quick))
 
 
 @_command("archive2barecat", "convert", _ARCHIVE_FILE, _BARECAT_FILE, _SHARD_SIZE, _OVERWRITE)
 def archive2barecat(args: argparse.Namespace) -> None:
     """A tar or zip as an archive."""
-    impl.archive2barecat(args.archive_file, args.barecat_file, parse_size(args.shard_size_limit), args.overwrite)
-
-
-@_command("barecat2archive", "convert", _BARECAT_FILE, _ARCHIVE_FILE)
-def barecat2archive(args: argparse.Namespace) -> None:
-    """An archive as a tar or zip."""
-    impl.barecat2archive(args.barecat_file, args.archive_file)
-
-
-@_command(
-    "barecat-upgrade-database",
-    "upgrade",
-    argument("path", help="path of the archive"),
-    argument("--workers", type=int, default=8, help="kept for scripts that pass it"),
-)
-def upgrade_database(args: argparse.Namespace) -> None:
-    """Bring an old index up to date."""
-    upgrade(args.path, workers=args.workers)
+    impl.archive2barecat(args.archive_file, args.barecat_file, args.shard_size_limit, args.overwrite)

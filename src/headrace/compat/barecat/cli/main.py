@@ -14,8 +14,9 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.cli.common import message_of
+from headrace.compat.barecat._api import get_completion_script
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.cli.commands import _format_size, du_entries, find_entries, list_entries, tree_entries
+from headrace.compat.barecat.cli.commands import du_entries, find_entries, format_size, list_entries, tree_entries
 from headrace.compat.barecat.cli.packing import pack_paths
 from headrace.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
 from headrace.compat.barecat.cli.parsing import parse_arguments
@@ -25,15 +26,20 @@ from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED, Order
 from headrace.compat.barecat.exceptions import BarecatError, FileExistsBarecatError
 from headrace.compat.barecat.maintenance.defrag import defragment, get_gap_stats, reshard
+from headrace.compat.barecat.maintenance.rsync import RsyncOptions, rsync
+from headrace.compat.barecat.maintenance.upgrade_database import upgrade
 from headrace.compat.barecat.util import misc
 from headrace.errors import HeadraceError
+from headrace.progress import parse_bytes
 from headrace.transfer.containers import translate_errors
 from headrace.transfer.extract import extract_files
+from headrace.transfer.sinks import open_sink
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from headrace.compat.barecat.core.types import BarecatEntryInfo
     from headrace.formats.barecat.edit.maintenance import Method
 
 __all__ = ["check_archive", "fail", "main", "report_errors"]
@@ -65,7 +71,7 @@ def report_errors() -> Iterator[None]:
 
 def _parse_shard_size(value: str | None) -> int:
     """Bytes from text; no text means no limit."""
-    return SHARD_SIZE_UNLIMITED if value is None else misc.parse_size(value)
+    return SHARD_SIZE_UNLIMITED if value is None else parse_bytes(value)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -104,39 +110,38 @@ def _check_filters(args: argparse.Namespace) -> tuple[str | None, list[tuple[str
 
 def _extract(bc: Barecat, args: argparse.Namespace) -> None:
     pattern, rules = _check_filters(args)
+    index = bc.index
     if args.paths:
         for path in args.paths:
             _extract_named(bc, path, args.directory)
     elif pattern is not None:
-        found = bc.index.iterglob_infos(pattern, recursive="**" in pattern, only_files=True)
-        impl.extract_some(bc, args.directory, found)
+        _extract_intact(bc, args.directory, index.iterglob_infos(pattern, recursive="**" in pattern, only_files=True))
     elif rules:
-        impl.extract_some(bc, args.directory, bc.index.iterglob_infos_incl_excl(rules, only_files=True))
+        _extract_intact(bc, args.directory, index.iterglob_infos_incl_excl(rules, only_files=True))
     else:
-        _extract_intact(bc, args.directory, [])
+        _extract_intact(bc, args.directory, None)
 
 
-def _extract_intact(bc: Barecat, folder: str, names: list[str]) -> None:
-    """Everything that is not damaged; the rest is named, and then it is an error."""
-    damage: list[str] = []
-    extract_files(bc._archive, folder, names, force=True, on_damage=lambda error: damage.append(str(error)))
+def _extract_intact(bc: Barecat, folder: str, infos: Iterable[BarecatEntryInfo] | None) -> None:
+    """Everything, or what is named, if it is not damaged; the rest is said, and then it is an error."""
+    names, damage = [info.path for info in infos or ()], []
+    if names or infos is None:
+        extract_files(bc._archive, folder, names, force=True, on_damage=lambda error: damage.append(str(error)))
     if damage:
         fail("\nError: ".join([*damage[:_SHOWN], f"{len(damage)} files are damaged and were not extracted"]))
 
 
 def _extract_named(bc: Barecat, path: str, folder: str) -> None:
-    if path in bc:
-        sys.stdout.buffer.write(bc[path])
-    elif bc.isdir(path):
-        _extract_intact(bc, folder, [path])
+    if bc.isdir(path):
+        _extract_intact(bc, folder, [bc.index.lookup_dir(path)])
     else:
+        _print_file(bc, path)
+
+
+def _print_file(bc: Barecat, path: str) -> None:
+    if path not in bc:
         fail(f"{path} not found in archive")
-
-
-def _cat(bc: Barecat, args: argparse.Namespace) -> None:
-    if args.path not in bc:
-        fail(f"{args.path} not found in archive")
-    sys.stdout.buffer.write(bc[args.path])
+    sys.stdout.buffer.write(bc[path])
 
 
 def _shell(args: argparse.Namespace) -> None:
@@ -146,7 +151,7 @@ def _shell(args: argparse.Namespace) -> None:
         if args.shell_cmd:
             shell.onecmd(args.shell_cmd)
         else:
-            shell.cmdloop()
+            shell.interact()
 
 
 def _native(verb: str, *words: str) -> None:
@@ -174,7 +179,7 @@ def _mount(args: argparse.Namespace) -> None:
 
 def _verify(bc: Barecat, args: argparse.Namespace) -> None:
     check_archive(bc, quick=args.quick)
-    size = _format_size(bc.total_size, human_readable=True)
+    size = format_size(bc.total_size)
     what = "(quick check), all OK" if args.quick else f"({size}), all checksums OK"
     print(f"Verified {bc.num_files} files {what}.")
 
@@ -199,13 +204,11 @@ def _defrag(args: argparse.Namespace) -> None:
         elif bc.total_physical_size_seek > bc.total_logical_size:
             method: Method = "quick" if args.quick else "smart" if args.smart else "full"
             freed = defragment(bc, method, args.max_seconds if args.quick else None)
-            print(f"Freed {_format_size(freed, human_readable=True)}")
+            print(f"Freed {format_size(freed)}")
 
 
 def _print_gaps(stats: dict[str, Any]) -> None:
-    def show(size: float) -> str:
-        return _format_size(size, human_readable=True)
-
+    show = format_size
     print(f"Physical size:       {show(stats['physical_size'])}")
     print(f"Logical size:        {show(stats['logical_size'])}")
     print(f"Freeable space:      {show(stats['total_gap_size'])}")
@@ -226,7 +229,7 @@ def _print_gaps(stats: dict[str, Any]) -> None:
 
 def _reshard(args: argparse.Namespace) -> None:
     with Barecat(args.archive, readonly=False) as bc:
-        reshard(bc, misc.parse_size(args.shard_size_limit))
+        reshard(bc, parse_bytes(args.shard_size_limit))
 
 
 def _subset(args: argparse.Namespace) -> None:
@@ -271,29 +274,22 @@ def _index_to_csv(args: argparse.Namespace) -> None:
             writer.writerow([info.path, info.shard, info.offset, info.size, info.crc32c])
 
 
-def _to_ncdu_json(args: argparse.Namespace) -> None:
-    impl.print_ncdu_json(args.archive)
-
-
 def _convert(args: argparse.Namespace) -> None:
     problem = _conversion_problem(args)
     if problem is not None:
         fail(problem)
+    limit = _parse_shard_size(args.shard_size_limit)
     with translate_errors("standard input" if args.stdin else args.input):
-        _run_conversion(args, _parse_shard_size(args.shard_size_limit))
-
-
-def _run_conversion(args: argparse.Namespace, limit: int) -> None:
-    if args.stdout:
-        impl.barecat2stdout_tar(args.input, args.output, args.root_dir)
-    elif args.stdin:
-        impl.stdin_tar2barecat(args.input, args.output, limit, args.force)
-    elif not is_tar_or_zip(args.input):
-        impl.barecat2archive(args.input, args.output, args.root_dir)
-    elif args.wrap:
-        impl.wrap_archive(args.input, args.output, args.force)
-    else:
-        impl.archive2barecat(args.input, args.output, limit, args.force)
+        if args.stdout:
+            impl.write_container(args.input, open_sink(sys.stdout.buffer, kind=args.output), args.root_dir)
+        elif args.stdin:
+            impl.pack_container(sys.stdin.buffer, args.output, limit, args.force, args.input)
+        elif not is_tar_or_zip(args.input):
+            impl.barecat2archive(args.input, args.output, args.root_dir)
+        elif args.wrap:
+            impl.wrap_archive(args.input, args.output, args.force)
+        else:
+            impl.archive2barecat(args.input, args.output, limit, args.force)
 
 
 def _conversion_problem(args: argparse.Namespace) -> str | None:
@@ -319,21 +315,7 @@ def _conversion_problem(args: argparse.Namespace) -> str | None:
     return None
 
 
-def _upgrade(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat.maintenance.upgrade_database import upgrade
-
-    upgrade(args.archive, workers=args.workers, preserve_backup=args.preserve_backup)
-
-
-def _completion_script(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat._api import get_completion_script
-
-    print(get_completion_script(args.shell))
-
-
 def _rsync(args: argparse.Namespace) -> None:
-    from headrace.compat.barecat.maintenance.rsync import RsyncOptions, rsync
-
     if len(args.paths) < 2:
         fail("rsync requires at least source and destination")
     names = ("delete", "dry_run", "verbose", "progress", "checksum", "update", "include", "exclude")
@@ -343,22 +325,35 @@ def _rsync(args: argparse.Namespace) -> None:
 _READERS: dict[str, Callable[[Barecat, argparse.Namespace], None]] = {
     "extract": _extract,
     "list": lambda bc, args: list_entries(bc.index, args.paths, args.long, args.recursive, args.jsonl),
-    "cat": _cat,
+    "cat": lambda bc, args: _print_file(bc, args.path),
     "find": lambda bc, args: find_entries(
         bc.index, args.path, args.name, args.pathpattern, args.ftype, args.size, args.maxdepth, args.print0
     ),
     "du": lambda bc, args: du_entries(
-        bc.index, args.path, args.all, args.summarize, args.human_readable, args.max_depth
+        bc._archive, args.path, args.all, args.summarize, args.human_readable, args.max_depth
     ),
-    "tree": lambda bc, args: tree_entries(bc.index, args.path, args.level, args.dirs_only),
+    "tree": lambda bc, args: tree_entries(bc._archive, args.path, args.level, args.dirs_only),
     "verify": _verify,
 }
 """Commands that read an archive."""
-_OTHERS = (
-    *(_create, _add, _shell, _browse, _defrag, _reshard, _subset, _merge, _index_to_csv, _to_ncdu_json, _convert),
-    *(_upgrade, _completion_script, _mount, _rsync),
-)
-_HANDLERS = {function.__name__[1:].replace("_", "-"): function for function in _OTHERS} | {"ncdu": _browse}
+_HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "create": _create,
+    "add": _add,
+    "shell": _shell,
+    "browse": _browse,
+    "ncdu": _browse,
+    "defrag": _defrag,
+    "reshard": _reshard,
+    "subset": _subset,
+    "merge": _merge,
+    "index-to-csv": _index_to_csv,
+    "to-ncdu-json": lambda args: impl.print_ncdu_json(args.archive),
+    "convert": _convert,
+    "upgrade": lambda args: upgrade(args.archive, workers=args.workers, preserve_backup=args.preserve_backup),
+    "completion-script": lambda args: print(get_completion_script(args.shell)),
+    "mount": _mount,
+    "rsync": _rsync,
+}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -9,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.compat.barecat.cli import impl
-from headrace.compat.barecat.core._globs import matcher
+from headrace.compat.barecat.util.glob_to_regex import compile_rules
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -36,18 +37,9 @@ def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwr
     pairs: Iterable[tuple[str, str]] = ((path, _name(path)) for path in _paths(args))
     if args.physical_order:
         pairs = by_physical_order(pairs)
-    impl.create(_shown(pairs), archive, shard_size_limit, overwrite=overwrite, workers=args.workers)
-
-
-def _shown(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same, with a bar if standard output is a terminal."""
-    if not sys.stdout.isatty():
-        yield from pairs
-        return
-    with ProgressBar("packing", unit="files") as bar:
-        for done, pair in enumerate(pairs, 1):
-            yield pair
-            bar(done, None, 0)
+    is_shown = sys.stdout.isatty()
+    with ProgressBar("packing", unit="files") if is_shown else contextlib.nullcontext() as bar:
+        impl.create(pairs, archive, shard_size_limit, overwrite, workers=args.workers, progress=bar)
 
 
 def _name(path: str) -> str:
@@ -58,26 +50,17 @@ def _name(path: str) -> str:
     return name
 
 
-def _any_of(patterns: list[str]) -> Callable[[str], bool]:
-    tests = [matcher(pattern, recursive="**" in pattern, include_hidden=True) for pattern in patterns]
-    return lambda path: any(match(path) for match in tests)
-
-
 def _paths(args: argparse.Namespace) -> Iterator[str]:
-    is_excluded, is_included = _any_of(args.exclude), _any_of(args.include)
-
-    def keep(path: str) -> bool:
-        return not is_excluded(path) and (not args.include or is_included(path))
-
+    rules = [*(("-", pattern) for pattern in args.exclude), *(("+", pattern) for pattern in args.include)]
+    keep = compile_rules(rules, default=not args.include)
     for root in args.paths:
         if os.path.lexists(root):
             yield from _below(root, keep)
         else:
             print(f"left out: {root}: does not exist", file=sys.stderr)
-    if args.files_from == "-":
-        yield from filter(keep, read_names(sys.stdin.buffer, is_null=args.null))
-    elif args.files_from:
-        with open(args.files_from, "rb") as file:
+    if args.files_from:
+        is_stdin = args.files_from == "-"
+        with contextlib.nullcontext(sys.stdin.buffer) if is_stdin else open(args.files_from, "rb") as file:
             yield from filter(keep, read_names(file, is_null=args.null))
 
 
@@ -91,15 +74,10 @@ def _below(root: str, keep: Callable[[str], bool]) -> Iterator[str]:
         yield from (path for name in (*files, *dirs) if keep(path := os.path.join(folder, name)))
 
 
-def read_names(file: BinaryIO, *, is_null: bool) -> Iterator[str]:
-    """Names that end with a newline, or with a NUL as ``find -print0`` writes them."""
-    if not is_null:
-        yield from (os.fsdecode(name) for line in file if (name := line.rstrip(b"\n")))
-        return
-    rest = b""
-    while chunk := file.read(65536):
-        *names, rest = (rest + chunk).split(b"\0")  # what comes after the last NUL does not count
-        yield from (os.fsdecode(name) for name in names)
+def read_names(file: BinaryIO, *, is_null: bool) -> list[str]:
+    """Names that end with a newline, or with a NUL as ``find -print0`` writes them; what follows it does not count."""
+    names = file.read().split(b"\0")[:-1] if is_null else file.read().split(b"\n")
+    return [os.fsdecode(name) for name in names if name]
 
 
 def by_physical_order(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -110,14 +88,9 @@ def by_physical_order(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, s
 def _physical_offset(path: str) -> int:
     """The first byte of a file on its disk; a large number where the file system does not tell."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb", buffering=0) as file:
+            answer = fcntl.ioctl(file, _FIEMAP, _HEAD.pack(0, 0xFFFFFFFFFFFFFFFF, 0, 0, 1, 0) + bytes(_EXTENT.size))
     except OSError:
         return _UNKNOWN
-    try:
-        answer = fcntl.ioctl(fd, _FIEMAP, _HEAD.pack(0, 0xFFFFFFFFFFFFFFFF, 0, 0, 1, 0) + bytes(_EXTENT.size))
-        is_known = _HEAD.unpack_from(answer)[3] > 0
-        return int(_EXTENT.unpack_from(answer, _HEAD.size)[1]) if is_known else _UNKNOWN
-    except OSError:
-        return _UNKNOWN
-    finally:
-        os.close(fd)
+    is_known = _HEAD.unpack_from(answer)[3] > 0
+    return int(_EXTENT.unpack_from(answer, _HEAD.size)[1]) if is_known else _UNKNOWN

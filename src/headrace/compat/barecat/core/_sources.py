@@ -1,16 +1,15 @@
-"""Where an index gets its connection from: an archive that is open, or a file of its own."""
+"""Where an index gets its connection from: an archive that is open, or a file of its own that is written."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from headrace.compat.barecat.exceptions import translated
 from headrace.formats.barecat.index import queries
-from headrace.formats.barecat.index.connections import ReadConnections, connect_writer
-from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
+from headrace.formats.barecat.index.connections import connect_writer
+from headrace.formats.barecat.index.schema import UNLIMITED, VERSION, check_version, create_schema
 
 if TYPE_CHECKING:
     import sqlite3
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive
 
-__all__ = ["ArchiveSource", "FileSource", "Source"]
+__all__ = ["ArchiveSource", "FileSource"]
 
 
 class ArchiveSource:
-    """The index of an archive that is open; the archive closes it."""
+    """The index of an archive that is open; whoever opened the archive closes it, unless it ``is_owned``."""
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, archive: Archive, *, is_owned: bool = False) -> None:
+        self._archive, self._is_owned = archive, is_owned
         self.version = archive.version
         self.questions = archive.index
 
@@ -49,39 +48,42 @@ class ArchiveSource:
 
     def commit(self) -> None:
         """Put everything on the disk."""
-        self._archive.commit()
+        if self._archive.is_writable:
+            self._archive.commit()
 
     def close(self) -> None:
-        """Let go of what belongs to the index alone: nothing."""
+        """Let go of what belongs to the index alone."""
+        if self._is_owned:
+            self._archive.close()
 
 
 class FileSource:
-    """An index file without an archive around it."""
+    """An index file that is written without an archive around it, and made if it is missing."""
 
-    def __init__(self, path: str, *, readonly: bool, wal: bool) -> None:
+    version = VERSION
+
+    def __init__(self, path: str, *, wal: bool) -> None:
         self._lock = threading.RLock()
-        self._readers: ReadConnections | None = None
-        with translated():
-            if readonly:
-                self._readers = _open_readers(path)
-                self.version = self._readers.version
-                self.questions = queries.Index(path, self._readers.cursor, self._readers.new_cursor)
-            else:
-                self._connection, self.version = _open_writer(path, wal=wal)
-                self.questions = queries.Index(path, self.cursor, self.cursor)
+        is_new = not os.path.exists(path) or os.path.getsize(path) == 0
+        if is_new:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        self._connection = connect_writer(path, wal=wal, sync=True)
+        try:
+            if is_new:
+                create_schema(self._connection, shard_size_limit=UNLIMITED)
+            check_version(path, self._connection, is_writer=True)
+        except BaseException:
+            self._connection.close()
+            raise
+        self.questions = queries.Index(path, self.cursor, self.cursor)
 
     def cursor(self) -> sqlite3.Cursor:
         """A cursor that sees everything written so far."""
-        if self._readers is None:
-            return self._connection.cursor()
-        self._readers.refresh()
-        return self._readers.new_cursor()
+        return self._connection.cursor()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """The connection inside a transaction, which ``commit`` ends."""
-        if self._readers is not None:
-            raise PermissionError("This index is open for reading only; open it with readonly=False")
         with self._lock:
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -89,9 +91,9 @@ class FileSource:
 
     def check_references(self, is_on: bool) -> None:
         """Commit, and from then on check or do not check that directories exist."""
-        with self.changing() as connection:
+        with self._lock:
             self.commit()
-            connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
+            self._connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
 
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards."""
@@ -101,38 +103,12 @@ class FileSource:
     def commit(self) -> None:
         """Put everything on the disk."""
         with self._lock:
-            if self._readers is None and self._connection.in_transaction:
+            if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
     def close(self) -> None:
         """Commit and let go of the file."""
-        if self._readers is not None:
-            self._readers.close()
-            return
         with self._lock:
             self.commit()
             self._connection.execute("PRAGMA optimize")
             self._connection.close()
-
-
-def _open_readers(path: str) -> ReadConnections:
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"Index file {path} does not exist, so cannot be opened in readonly mode.")
-    return ReadConnections(path)
-
-
-def _open_writer(path: str, *, wal: bool) -> tuple[sqlite3.Connection, tuple[int, int]]:
-    is_new = not os.path.exists(path) or os.path.getsize(path) == 0
-    if is_new:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-    connection = connect_writer(path, wal=wal, sync=True)
-    try:
-        if is_new:
-            create_schema(connection, shard_size_limit=UNLIMITED)
-        return connection, check_version(path, connection, is_writer=True)
-    except BaseException:
-        connection.close()
-        raise
-
-
-Source: TypeAlias = ArchiveSource | FileSource

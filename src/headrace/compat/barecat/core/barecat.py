@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
-import stat
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace import errors
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core._rows import path_of
-from headrace.compat.barecat.core.index import Index
+from headrace.compat.barecat.core.index import Index, path_of
 from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
 from headrace.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
 from headrace.compat.barecat.exceptions import (
     BarecatError,
+    FileExistsBarecatError,
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
     translated,
 )
 from headrace.compat.barecat.io.codecs import CodecRegistry
 from headrace.compat.barecat.io.copyfile import pieces
+from headrace.compat.barecat.io.fileobj import BarecatFileObject, BarecatReadWriteFileObject
 from headrace.compat.barecat.util import misc
+from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.file_objects import parse_mode
+from headrace.formats.report import Transfer
+from headrace.transfer.containers import archive_entries
+from headrace.transfer.sinks import ArchiveSink
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -67,16 +73,13 @@ class Barecat(MutableMapping[str, Any]):
         wal: bool = False,
         readonly_is_immutable: bool = False,
     ) -> None:
-        self.path = os.fspath(path)
         if threadsafe and not readonly:
             raise ValueError("Threadsafe mode is only supported for readonly Barecat.")
-        self.readonly = readonly
-        self.append_only = append_only
-        self.auto_codec = auto_codec
-        self.threadsafe = threadsafe
+        self.path, self.wal = os.fspath(path), wal
+        self.readonly, self.append_only, self.threadsafe = readonly, append_only, threadsafe
         self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
         self.readonly_is_immutable = readonly_is_immutable
-        self.wal = wal
+        self.auto_codec = auto_codec
         self._archive = self._open(overwrite, exist_ok)
         self.index: Index = Index.of_archive(self._archive, resolve_index_path(self.path))
         try:
@@ -94,21 +97,15 @@ class Barecat(MutableMapping[str, Any]):
 
     def _open(self, overwrite: bool, exist_ok: bool) -> Archive:
         is_there = misc.exists(self.path)
-        if self.readonly:
-            if not is_there:
-                raise FileNotFoundError(f"{self.path} does not exist")
-            with translated():
-                return Archive(self.path, follow_links=True)
-        if is_there and not exist_ok:
+        if self.readonly and not is_there:
+            raise FileNotFoundError(f"{self.path} does not exist")
+        if not self.readonly and is_there and not exist_ok:
             raise FileExistsError(f"{self.path} exists already, and exist_ok is False")
         with translated():
-            return Archive(
-                self.path,
-                "w" if overwrite else "a",
-                wal=self.wal,
-                allow_links=self.allow_writing_symlinked_shard,
-                append_only=self.append_only,
-            )
+            if self.readonly:
+                return Archive(self.path, follow_links=True)
+            links, only = self.allow_writing_symlinked_shard, self.append_only
+            return Archive(self.path, "w" if overwrite else "a", wal=self.wal, allow_links=links, append_only=only)
 
     # A mapping of paths to contents
 
@@ -118,13 +115,6 @@ class Barecat(MutableMapping[str, Any]):
         except FileNotFoundBarecatError:
             raise KeyError(normalize_path(path)) from None
         return self.codec_registry.decode(path, data)
-
-    def get(self, path: str, default: Any = None) -> Any:
-        """The content of a file, or a default if there is none."""
-        try:
-            return self[path]
-        except KeyError:
-            return default
 
     def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # an iterator, as it was
         """Paths and contents of all files."""
@@ -169,9 +159,49 @@ class Barecat(MutableMapping[str, Any]):
         newline: str | None = None,
     ) -> Any:
         """A file object, as Python's ``open`` gives it; what is written is stored when it is closed."""
-        from headrace.compat.barecat.io._opening import open_file
+        letter, is_updated, is_text = parse_mode(mode)
+        binary = self._open_binary(item, letter, is_updated)
+        if not is_text:
+            return binary
+        return io.TextIOWrapper(binary, encoding=encoding or "utf-8", errors=errors, newline=newline)
 
-        return open_file(self, item, mode, encoding, errors, newline)
+    def _open_binary(self, item: BarecatFileInfo | str, letter: str, is_updated: bool) -> BarecatFileObject:
+        path = path_of(item)
+        info = self.index.file_of(item) if self.index.isfile(path) else None
+        if letter == "x" and info is not None:
+            raise FileExistsBarecatError(path)
+        if letter == "r" and info is None:
+            raise FileNotFoundBarecatError(path)
+        if letter == "r" and not is_updated and info is not None:
+            return self.sharder.open_from_address(info.shard or 0, info.offset or 0, info.size or 0)
+        if self.readonly:
+            raise ValueError(f"Cannot open file '{path}' for writing: archive is read-only")
+        if info is None and self.isdir(path):
+            raise IsADirectoryBarecatError(path)
+        if info is not None and self.append_only:
+            raise PermissionError(f"Cannot open file '{path}' for writing: it exists, and the archive is append-only")
+
+        def store(file: BarecatReadWriteFileObject) -> None:
+            if file.dirty or info is None or letter == "w":
+                self._store(path, file, is_new=info is None)
+
+        mode = f"{letter}{'+' if is_updated else ''}b"
+        if letter == "w" or info is None:
+            return BarecatReadWriteFileObject(None, 0, 0, store, mode)
+        return self.sharder.open_from_address(info.shard or 0, info.offset or 0, info.size or 0, mode, store)
+
+    def _store(self, path: str, file: BarecatReadWriteFileObject, *, is_new: bool) -> None:
+        """Put the content where the original would: new and grown files behind all others, changed ones in place."""
+        size = file.size
+        file.seek(0)
+        if is_new and not size:
+            self.index.add_file(BarecatFileInfo(path=path, shard=0, offset=0, size=0, crc32c=0))
+        elif is_new:
+            self.add(BarecatFileInfo(path=path, size=size), fileobj=file)
+        elif size > file.original_size:
+            self.index.update_file(path, *self.sharder.add(size=size, fileobj=file))
+        else:
+            self.update_file(path, fileobj=file, size=size)
 
     def read(self, item: BarecatFileInfo | str, offset: int = 0, size: int = -1) -> bytes:
         """A part of a file; the whole file is checked, a part cannot be."""
@@ -179,11 +209,11 @@ class Barecat(MutableMapping[str, Any]):
             return self._read_whole(item)
         if offset < 0 or size < -1:
             raise ValueError(f"offset must not be negative, size at least -1; got {offset} and {size}")
-        info = self.index._rows.file_of(item)
+        info = self.index.file_of(item)
         length = info.size or 0
         first = min(offset, length)
         count = length - first if size < 0 else min(size, length - first)
-        expected = info.crc32c if first == 0 and count == length else None
+        expected = info.crc32c if count == length else None
         return self.sharder.read_from_address(info.shard or 0, (info.offset or 0) + first, count, expected)
 
     def _read_whole(self, path: str) -> bytes:
@@ -209,15 +239,12 @@ class Barecat(MutableMapping[str, Any]):
         self, filesys_path: PathLike, store_path: PathLike | None = None, dir_exist_ok: bool = False
     ) -> None:
         """Add a file of the disk with its metadata; of a directory only itself, not what is in it."""
-        target = filesys_path if store_path is None else store_path
-        status = os.stat(filesys_path)
-        if stat.S_ISDIR(status.st_mode):
-            directory = BarecatDirInfo(path=target)
-            directory.fill_from_statresult(status)
-            self.index.add_dir(directory, exist_ok=dir_exist_ok)
+        kind = BarecatDirInfo if os.path.isdir(filesys_path) else BarecatFileInfo
+        info = kind(path=filesys_path if store_path is None else store_path)
+        info.fill_from_statresult(os.stat(filesys_path))
+        if isinstance(info, BarecatDirInfo):
+            self.index.add_dir(info, exist_ok=dir_exist_ok)
             return
-        info = BarecatFileInfo(path=target)
-        info.fill_from_statresult(status)
         with open(filesys_path, "rb", buffering=0) as file:
             self.add(info, fileobj=file)
 
@@ -264,7 +291,7 @@ class Barecat(MutableMapping[str, Any]):
         bufsize: int = COPY_BUFSIZE,
     ) -> None:
         """Replace the content of a file: in place if it is not longer, else behind all others."""
-        old = self.index._rows.file_of(old_item)
+        old = self.index.file_of(old_item)
         check_content(data, fileobj, size if data is not None else None)
         length = memoryview(data).nbytes if data is not None else size
         if length is not None and length <= (old.size or 0):
@@ -360,7 +387,7 @@ class Barecat(MutableMapping[str, Any]):
 
     def check_crc32c(self, item: BarecatFileInfo | str) -> bool:
         """Whether the bytes of a file are those that were stored."""
-        info = self.index._rows.file_of(item)
+        info = self.index.file_of(item)
         try:
             data = self.sharder.read_from_address(info.shard or 0, info.offset or 0, info.size or 0)
         except BarecatError as error:
@@ -393,10 +420,20 @@ class Barecat(MutableMapping[str, Any]):
         filter_rules: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         """Copy files and directories of another archive into this one; every file is checked on the way."""
-        from headrace.compat.barecat.maintenance.merge import merge_archive
-
-        with translated():
-            merge_archive(self, source_path, ignore_duplicates, prefix or "", pattern, filter_rules)
+        below, keep = normalize_path(prefix or ""), make_filter(pattern, filter_rules)
+        with translated(), Archive(source_path, follow_links=True) as source:
+            files = [info for info in source.files() if keep(info.path)]
+            dirs = [] if pattern is not None or filter_rules else list(source.dirs("path"))
+            self.index.check_merge(below, [info.path for info in files], dirs, ignore_duplicates)
+            if any(info.size > self.shard_size_limit for info in files):
+                raise ValueError("Files in the source archive are larger than the shard size")
+            wanted = self.index.merge_dirs(dirs, below)
+            sink = ArchiveSink(self._archive, prefix=below, ignore_duplicates=ignore_duplicates)
+            for entry in archive_entries(source, lambda path: bool(keep(path))):
+                if not entry.is_dir:
+                    sink.put_counted(entry, Transfer())
+            for directory in wanted:  # adding files has touched them
+                self.index.add_dir(directory, exist_ok=True)
 
     def truncate_all_to_logical_size(self) -> None:
         """End every shard after its last file, and delete the empty ones at the end."""

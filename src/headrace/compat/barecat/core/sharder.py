@@ -1,4 +1,4 @@
-"""The shards of an archive."""
+"""The shards of an archive, or some without one: mapped if they are only read, else held by what writes them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,32 @@ import io
 import os
 import shutil
 import tempfile
+import threading
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core._shard_files import ShardFile, ShardStore
 from headrace.compat.barecat.core.types import SHARD_SIZE_UNLIMITED
 from headrace.compat.barecat.exceptions import BarecatIntegrityError, FileTooLargeBarecatError, translated
 from headrace.compat.barecat.io.copyfile import pieces
-from headrace.compat.barecat.io.fileobj import BarecatReadOnlyFileObject, BarecatReadWriteFileObject
+from headrace.compat.barecat.io.fileobj import (
+    BarecatFileObject,
+    BarecatReadOnlyFileObject,
+    BarecatReadWriteFileObject,
+)
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat.edit.maintenance import cut_tails
+from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.formats.barecat.shards import MappedShards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from headrace.errors import PathLike
     from headrace.formats.barecat import Archive
 
-__all__ = ["Sharder"]
+__all__ = ["ShardFile", "Sharder"]
 
 COPY_BUFSIZE = 64 * 1024
 _PIECE_BYTES = 16 << 20
@@ -50,7 +57,9 @@ class Sharder:
         self.readonly, self.append_only, self.threadsafe = readonly, append_only, threadsafe
         self.allow_writing_symlinked_shard = allow_writing_symlinked_shard
         self._archive: Archive | None = None
-        self._opened: ShardStore | None = None
+        self._mapped: MappedShards | None = None
+        self._own: ShardWriter | None = None
+        self._own_lock = threading.RLock()
         self._files: dict[int, ShardFile] = {}
 
     def use_archive(self, archive: Archive) -> None:
@@ -58,20 +67,47 @@ class Sharder:
         self._archive = archive
 
     @property
-    def _store(self) -> ShardStore:
-        if self._opened is None:
+    def _reader(self) -> MappedShards:
+        if self._archive is not None:
+            return self._archive.shards
+        if self._mapped is None:
+            self._mapped = MappedShards(self.path, follow_links=True)
+        return self._mapped
+
+    @property
+    def _writer(self) -> ShardWriter:
+        if self.readonly:
+            raise io.UnsupportedOperation("not writable")
+        if self._archive is not None:
+            return self._archive.editor.shards
+        if self._own is None:
             allow_links = self.allow_writing_symlinked_shard
             with translated():
-                self._opened = ShardStore(self.path, self._archive, readonly=self.readonly, allow_links=allow_links)
-        return self._opened
+                self._own = ShardWriter(self.path, is_synced=True, allow_links=allow_links, commit=lambda: None)
+        return self._own
+
+    @property
+    def _lock(self) -> AbstractContextManager[Any]:
+        return self._own_lock if self._archive is None else self._archive.editor.lock
 
     # Reading
+
+    def read_span(self, shard: int, offset: int, size: int) -> bytes:
+        """Bytes of a shard, fewer where it ends."""
+        if not self.readonly:
+            with self._lock:
+                return self._writer.read(shard, offset, min(size, self._writer.end(shard) - offset))
+        if size <= 0 or offset < 0:
+            return b""
+        return bytes(self._reader.shard(shard, offset + size).view[offset : offset + size])
 
     def read_from_address(self, shard: int, offset: int, size: int, expected_crc32c: int | None = None) -> bytes:
         """Bytes at a place, checked if it is known what they must be."""
         with translated():
-            data = self._store.read(shard, offset, size)
-        _check(data, expected_crc32c)
+            data = self.read_span(shard, offset, size)
+        if expected_crc32c is not None and crc32c_of(data) != expected_crc32c:
+            found = crc32c_of(data)
+            raise BarecatIntegrityError(f"CRC32C mismatch: {expected_crc32c:#010x} expected, found {found:#010x}")
         return data
 
     def readinto_from_address(self, shard: int, offset: int, buffer: Any, expected_crc32c: int | None = None) -> int:
@@ -126,21 +162,33 @@ class Sharder:
         checksum, done = 0, 0
         for piece in pieces(file, size, _PIECE_BYTES):
             checksum = crc32c_of(piece, checksum)
-            self._store.overwrite(shard, offset + done, piece)
+            self.overwrite(shard, offset + done, piece)
             done += len(piece)
         return shard, offset, size, checksum
+
+    def overwrite(self, shard: int, offset: int, data: bytes) -> None:
+        """Write at a place; of an archive, what committed rows have there is saved until the commit."""
+        writer = self._writer if self._archive is None or self.readonly else self._archive.editor
+        with self._lock:
+            writer.overwrite(shard, offset, data)
+
+    def cut(self, shard: int, end: int) -> None:
+        """End a shard earlier; what committed rows may name stays until the next commit."""
+        writer = self._writer
+        with self._lock:
+            writer.cut(shard, end)
 
     def _append(self, file: BinaryIO, size: int) -> Address:
         if self._archive is not None:
             with translated():
                 place = self._archive.editor.append("a file", file, size)
             return place.shard, place.offset, size, place.crc32c or 0
-        store, checksum = self._store, 0
-        with store.lock:
-            shard, offset = store.shards.reserve(size, self.shard_size_limit)
+        checksum = 0
+        with self._lock:
+            shard, offset = self._writer.reserve(size, self.shard_size_limit)
             for piece in pieces(file, size, _PIECE_BYTES):
                 checksum = crc32c_of(piece, checksum)
-                store.shards.append(piece)
+                self._writer.append(piece)
         return shard, offset, size, checksum
 
     @misc.raise_if_readonly
@@ -167,27 +215,9 @@ class Sharder:
     @misc.raise_if_readonly
     def start_new_shard(self) -> ShardFile:
         """Go on with the next shard."""
-        store = self._store
-        with store.lock:
-            store.shards.begin_shard()
+        with self._lock:
+            self._writer.begin_shard()
         return self.last_shard_file
-
-    def ensure_open_shards(self, shard_id: int) -> None:
-        """Nothing: shards are opened when they are needed."""
-
-    @misc.raise_if_readonly
-    def reopen_current_shard(self, mode: str) -> ShardFile:
-        """The last shard; modes are kept for programs that pass them."""
-        return self.last_shard_file
-
-    @misc.raise_if_readonly
-    def reopen_shard(self, shard_number: int, mode: str) -> ShardFile:
-        """A shard; modes are kept for programs that pass them."""
-        return self._file(shard_number)
-
-    @misc.raise_if_readonly
-    def reopen_shards(self) -> None:
-        """Nothing: all shards can be read and written."""
 
     @misc.raise_if_readonly
     def truncate_all_to_logical_size(self, logical_shard_ends: list[int]) -> None:
@@ -195,12 +225,11 @@ class Sharder:
         if self._archive is not None:
             cut_tails(self._archive)
             return
-        store = self._store
-        with store.lock:
+        with self._lock:
             used = max((shard for shard, end in enumerate(logical_shard_ends) if end), default=0)
             for shard, end in enumerate(logical_shard_ends[: used + 1]):
-                store.shards.cut_now(shard, end)
-            store.shards.remove_after(used)
+                self._writer.cut_now(shard, end)
+            self._writer.remove_after(used)
 
     # The files
 
@@ -210,13 +239,14 @@ class Sharder:
 
     def _file(self, shard: int) -> ShardFile:
         if shard not in self._files:
-            self._files[shard] = ShardFile(self._store, shard, "rb" if self.readonly else "r+b")
+            self._files[shard] = ShardFile(self, shard, "rb" if self.readonly else "r+b")
         return self._files[shard]
 
     @property
     def num_shards(self) -> int:
         """How many shards there are."""
-        self._store  # noqa: B018  # a writer makes the first shard
+        if not self.readonly:
+            self._writer  # noqa: B018  # makes the first shard
         return max(shard_numbers(self.path), default=0) + 1
 
     @property
@@ -231,7 +261,16 @@ class Sharder:
 
     def physical_shard_end(self, shard_number: int) -> int:
         """The byte after the last of a shard."""
-        return self._store.end(shard_number)
+        if self.readonly:
+            return os.path.getsize(shard_path(self.path, shard_number))
+        with self._lock:
+            return self._writer.end(shard_number)
+
+    def flush(self) -> None:
+        """Give what is still in memory to the system."""
+        if not self.readonly:
+            with self._lock:
+                self._writer.flush()
 
     @property
     def total_physical_size_seek(self) -> int:
@@ -260,15 +299,79 @@ class Sharder:
         for file in self._files.values():
             file.close()
         self._files.clear()
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        if self._mapped is not None:
+            self._mapped.close()
+        if self._own is not None:
+            with self._lock:
+                self._own.sync()
+                self._own.committed()
+                self._own.close()
+                self._own = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+class ShardFile(BarecatFileObject):
+    """One shard as a file; any number of threads may ``pread``."""
+
+    def __init__(self, sharder: Sharder, number: int, mode: str) -> None:
+        super().__init__()
+        self._sharder = sharder
+        self.number, self.mode, self.position = number, mode, 0
+        self.can_write = mode != "rb"
+        self.name = sharder.get_shard_path(number)
+        self._fd = -1
+
+    @property
+    def size(self) -> int:  # type: ignore[override]  # it grows
+        """Bytes of the shard."""
+        return self._sharder.physical_shard_end(self.number)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Bytes at a place, fewer where the shard ends."""
+        return self._sharder.read_span(self.number, offset, size)
+
+    def _read_at(self, position: int, size: int) -> bytes:
+        return self.pread(size, position)
+
+    def write(self, data: Any, /) -> int:
+        """Write over bytes at the position."""
+        view = memoryview(data).cast("B")
+        self._sharder.overwrite(self.number, self.position, bytes(view))
+        self.position += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """End the shard earlier."""
+        wanted = self.position if size is None else size
+        self._sharder.cut(self.number, wanted)
+        return wanted
+
+    def flush(self) -> None:
+        """Give what is still in memory to the system."""
+        if not self.closed:
+            self._sharder.flush()
+
+    def fileno(self) -> int:
+        """A descriptor for reading."""
+        self.flush()
+        if self._fd < 0:
+            self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+        return self._fd
+
+    def close(self) -> None:
+        """Close the descriptor, if there is one; the archive keeps the shard."""
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"<ShardFile name={self.name!r}>"
 
 
 class _Zeros:
@@ -336,8 +439,3 @@ def _bytes_left(fileobj: Any) -> int | None:
     except (AttributeError, OSError):
         return None
     return max(0, end - here)
-
-
-def _check(data: bytes, expected: int | None) -> None:
-    if expected is not None and crc32c_of(data) != expected:
-        raise BarecatIntegrityError(f"CRC32C mismatch: {expected:#010x} expected, found {crc32c_of(data):#010x}")

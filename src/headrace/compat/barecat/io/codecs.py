@@ -58,16 +58,6 @@ def _decode_jpeg(data: bytes) -> Any:
     return _decode_picture(data)
 
 
-def _encode_exr(data: Any) -> bytes:
-    written: bytes = require("imageio.v3", ".exr").imwrite("<bytes>", data, extension=".exr")
-    return written
-
-
-def _encode_msgpack(data: Any) -> bytes:
-    packed: bytes = require("msgpack", ".msgpack").packb(data, default=_to_map)
-    return packed
-
-
 def _to_map(value: Any) -> Any:
     if isinstance(value, complex) and not isinstance(value, np.generic):
         return {b"complex": True, b"data": repr(value)}
@@ -103,21 +93,26 @@ _CODECS: dict[str, Codec] = {
     **{f".{kind.lower()}": Codec(picture_encoder(kind), _decode_picture) for kind in ("GIF", "WEBP")},
     **dict.fromkeys((".jpg", ".jpeg"), Codec(_encode_jpeg, _decode_jpeg)),
     **dict.fromkeys((".pkl", ".pickle"), Codec(pickle.dumps, _decode_pickle)),
-    ".exr": Codec(_encode_exr, lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr")),
+    ".exr": Codec(
+        lambda data: require("imageio.v3", ".exr").imwrite("<bytes>", data, extension=".exr"),
+        lambda data: require("imageio.v3", ".exr").imread(data, extension=".exr"),
+    ),
     ".msgpack": Codec(
-        _encode_msgpack,
+        lambda data: require("msgpack", ".msgpack").packb(data, default=_to_map),
         lambda data: require("msgpack", ".msgpack").unpackb(data, object_hook=_from_map, strict_map_key=False),
     ),
 }
 
 
 class CodecRegistry:
-    """Codecs by endings, where a name without one keeps its bytes; begins with all that are known, or with none."""
+    """Codecs by endings; begins with all that are known, or with none.
 
-    _is_strict = False
+    A name without a codec keeps its bytes or, if it ``is_strict``, is an error.
+    """
 
-    def __init__(self, auto_codec: bool = True) -> None:
+    def __init__(self, auto_codec: bool = True, *, is_strict: bool = False) -> None:
         self.codecs: dict[str, Codec] = dict(_CODECS) if auto_codec else {}
+        self._is_strict = is_strict
 
     def register_codec(
         self, exts: list[str], encoder: Callable[[Any], bytes], decoder: Callable[[bytes], Any], nonfinal: bool = False
@@ -150,12 +145,6 @@ class CodecRegistry:
         return self.decode(stem, value) if codec[2] else value
 
 
-class _StrictRegistry(CodecRegistry):
-    """Where a name without a codec is an error."""
-
-    _is_strict = True
-
-
 class DecodedView(decoded.DecodedView):
     """Values of a mapping of names to bytes, such as a ``Barecat``; a name without a codec is an error.
 
@@ -175,7 +164,7 @@ class DecodedView(decoded.DecodedView):
     def __init__(self, store: MutableMapping[str, bytes], *, allow_pickle: bool = False) -> None:
         super().__init__(store)
         self._store = store
-        self._registry = _StrictRegistry(auto_codec=False)
+        self._registry = CodecRegistry(auto_codec=False, is_strict=True)
         self.codecs = self._registry.codecs
         self.codecs |= self.ALL_CODECS
         if allow_pickle:

@@ -37,16 +37,20 @@ def copy(
 ) -> int:
     """Copy bytes, all that are left if no size is given; says how many it were."""
     job = _Job(src, dst, size, src_offset, dst_offset, bufsize)
-    if job.is_inside:
-        return _copy_same_file_overlap(job)
-    with contextlib.suppress(_CannotError):
-        if job.src_kind == job.dst_kind == stat.S_IFREG and _HAS_COPY_FILE_RANGE:
-            return _copy_file_range_loop(job)
-        if job.src_kind == stat.S_IFREG and job.dst_kind == stat.S_IFSOCK and _HAS_SENDFILE:
-            return _copy_sendfile(job)
-        if stat.S_IFIFO in (job.src_kind, job.dst_kind) and _HAS_SPLICE:
-            return _copy_splice(job)
-    return _copy_buffered(job)
+    with job.placed():
+        if job.is_inside:
+            return _copy_same_file_overlap(job)
+        try:
+            if job.src_kind == job.dst_kind == stat.S_IFREG and _HAS_COPY_FILE_RANGE:
+                return _copy_file_range_loop(job)
+            if job.src_kind == stat.S_IFREG and job.dst_kind == stat.S_IFSOCK and _HAS_SENDFILE:
+                return _copy_sendfile(job)
+            if stat.S_IFIFO in (job.src_kind, job.dst_kind) and _HAS_SPLICE:
+                return _copy_splice(job)
+        except OSError:
+            if job.done:
+                raise
+        return _copy_buffered(job)
 
 
 def copy_crc32c(
@@ -60,14 +64,11 @@ def copy_crc32c(
 ) -> tuple[int, int]:
     """Copy bytes and give their number and CRC-32C, counted on from ``initial``."""
     job = _Job(src, dst, size, src_offset, dst_offset, bufsize)
-    if not job.is_inside:
-        return _through_memory(job, initial)
-    target = job.dst_offset or 0
-    count = _copy_same_file_overlap(job)
-    before = src.tell()
-    checksum = accumulate_crc32c(src, count, target, bufsize, initial)
-    src.seek(before)
-    return count, checksum
+    with job.placed():
+        if not job.is_inside:
+            return _copy_checked(job, initial)
+        _copy_same_file_overlap(job)
+        return job.done, accumulate_crc32c(src, job.done, job.dst_offset, bufsize, initial)
 
 
 def accumulate_crc32c(
@@ -89,10 +90,6 @@ def write_zeroes(file: Any, n: int, bufsize: int = _BUFSIZE) -> int:
     return max(0, n)
 
 
-class _CannotError(Exception):
-    """The kernel, or the file system, cannot do it; nothing was copied."""
-
-
 class _Job:
     """What is copied: two files, the kinds of their descriptors where they have some, and the spans."""
 
@@ -100,6 +97,7 @@ class _Job:
         self, src: Any, dst: Any, size: int | None, src_offset: int | None, dst_offset: int | None, bufsize: int
     ) -> None:
         self.src, self.dst, self.bufsize = src, dst, bufsize
+        self.done = 0
         self.moves = (src_offset is None, dst_offset is None)
         can_seek = _can_seek(src), _can_seek(dst)
         self.src_offset = src.tell() if src_offset is None and can_seek[0] else src_offset
@@ -126,26 +124,16 @@ class _Job:
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
-        """Both files at their offsets; files with an offset of their own go back afterwards."""
-        back = []
-        offsets = (self.src, self.src_offset), (self.dst, self.dst_offset)
-        for (file, offset), is_moving in zip(offsets, self.moves, strict=True):
-            if offset is not None:
-                if not is_moving:
-                    back.append((file, file.tell()))
-                file.seek(offset)
+        """Both files at their offsets; afterwards those without an offset of their own have moved on."""
+        files = [(self.src, self.src_offset, self.moves[0]), (self.dst, self.dst_offset, self.moves[1])]
+        back = [(file, None if moves else file.tell(), offset) for file, offset, moves in files if offset is not None]
+        for file, _, offset in back:
+            file.seek(offset)
         try:
             yield
         finally:
-            for file, position in back:
-                file.seek(position)
-
-    def advance(self, count: int) -> None:
-        """Move the positions of files that are read or written at them."""
-        offsets = (self.src, self.src_offset), (self.dst, self.dst_offset)
-        for (file, offset), is_moving in zip(offsets, self.moves, strict=True):
-            if is_moving and offset is not None:
-                file.seek(offset + count)
+            for file, position, offset in back:
+                file.seek(offset + self.done if position is None else position)
 
 
 def _can_seek(file: Any) -> bool:
@@ -173,55 +161,43 @@ def _write_all(file: Any, data: bytes) -> None:
         view = view[len(view) if written is None else written :]
 
 
-def _through_memory(job: _Job, initial: int | None) -> tuple[int, int]:
-    """Gives the number of bytes and, if there is a number to begin with, their CRC-32C."""
-    done, checksum = 0, initial or 0
-    with job.placed():
-        for piece in pieces(job.src, job.size, job.bufsize):
-            if initial is not None:
-                checksum = crc32c_of(piece, checksum)
-            _write_all(job.dst, piece)
-            done += len(piece)
-    return done, checksum
-
-
 def _copy_buffered(job: _Job) -> int:
-    return _through_memory(job, None)[0]
+    """By way of memory."""
+    return _copy_checked(job, 0)[0]
+
+
+def _copy_checked(job: _Job, checksum: int) -> tuple[int, int]:
+    """By way of memory; gives the number of bytes and their CRC-32C, counted on from ``checksum``."""
+    for piece in pieces(job.src, job.size, job.bufsize):
+        checksum = crc32c_of(piece, checksum)
+        _write_all(job.dst, piece)
+        job.done += len(piece)
+    return job.done, checksum
 
 
 def _copy_same_file_overlap(job: _Job) -> int:
     """Inside one file: from the end where the target lies behind the beginning of the source."""
     start, target, count = job.src_offset or 0, job.dst_offset or 0, job.size or 0
-    before = job.src.tell(), job.dst.tell()
-    pieces = [(at, min(job.bufsize, count - at)) for at in range(0, count, job.bufsize)]
-    for at, length in reversed(pieces) if target > start else pieces:
+    spans = [(at, min(job.bufsize, count - at)) for at in range(0, count, job.bufsize)]
+    for at, length in reversed(spans) if target > start else spans:
         job.src.seek(start + at)
         data = job.src.read(length)
         job.dst.seek(target + at)
         _write_all(job.dst, data)
         job.dst.flush()
-    job.src.seek(before[0])
-    job.dst.seek(before[1])
-    job.advance(count)
+    job.done = count
     return count
 
 
 def _repeat(job: _Job, step: Callable[[int, int], int]) -> int:
     """Call ``step`` with what is done and what is left until nothing is; it says how far it came."""
     job.dst.flush()
-    done, size = 0, job.size or 0
-    while done < size:
-        try:
-            count = step(done, size - done)
-        except OSError as error:
-            if done:
-                raise
-            raise _CannotError from error
+    while job.done < (job.size or 0):
+        count = step(job.done, (job.size or 0) - job.done)
         if count == 0:
             break
-        done += count
-    job.advance(done)
-    return done
+        job.done += count
+    return job.done
 
 
 def _copy_file_range_loop(job: _Job) -> int:

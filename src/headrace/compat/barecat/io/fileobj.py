@@ -32,14 +32,23 @@ def read_span(shard_file: Any, offset: int, size: int) -> bytes:
 
 
 class BarecatFileObject(io.IOBase):
-    """A file of an archive."""
+    """A file of an archive: bytes that can be reached by position."""
 
     position: int
     size: int
+    can_read = True
+    can_write = False
+
+    def _read_at(self, position: int, size: int) -> bytes:
+        raise NotImplementedError
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Bytes from the position on."""
-        raise NotImplementedError
+        left = max(0, self.size - self.position)
+        count = left if size is None or size < 0 else min(size, left)
+        data = self._read_at(self.position, count) if count else b""
+        self.position += len(data)
+        return data
 
     def read1(self, size: int | None = -1, /) -> bytes:
         """Bytes from the position on."""
@@ -56,6 +65,18 @@ class BarecatFileObject(io.IOBase):
         target[: len(data)] = data
         return len(data)
 
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Bytes up to the end of the line."""
+        line, begin = b"", self.position
+        limit = self.size - begin if size is None or size < 0 else size
+        while len(line) < limit and (piece := self.read(min(8192, limit - len(line)))):
+            found = piece.find(b"\n") + 1
+            line += piece[:found] if found else piece
+            if found:
+                break
+        self.position = begin + len(line)
+        return line
+
     def tell(self) -> int:
         """The position."""
         return self.position
@@ -69,6 +90,18 @@ class BarecatFileObject(io.IOBase):
             raise ValueError("Negative seek position")
         self.position = base + offset
         return self.position
+
+    def write(self, data: Any, /) -> int:
+        """Write at the position, if that is allowed."""
+        raise io.UnsupportedOperation("not writable")
+
+    def readable(self) -> bool:
+        """Whether reading is allowed."""
+        return self.can_read
+
+    def writable(self) -> bool:
+        """Whether writing is allowed."""
+        return self.can_write
 
     def seekable(self) -> bool:
         """It is."""
@@ -87,39 +120,8 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
         self.start, self.end, self.size = start, start + size, size
         self.position = 0
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Bytes from the position on."""
-        left = max(0, self.size - self.position)
-        count = left if size is None or size < 0 else min(size, left)
-        if count == 0:
-            return b""
-        data = read_span(self.shard_file, self.start + self.position, count)
-        self.position += count
-        return data
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        """Bytes up to the end of the line."""
-        line, begin = b"", self.position
-        limit = self.size - begin if size is None or size < 0 else size
-        while len(line) < limit and (piece := self.read(min(8192, limit - len(line)))):
-            found = piece.find(b"\n") + 1
-            line += piece[:found] if found else piece
-            if found:
-                break
-        self.position = begin + len(line)
-        return line
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def write(self, data: Any, /) -> int:
-        """Refuses."""
-        raise io.UnsupportedOperation("not writable")
-
-    def truncate(self, size: int | None = None, /) -> int:
-        """Refuses."""
-        raise io.UnsupportedOperation("not writable")
+    def _read_at(self, position: int, size: int) -> bytes:
+        return read_span(self.shard_file, self.start + position, size)
 
     def sendfile(self, out_fd: int, offset: int = 0, count: int | None = None) -> int:
         """Let the system copy bytes to a socket or file; gives how many."""
@@ -133,6 +135,8 @@ class BarecatReadOnlyFileObject(BarecatFileObject):
 
 class BarecatReadWriteFileObject(BarecatFileObject):
     """A file that is written: changes are collected beside the archive, and stored when it is closed."""
+
+    can_write = True
 
     def __init__(
         self,
@@ -162,10 +166,11 @@ class BarecatReadWriteFileObject(BarecatFileObject):
         self._check_open()
         if not self.can_read:
             raise io.UnsupportedOperation("not readable")
-        self.spillover.seek(self.position)
-        data = self.spillover.read(-1 if size is None else size)
-        self.position += len(data)
-        return data
+        return super().read(size)
+
+    def _read_at(self, position: int, size: int) -> bytes:
+        self.spillover.seek(position)
+        return self.spillover.read(size)
 
     def write(self, data: Any, /) -> int:
         """Write at the position, or at the end when appending."""
@@ -175,21 +180,12 @@ class BarecatReadWriteFileObject(BarecatFileObject):
             return 0
         if self.append_mode:
             self.position = self.size
-        self._fill_to(self.position)
-        self.spillover.seek(self.position)
+        self.spillover.seek(self.position)  # what is between is zero
         self.spillover.write(view)
         self.position += len(view)
         self.size = max(self.size, self.position)
         self.dirty = True
         return len(view)
-
-    def _fill_to(self, size: int) -> None:
-        if size > self.size:
-            self.spillover.seek(self.size)
-            left = size - self.size
-            while left:
-                left -= self.spillover.write(bytes(min(left, 1 << 20)))
-            self.size = size
 
     def truncate(self, size: int | None = None, /) -> int:
         """Cut, or lengthen with zeros."""
@@ -198,19 +194,13 @@ class BarecatReadWriteFileObject(BarecatFileObject):
         if wanted < 0:
             raise ValueError(f"size must not be negative, got {wanted}")
         if wanted != self.size:
-            self._fill_to(wanted)
+            if wanted > self.size:
+                self.spillover.seek(wanted - 1)
+                self.spillover.write(b"\0")
             self.spillover.truncate(wanted)
             self.size = wanted
             self.dirty = True
         return self.size
-
-    def readable(self) -> bool:
-        """Whether reading is allowed."""
-        return self.can_read
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
 
     def _check_open(self) -> None:
         if self.closed:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from headrace.compat.barecat.core.paths import normalize_path
+from headrace.compat.barecat.core.paths import is_tar_or_zip, normalize_path, without_ending
 from headrace.compat.barecat.exceptions import translated
-from headrace.compat.barecat.maintenance.rsync_paths import ParsedPath, PathType, parse_path
-from headrace.formats.barecat import Archive, FileInfo, Metadata
+from headrace.formats.barecat import Archive
 from headrace.formats.barecat.names import archive_exists
 from headrace.progress import ProgressBar
 from headrace.transfer.containers import kind_of, read_entries
@@ -23,11 +24,116 @@ from headrace.transfer.extract import CheckedFile
 from headrace.transfer.tree import ArchiveTree, FolderTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from headrace.transfer.tree import Tree
 
 __all__ = ["ParsedPath", "PathType", "RsyncOptions", "parse_path", "rsync"]
+
+_SERVER = "barecat://"
+_REMOTE = re.compile(r"(?:([^@]+)@)?([^:/]+):(/.*)", re.DOTALL)
+_INSIDE = re.compile(r"((?:[^\\]|\\.)*?)::(.*)", re.DOTALL)  # a backslash takes the meaning from what follows
+
+
+class PathType(Enum):
+    """What a path is."""
+
+    LOCAL = "local"
+    LOCAL_ARCHIVE = "local_archive"
+    TAR_ZIP = "tar_zip"
+    SSH = "ssh"
+    SSH_ARCHIVE = "ssh_archive"
+    BARECAT_SERVER = "barecat_server"
+
+
+@dataclass
+class ParsedPath:
+    """A source or target: where it is, and what inside of it."""
+
+    path_type: PathType
+    host: str | None
+    user: str | None
+    filesystem_path: str
+    archive_path: str | None
+    inner_path: str
+    trailing_slash: bool
+
+    @property
+    def contents_mode(self) -> bool:
+        """What is in it is meant, and not the directory itself."""
+        return self.trailing_slash
+
+    @property
+    def is_archive(self) -> bool:
+        """It is an archive, or inside of one."""
+        return self.path_type in (PathType.LOCAL_ARCHIVE, PathType.SSH_ARCHIVE, PathType.BARECAT_SERVER)
+
+    @property
+    def is_tar_zip(self) -> bool:
+        """It is a tar or zip, or inside of one."""
+        return self.path_type == PathType.TAR_ZIP
+
+    @property
+    def is_remote(self) -> bool:
+        """It is on another machine."""
+        return self.path_type in (PathType.SSH, PathType.SSH_ARCHIVE, PathType.BARECAT_SERVER)
+
+    @property
+    def archive_basename(self) -> str:
+        """The name of the archive without its ending."""
+        return without_ending(os.path.basename(self.archive_path or "").removesuffix("-sqlite-index"))
+
+    @property
+    def name_in_target(self) -> str:
+        """The directory of the target that it goes into; nothing if what is in it is meant."""
+        if self.contents_mode:
+            return ""
+        whole = os.path.basename(self.filesystem_path) if self.archive_path is None else self.archive_basename
+        return os.path.basename(self.inner_path) or whole
+
+
+def parse_path(path: str) -> ParsedPath:
+    r"""Take a path apart.
+
+    ``archive.barecat::inside`` names something in an archive, ``photos.tar::inside`` in a tar or zip; ``\::`` stands
+    for two colons that mean nothing. A slash at the end means what is in a directory. ``user@host:/path`` and
+    ``barecat://host:port/archive::inside`` are understood, but nothing can be reached there.
+
+    Example:
+        >>> parsed = parse_path("photos.barecat::train/")
+        >>> parsed.archive_path, parsed.inner_path, parsed.contents_mode
+        ('photos.barecat', 'train', True)
+    """
+    plain, has_slash = path.rstrip("/"), path.endswith("/")
+    if plain.startswith(_SERVER):
+        host, slash, rest = plain.removeprefix(_SERVER).partition("/")
+        if not slash:
+            raise ValueError(f"Invalid barecat:// URL: {plain}")
+        archive, inner = _split(rest)
+        return ParsedPath(PathType.BARECAT_SERVER, host, None, "", archive, inner or "", has_slash)
+    remote = _REMOTE.fullmatch(plain)
+    user, host_name, rest = remote.groups() if remote else (None, None, plain)
+    archive, inner = _split(rest)
+    whole = _unescape(rest)
+    if inner is None:
+        kind = PathType.SSH if remote else PathType.LOCAL
+        return ParsedPath(kind, host_name, user, whole, None, "", has_slash)
+    if not remote and is_tar_or_zip(archive):
+        return ParsedPath(PathType.TAR_ZIP, None, None, archive, archive, inner, has_slash)
+    kind = PathType.SSH_ARCHIVE if remote else PathType.LOCAL_ARCHIVE
+    return ParsedPath(kind, host_name, user, whole, archive, inner, has_slash)
+
+
+def _split(path: str) -> tuple[str, str | None]:
+    """Archive and what is inside; None if there are no two colons that count."""
+    parts = _INSIDE.fullmatch(path)
+    if parts is None:
+        return _unescape(path), None
+    return _unescape(parts[1]), _unescape(parts[2]).lstrip("/")
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(\\|::)", r"\1", text)
 
 
 @dataclass
@@ -98,14 +204,14 @@ def _entries(source: ParsedPath, stack: contextlib.ExitStack) -> Iterator[tuple[
         archive = stack.enter_context(Archive(source.archive_path or "", follow_links=True))
         for info in archive.files("path"):
             if _is_in(info.path, inner):
-                opened = partial(_open_checked, archive, info)
+                opened: Any = partial(CheckedFile, archive, info)
                 yield Entry(info.path, False, info.size, info.metadata, opened), info.crc32c
         return
     if not os.path.exists(path):
         raise FileNotFoundError(f"Source not found: {path}")
     if not source.is_tar_zip and os.path.isfile(path):
-        status = os.stat(path)
-        yield Entry("", False, status.st_size, Metadata.of(status), _opener(path)), None
+        folder, name = os.path.split(path)
+        yield replace(FolderTree(folder).file(name), name=""), None
         return
     skipped: list[str] = []
     for entry in read_entries(path, skipped, kind=kind_of(path) if source.is_tar_zip else "folder"):
@@ -115,16 +221,8 @@ def _entries(source: ParsedPath, stack: contextlib.ExitStack) -> Iterator[tuple[
         print(f"left out: {line}", file=sys.stderr)
 
 
-def _opener(path: str) -> Callable[[], BinaryIO]:
-    return lambda: open(path, "rb")
-
-
 def _is_in(path: str, inner: str) -> bool:
     return not inner or path == inner or path.startswith(f"{inner}/")
-
-
-def _open_checked(archive: Archive, info: FileInfo) -> BinaryIO:
-    return cast("BinaryIO", CheckedFile(archive, info))
 
 
 class _Copier:
@@ -156,29 +254,31 @@ class _Copier:
         self._expected.add(name)
         is_local = source.path_type == PathType.LOCAL
         parts = entry.name.split("/") if is_local and entry.name else [os.path.basename(origin)]
-        if any(self._options.is_excluded(part) for part in parts) or not self._fits(entry.size):
+        if not self._is_wanted(parts, entry.size):
             return
-        shown, old = self._shown(name), self._there.get(name)
+        old = self._there.get(name)
         reason = self._reason_to_skip(name, entry, crc32c, old)
         if reason is not None:
             if self._options.verbose:
-                print(f"skip ({reason}): {shown}")
+                print(f"skip ({reason}): {os.path.join(self._root, name)}")
             return
         word = "extract" if not self._is_archive else "update" if old else "add" if is_local else "copy"
-        if self._options.dry_run:
-            arrow = f"{origin} -> " if self._is_archive and not is_local else ""
-            print(f"would {word}: {arrow}{shown}")
-        else:
-            if self._options.verbose:
-                print(f"{word}: {shown}")
+        if self._act(word, f"{origin} -> " if self._is_archive and not is_local else "", name):
             self._put(name, entry)
 
-    def _fits(self, size: int) -> bool:
-        low, high = self._options.min_size, self._options.max_size
-        return (low is None or size >= low) and (high is None or size <= high)
+    def _is_wanted(self, parts: list[str], size: int) -> bool:
+        low, high = self._options.min_size or 0, self._options.max_size
+        fits = size >= low and (high is None or size <= high)
+        return fits and not any(self._options.is_excluded(part) for part in parts)
 
-    def _shown(self, name: str) -> str:
-        return os.path.join(self._root, name)
+    def _act(self, words: str, origin: str, name: str) -> bool:
+        """Say what is done, or what would be; gives whether it shall be."""
+        shown = os.path.join(self._root, name)
+        if self._options.dry_run:
+            print(f"would {words}: {origin}{shown}")
+        elif self._options.verbose:
+            print(f"{words}: {shown}")
+        return not self._options.dry_run
 
     def _put(self, name: str, entry: Entry) -> None:
         about = entry.about if self._options.times else entry.about._replace(mtime_ns=time.time_ns())
@@ -207,10 +307,5 @@ class _Copier:
     def delete_others(self) -> None:
         """Delete the files of the target that no source has."""
         for name in sorted(set(self._there) - self._expected):
-            if self._options.dry_run:
-                print(f"would delete: {self._shown(name)}")
-                continue
-            if self._options.verbose:
-                print(f"delete: {self._shown(name)}")
-            if self._tree is not None:
+            if self._act("delete", "", name) and self._tree is not None:
                 self._tree.remove(name, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from headrace._native import crc32c as crc32c_of
@@ -67,34 +67,29 @@ def _rewrite(archive: str, old_path: str, new_path: str) -> None:
     shards = MappedShards(archive, follow_links=True)
     with closing(_connect(old_path)) as old, Index(new_path, readonly=False) as new:
         old.row_factory = sqlite3.Row
-        with new.bulk_mode():
-            rows = [_file_of(row, shards) for row in old.execute("SELECT * FROM files ORDER BY shard, offset")]
-            new.add_files(rows)
         tables = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        with new.no_triggers():
-            for row in old.execute(f"SELECT * FROM {'dirs' if 'dirs' in tables else 'directories'} ORDER BY path"):
-                _copy_dir(new, row)
-        new.update_dirs()
-        new.update_treestats()
+        files = [BarecatFileInfo(**_known(row)) for row in old.execute("SELECT * FROM files ORDER BY shard, offset")]
+        dirs = old.execute(f"SELECT * FROM {'dirs' if 'dirs' in tables else 'directories'} ORDER BY path")
+        for info in files:
+            _add_checksum(info, shards)
+        with new.bulk_mode():
+            new.add_files(files)
+            for row in dirs:
+                new.add_dir(BarecatDirInfo(**_known(row) | {"path": row["path"] or ""}), exist_ok=True)
         if "config" in tables:
             limit = old.execute("SELECT value_int FROM config WHERE key = 'shard_size_limit'").fetchone()
             if limit is not None and limit[0]:
                 new.shard_size_limit = limit[0]
-        assert new.num_files == len(rows) == sum(1 for _ in new.iter_all_filepaths(Order.PATH))
+        assert new.num_files == len(files) == sum(1 for _ in new.iter_all_filepaths(Order.PATH))
 
 
-def _file_of(row: sqlite3.Row, shards: MappedShards) -> BarecatFileInfo:
-    known = {name: row[name] for name in FILE_COLUMNS.split(", ") if name in row.keys()}  # noqa: SIM118
-    info = BarecatFileInfo(**known)
+def _known(row: sqlite3.Row) -> dict[str, Any]:
+    """Those columns of an old row that rows still have; statistics are counted anew."""
+    return {name: row[name] for name in FILE_COLUMNS.split(", ") if name in row.keys()}  # noqa: SIM118
+
+
+def _add_checksum(info: BarecatFileInfo, shards: MappedShards) -> None:
+    shard, offset, size = info.shard or 0, info.offset or 0, info.size or 0
     if info.crc32c is None:
-        shard, offset, size = info.shard or 0, info.offset or 0, info.size or 0
         view = shards.shard(shard, offset + size).view[offset : offset + size] if size else memoryview(b"")
-        if len(view) == size:
-            info.crc32c = crc32c_of(bytes(view))
-    return info
-
-
-def _copy_dir(new: Index, row: sqlite3.Row) -> None:
-    names = row.keys()
-    about = [row[name] if name in names else None for name in ("mode", "uid", "gid", "mtime_ns")]
-    new.add_dir(BarecatDirInfo(row["path"] or "", *about), exist_ok=True)
+        info.crc32c = crc32c_of(bytes(view)) if len(view) == size else None

@@ -1,4 +1,4 @@
-"""Sizes, archives as a whole, and what may not be done to them."""
+"""Archives as a whole, and what may not be done to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace.formats.barecat import remove_archive
 from headrace.formats.barecat.names import index_path, shard_numbers
@@ -14,22 +14,13 @@ from headrace.formats.barecat.names import index_path, shard_numbers
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = [
-    "delegate",
-    "deprecate",
-    "exists",
-    "parse_size",
-    "raise_if_readonly",
-    "raise_if_readonly_or_append_only",
-    "remove",
-]
+__all__ = ["delegate", "deprecate", "exists", "raise_if_readonly", "raise_if_readonly_or_append_only", "remove"]
 
 _Owner = TypeVar("_Owner")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def remove(path: PathLike) -> None:
@@ -77,24 +68,3 @@ def _guard(message: str, is_forbidden: Callable[[Any], bool]) -> Callable[[_Meth
 
 raise_if_readonly = _guard("readonly", lambda one: one.readonly)
 raise_if_readonly_or_append_only = _guard("read-only or append-only", lambda one: one.readonly or one.append_only)
-
-
-@overload
-def parse_size(size: None) -> None: ...
-@overload
-def parse_size(size: str) -> int: ...
-def parse_size(size: str | None) -> int | None:
-    """Bytes from text such as ``1G``, ``1.5M`` or ``100``; None stays None.
-
-    Example:
-        >>> parse_size("1.5K")
-        1536
-    """
-    if size is None:
-        return None
-    text = size.upper()
-    unit = next((unit for unit in _FACTORS if unit in text), None)
-    try:
-        return int(text) if unit is None else int(float(text.replace(unit, "")) * _FACTORS[unit])
-    except ValueError:
-        raise ValueError(f"{size!r} is not a size; write for example 500M or 1G") from None
