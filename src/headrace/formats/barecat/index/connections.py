@@ -33,9 +33,9 @@ _STILL = "mode=ro&immutable=1"
 _FOLLOWING = "mode=ro&readonly_shm=1"  # the shared memory of a write-ahead log is neither made nor written
 _CACHE_KIB = 65_536
 _MAX_VALUE_BYTES = 1 << 20  # of a path, and of a statement
-_STEPS = 1_000_000
-_LEAST_STEPS = 500_000_000
-_STEPS_FOR_BYTE = 20  # of the index: a check of everything takes about two
+_STEPS = 100_000
+_LEAST_STEPS = 5_000_000
+_STEPS_FOR_BYTE = 50  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
 _C = TypeVar("_C", bound=sqlite3.Connection)
 _SYSTEM = {
