@@ -448,6 +448,7 @@ def _create_index(path: str, file: str, limit: int, *, is_synced: bool) -> None:
         remove_leftovers_in(directory, os.path.basename(file))
         new = NewFile(directory, os.path.basename(file), is_private=True)
         stack.callback(new.close)
+        new.create()
         write_all(new.fd, [data], 0)
         take_over(new.fd, os.stat(shard_path(path, 0)))
         if is_synced:
