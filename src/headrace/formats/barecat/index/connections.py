@@ -425,7 +425,7 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     code = whole_code & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
-    if code in _SYSTEM:
+    if code in _SYSTEM and whole_code != sqlite3.SQLITE_IOERR_SHORT_READ:  # that one means a page that is not there
         return OSError(_SYSTEM[code], f"SQLite says: {error}", path)
     if code == sqlite3.SQLITE_NOTADB:
         return FormatError(

@@ -64,15 +64,18 @@ def _answered(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concaten
 
     @wraps(method)
     def ask(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return method(self, *args, **kwargs)
-        except HeadraceError:
-            raise
-        except _BAD as error:
-            if not self._refresh():
-                raise self._failed(error) from error
-            self.table = None
-        return ask(self, *args, **kwargs)
+        is_second = False
+        while True:
+            try:
+                return method(self, *args, **kwargs)
+            except HeadraceError:
+                raise
+            except _BAD as error:
+                if self._refresh():
+                    self.table = None
+                elif is_second:
+                    raise self._failed(error) from error
+                is_second = True  # another thread may have noticed the change first
 
     return ask
 
@@ -87,6 +90,7 @@ class Index:
         table: the files without SQLite, while nobody writes.
         refresh: tells whether the index was changed since it was opened, and if so follows the changes.
         failure: makes one of our errors from what SQLite says.
+        changes: counts how often the index was changed, whichever thread noticed.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Index:
         table: FileTable | None = None,
         refresh: Callable[[], bool] = lambda: False,
         failure: Callable[[Exception], Exception] | None = None,
+        changes: Callable[[], int] = lambda: 0,
     ) -> None:
         self.path = path
         self._cursor = cursor
@@ -105,15 +110,17 @@ class Index:
         self.table = table
         self._refresh = refresh
         self._failure = failure
+        self._changes = changes
 
     def _guarded(self, rows: Iterator[_T]) -> Iterator[_T]:
         """Rows that are fetched little by little, with our errors."""
+        changes = self._changes()
         try:
             yield from rows
         except HeadraceError:
             raise
         except _BAD as error:
-            if self._refresh():
+            if self._refresh() or self._changes() != changes:
                 self.table = None
                 problem, fix = "the index was changed by somebody else while it was listed", "List it again."
                 raise FormatError(self.path, problem=problem, fix=fix) from error
