@@ -17,7 +17,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from headrace.storage.leftovers import remove_leftovers_in
+from headrace.storage.leftovers import is_hidden, remove_leftovers_in
 from headrace.storage.new_file import NewFile, kept_mode
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class FolderWriter:
         folder: made if it is missing; may itself be reached by links.
 
     Example:
-        >>> import tempfile
+        >>> import pathlib, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> with FolderWriter(folder) as writer:
         ...     writer.write("a/b.txt", [b"hello"])
-        >>> open(f"{folder}/a/b.txt").read()
+        >>> pathlib.Path(folder, "a", "b.txt").read_text()
         'hello'
     """
 
@@ -134,7 +134,8 @@ class FolderWriter:
     def _failure(self, error: OSError, name: str) -> OSError:
         """The same error, saying which file it was and what became of it."""
         last = name.rpartition("/")[2]
-        is_ours = error.filename in (None, last, ".") or str(error.filename).startswith("/proc/self/fd/")
+        is_ours = error.filename in (None, last, ".") or is_hidden(str(error.filename))
+        is_ours = is_ours or str(error.filename).startswith("/proc/self/fd/")
         if error.errno is None or not is_ours:
             return error  # it speaks for itself, or is about what is read
         if isinstance(error, FileExistsError):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["hidden_name", "lock", "remove_leftovers", "remove_leftovers_in"]
+__all__ = ["hidden_name", "is_hidden", "lock", "remove_leftovers", "remove_leftovers_in"]
 
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.unfinished", re.DOTALL)
 _NAME_BYTES = 100  # of the final name: enough to recognize it, and the whole fits into any file system
@@ -93,6 +93,11 @@ def _is_own_file(status: os.stat_result) -> bool:
 def hidden_name(name: str) -> str:
     """A hidden name that nobody uses, for a file that will get this name."""
     return f".{_cut(name)}.{os.urandom(4).hex()}.unfinished"
+
+
+def is_hidden(name: str) -> bool:
+    """A name is one that ``hidden_name`` gave."""
+    return _HIDDEN.fullmatch(name) is not None
 
 
 def _cut(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headrace.errors import FormatError
 from headrace.formats.barecat import Archive, Metadata
 from headrace.transfer import mount as mounting
 from headrace.transfer.mount import ArchiveOperations, mount_archive
@@ -71,6 +73,55 @@ def test_errors_are_numbers(
     with pytest.raises(OSError) as caught:  # noqa: PT011  # the number is looked at
         ask(operations)
     assert caught.value.errno == number
+
+
+def _listed(operations: ArchiveOperations, directory: str) -> set[str] | None:
+    try:
+        return set(operations.readdir(directory, 0))
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return None
+
+
+@pytest.mark.parametrize("odd", ["..", ".", "d/..", "d//b", "d/.", "x" * 256, "ü" * 128, "nul\0name"])
+def test_names_that_no_directory_can_hold_are_not_listed(tmp_path: Path, odd: str) -> None:
+    """The kernel refuses a whole list for one of them."""
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        archive["odd"] = archive["d/ok"] = archive["x" * 255] = b""
+    index = sqlite3.connect(tmp_path / "x.barecat")
+    index.execute("UPDATE files SET path = ? WHERE path = 'odd'", (odd,))
+    index.commit()
+    index.close()
+    with Archive(tmp_path / "x.barecat") as archive:
+        operations = ArchiveOperations(archive)
+        for directory, usual in (("/", {".", "..", "d", "x" * 255}), ("/d", {".", "..", "ok"})):
+            assert _listed(operations, directory) in (usual, None)  # names that lead out are errors of the index
+        if len(odd) > 100:
+            assert "d" in (_listed(operations, "/") or ())
+        with pytest.raises(OSError, match="nul"):
+            operations.getattr("/nul\0")
+
+
+def test_an_index_that_is_damaged_gives_errors_that_programs_know(
+    operations: ArchiveOperations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise FormatError("x.barecat", problem="it is damaged")
+
+    for name in ("stat", "listdir"):
+        monkeypatch.setattr(Archive, name, fail)
+    monkeypatch.setattr(Archive, "total_size", property(fail))
+    calls: list[Callable[[], object]] = [
+        lambda: operations.getattr("/d"),
+        lambda: list(operations.readdir("/", 0)),
+        lambda: operations.open("/d/a", os.O_RDONLY),
+        lambda: operations.statfs("/"),
+    ]
+    for call in calls:
+        with pytest.raises(OSError, match="it is damaged") as caught:
+            call()
+        assert caught.value.errno == errno.EIO
 
 
 def test_large_files_are_checked_once(
