@@ -50,6 +50,7 @@ def state():
         time.sleep(0.05)
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * 4096
+    gc.collect()
     return {
         "threads": len(os.listdir("/proc/self/task")),
         "files": len(os.listdir("/proc/self/fd")),
@@ -137,3 +138,35 @@ print("same")
 def test_forks_in_the_middle_of_an_epoch(pictures: Path, cache: str) -> None:
     printed, _ = run_limited(FORK, str(pictures), cache, memory=8 << 30, seconds=120)
     assert printed.split() == ["same"]
+
+
+COLLECT = """
+import gc, sys, threading
+import headrace
+from headrace import ops
+
+held = threading.RLock()
+
+def needs_the_lock(values):
+    with held:
+        return values
+
+def begin():
+    loader = headrace.Loader(sys.argv[1], 1, pipelines={"label": [ops.Apply(needs_the_lock)]}, batches_ahead=1)
+    batches = iter(loader)
+    next(batches)
+    loader.itself = loader, batches  # only the garbage collector lets go of it
+    return batches
+
+gc.disable()
+batches = begin()
+with held:  # the threads need it for the next batches
+    del batches
+    gc.collect()
+print("done")
+"""
+
+
+def test_the_garbage_collector_does_not_wait_for_threads(pictures: Path) -> None:
+    printed, _ = run_limited(COLLECT, str(pictures), seconds=30)
+    assert printed.split() == ["done"]

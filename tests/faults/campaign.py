@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.faults.calls import CALLS
 from tests.faults.scenarios import Scenario, fill_pantry, fill_unfinished
-from tests.faults.states import DamagedError, State, looks, names_below, state_of
+from tests.faults.states import DamagedError, State, looks, names_below, shards_in_use, state_of
 from tests.faults.supervisor import Answer, Request, Run, no_syncs, supervised
 
 import headrace.cli.main as command
@@ -335,7 +335,7 @@ class Bench:
         scenario = point.scenario
         findings: list[str] = []
         is_killed = point.fault in ("kill", "torn")
-        left = [name for name in names_below(str(self.folder)) if name not in _known_names(scenario, reference)]
+        names = names_below(str(self.folder))
         states, repaired = {}, False
         for target in scenario.targets:
             state, problem, was_repaired = self._read_or_repair(target)
@@ -351,14 +351,11 @@ class Bench:
         whole = found.pop() if len(found) == 1 else "bad" if "bad" in found else "mixed"
         if run.status == 0 and not is_killed and whole != "new":
             findings.append(f"exit code 0, and the target is {whole}")
-        if (
-            left
-            and not is_killed
-            and not repaired
-            and (point.fault in ("short", "stop", "enospc", "full") or not is_hit)
-        ):
+        is_whole = "bad" not in (whole, *states.values())
+        can_tidy = point.fault in ("short", "stop", "enospc", "full") or not is_hit
+        if is_whole and can_tidy and not repaired and (left := self._left(names, scenario, reference)):
             findings.append(f"left behind at once: {left}")
-        if "bad" not in (whole, *states.values()):
+        if is_whole:
             findings += self._repeat(scenario, reference, whole)
         return {"state": whole, "repaired": repaired, "findings": findings}
 
@@ -387,6 +384,14 @@ class Bench:
                     changed.append(f"{name}, which is only read, has changed")
         return changed
 
+    def _left(
+        self, names: list[str], scenario: Scenario, reference: Reference, known: list[str] | None = None
+    ) -> list[str]:
+        """Names that are neither known nor those of shards that files lie in: a fault may leave gaps, and so more."""
+        left = set(names) - set(known or (*reference.names_before, *reference.names_after))
+        archives = [target for target in scenario.targets if left and target.endswith(".barecat")]
+        return sorted(left.difference(*(shards_in_use(str(self.folder / target)) for target in archives)))
+
     def _repeat(self, scenario: Scenario, reference: Reference, whole: str) -> list[str]:
         findings = []
         words = scenario.again if scenario.again and whole != "old" else scenario.words
@@ -403,7 +408,7 @@ class Bench:
             elif differ := _differences(state, reference.after[target]):
                 findings.append(f"again: {target} is not as it should be: {differ[:5]}")
         names = names_below(str(self.folder))
-        if left := sorted(set(names) - set(reference.names_after)):
+        if left := self._left(names, scenario, reference, known=reference.names_after):
             findings.append(f"again: left behind: {left}")
         if missing := sorted(set(reference.names_after) - set(names)):
             findings.append(f"again: missing: {missing}")
@@ -433,10 +438,6 @@ def _guarded_main(words: tuple[str, ...]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code
-
-
-def _known_names(scenario: Scenario, reference: Reference) -> set[str]:
-    return {*reference.names_before, *reference.names_after}
 
 
 def _temporary(names: list[str]) -> list[str]:

@@ -13,13 +13,14 @@ import numpy as np
 
 import headrace as hr
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.names import shard_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.types import Dataset, Report
 
-__all__ = ["DamagedError", "State", "looks", "names_below", "state_of"]
+__all__ = ["DamagedError", "State", "looks", "names_below", "shards_in_use", "state_of"]
 
 State = dict[str, str]
 """For each name in a target, a digest of its contents; an empty one is a target that is not there."""
@@ -69,10 +70,18 @@ def _refuse_problems(report: Report) -> None:
 
 
 def _archive_state(path: str) -> State:
-    with Archive(path) as archive:
+    with Archive(path, follow_links=True) as archive:
         _refuse_problems(archive.verify(workers=1))
         state = {f"{info.path}/": "folder" for info in archive.index.dirs() if info.path}
         return state | {name: _digest(data) for name, data in archive.items()}
+
+
+def shards_in_use(path: str) -> set[str]:
+    """Names of the shards that files of an archive lie in; none where there is no archive."""
+    if not os.path.exists(path):
+        return set()
+    with Archive(path, follow_links=True) as archive:
+        return {os.path.basename(shard_path(path, info.shard)) for info in archive.files() if info.size}
 
 
 def _dataset_state(path: str) -> State:

@@ -123,4 +123,4 @@ def test_mutated_indexes(protocol: int) -> None:
                 case 2:
                     data[at:at] = bytes(data[at : at + int(rng.integers(1, 30))])
         with contextlib.suppress(RefusedPickleError):
-            index._checked_tree(load_values(bytes(data)), 20)
+            index._checked_tree(load_values(bytes(data)), 20, 1 << 20)

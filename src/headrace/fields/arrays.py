@@ -112,7 +112,7 @@ def dtype_from_text(text: Any) -> np.dtype[Any]:
         raise ValueError(f"{text!r} is not a single plain dtype")
     try:
         return np.dtype(text)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a dtype ({error})") from None
 
 

@@ -47,6 +47,6 @@ def from_spec(spec: dict[str, Any]) -> Field:
         options["dtype"] = dtype_from_text(options["dtype"])
     try:
         field: Field = cls(**options)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise ValueError(f"options of a field of kind {kind!r}: {error}") from None
     return field

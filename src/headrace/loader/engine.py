@@ -6,20 +6,24 @@ native work on another), waits for its turn and finishes it (Python ops, strictl
 ``batches_ahead`` finished batches wait, and one more is begun. An exception is raised by ``__next__`` at the place of
 its batch; a StopIteration, which would look like the end of the epoch, as a RuntimeError. The threads end when the
 epoch does, when ``close`` is called, when the consumer lets go of the prefetcher (they hold no reference to it) or when
-the interpreter exits; ``close`` waits for them, at most for the batch they are at.
+the interpreter exits. ``close`` waits for them, at most for the batch they are at. But when the garbage collector lets
+go of the consumer, nobody waits: it may do so in the middle of anything, with any lock held, also one that the threads
+need. The last thread calls ``on_end``, so that what the threads use is let go when none of them uses it any more.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import threading
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace.types import Batch
 
 __all__ = ["BatchMaker", "Prefetcher", "as_error"]
@@ -42,8 +46,9 @@ class BatchMaker(Protocol):
 class _Belt:
     """What the threads and the consumer share; all of it guarded by ``change``."""
 
-    def __init__(self, first: int, last: int, batches_ahead: int) -> None:
+    def __init__(self, first: int, last: int, batches_ahead: int, threads: int) -> None:
         self.change = threading.Condition()
+        self.threads = threads
         self.next_step = first  # to be begun
         self.turn = first  # to be finished
         self.taken = first  # to be handed out
@@ -87,21 +92,48 @@ class _Belt:
             self.ready.clear()
             self.change.notify_all()
 
+    def leave(self, threads: int = 1) -> bool:
+        """One thread less, or several; True when there is none any more."""
+        with self.change:
+            self.threads -= threads
+            return self.threads == 0
+
 
 class Prefetcher:
-    """An iterator over the batches of one epoch, computed ahead by threads."""
+    """An iterator over the batches of one epoch, computed ahead by threads.
 
-    def __init__(self, maker: BatchMaker, first: int, last: int, batches_ahead: int) -> None:
+    Args:
+        maker: makes the batches.
+        first: the first step.
+        last: the step before which the epoch ends.
+        batches_ahead: how many finished batches may wait.
+        on_end: called once, when no thread uses the maker any more.
+    """
+
+    def __init__(
+        self,
+        maker: BatchMaker,
+        first: int,
+        last: int,
+        batches_ahead: int,
+        *,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self._left = last - first
         self._pid = os.getpid()
-        self._belt = _Belt(first, last, batches_ahead)
-        self._threads = [
-            threading.Thread(target=_produce, args=(maker, self._belt), name="headrace-loader", daemon=True)
-            for _ in range(min(_THREADS, self._left))
-        ]
-        _open.add(self)
-        for thread in self._threads:
-            thread.start()
+        count = max(0, min(_THREADS, self._left))
+        self._belt = _Belt(first, last, batches_ahead, count)
+        self._threads: list[threading.Thread] = []
+        if not count:
+            on_end()
+        try:
+            for _ in range(count):
+                self._threads.append(_start(maker, self._belt, on_end))
+        except RuntimeError:  # the system has no more threads
+            self._belt.stop()
+            if self._belt.leave(count - len(self._threads)):
+                on_end()
+            raise
 
     def __iter__(self) -> Self:
         return self
@@ -130,21 +162,24 @@ class Prefetcher:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End the threads and drop what they have computed; does nothing the second time."""
+    def stop(self) -> None:
+        """Let the threads end, and drop what they have computed; does not wait for them."""
         self._left = 0
-        if self._pid != os.getpid():
-            return  # a forked process has no such threads, and the lock may be held for ever
-        self._belt.stop()
+        if self._pid == os.getpid():  # a forked process has no such threads, and the lock may be held for ever
+            self._belt.stop()
+
+    def close(self) -> None:
+        """The same, and wait for the threads, if that is safe; does nothing the second time."""
+        self.stop()
+        if self._pid != os.getpid() or _is_collecting():
+            return
         for thread in self._threads:
             if thread is not threading.current_thread() and thread.is_alive():
                 thread.join()
-        _open.discard(self)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # __init__ failed
-            if self._pid == os.getpid():
-                self._belt.stop()
+            self.stop()
 
 
 def as_error(error: BaseException) -> BaseException:
@@ -158,9 +193,40 @@ def as_error(error: BaseException) -> BaseException:
     return problem
 
 
-def _produce(maker: BatchMaker, belt: _Belt) -> None:
-    while (step := belt.take_step()) is not None:
-        _make(maker, belt, step)  # a frame of its own: nothing of the batch is held while this thread waits
+_collecting: set[int] = set()
+
+
+def _note_collection(phase: str, info: object) -> None:
+    (_collecting.add if phase == "start" else _collecting.discard)(threading.get_ident())
+
+
+def _is_collecting() -> bool:
+    """The garbage collector is at work in this thread."""
+    return threading.get_ident() in _collecting
+
+
+gc.callbacks.append(_note_collection)
+
+
+def _start(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=_produce, args=(maker, belt, on_end), name="headrace-loader", daemon=True)
+    _running[thread] = belt
+    try:
+        thread.start()
+    except RuntimeError:
+        del _running[thread]
+        raise
+    return thread
+
+
+def _produce(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> None:
+    try:
+        while (step := belt.take_step()) is not None:
+            _make(maker, belt, step)  # a frame of its own: nothing of the batch is held while this thread waits
+    finally:
+        if belt.leave():
+            on_end()
+        _running.pop(threading.current_thread(), None)
 
 
 def _make(maker: BatchMaker, belt: _Belt, step: int) -> None:
@@ -182,10 +248,13 @@ def _make(maker: BatchMaker, belt: _Belt, step: int) -> None:
 
 
 # Threads must not be inside a native call when the interpreter goes away.
-_open: weakref.WeakSet[Prefetcher] = weakref.WeakSet()
+_running: dict[threading.Thread, _Belt] = {}
+os.register_at_fork(after_in_child=_running.clear)  # they are not there, and their locks may be held for ever
 
 
 @atexit.register
-def _close_all() -> None:
-    for prefetcher in list(_open):
-        prefetcher.close()
+def _end_all() -> None:
+    for belt in list(_running.values()):
+        belt.stop()
+    for thread in list(_running):
+        thread.join()

@@ -189,7 +189,8 @@ class Loader:
         steps, number = len(self), self.epoch
         with contextlib.ExitStack() as stack:
             epoch = self._epoch(number, self._sources.sources(self._pages_of(number), self._step, steps, stack))
-            batches = stack.enter_context(Prefetcher(epoch, self._step, steps, self.options.batches_ahead))
+            on_end = stack.pop_all().close
+        with Prefetcher(epoch, self._step, steps, self.options.batches_ahead, on_end=on_end) as batches:
             for batch in self._deliver(batches, epoch):
                 self._step += 1
                 yield batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -29,9 +28,13 @@ class Draws:
     op: int
     samples: IndexArray
 
-    @cached_property
+    @property
     def _named(self) -> npt.NDArray[np.uint64]:
-        return random_bits(self.seed, self.epoch, self.op, self.samples)
+        # Not a cached_property: before Python 3.12 all loaders' threads would wait for one lock there.
+        known: npt.NDArray[np.uint64] | None = self.__dict__.get("_known")
+        if known is None:
+            known = self.__dict__["_known"] = random_bits(self.seed, self.epoch, self.op, self.samples)
+        return known
 
     def uniform(self, draw: int) -> npt.NDArray[np.float64]:
         """A number in [0, 1) for each sample."""

@@ -16,7 +16,7 @@ __all__ = [
     "archive_files",
     "archive_path",
     "beside_path",
-    "check_name",
+    "check_names",
     "check_new_name",
     "clean_name",
     "duplicate_path",
@@ -37,6 +37,7 @@ __all__ = [
 
 MAX_SHARDS = 100_000
 _OLD_INDEX = "-sqlite-index"
+_PERHAPS_ODD = ("/.", "//", "\n.", "\n/", "/\n", "\0")
 _ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")  # an empty part, . or .. as a part, a NUL
 _SHARD = re.compile(r"-shard-(\d{5})")
 _SIDE_FILES = (_OLD_INDEX, "-journal", "-wal", "-shm", "-undo", "-replace")
@@ -54,13 +55,19 @@ def clean_name(name: PathLike) -> str:
     return "" if cleaned == "." else cleaned
 
 
-def check_name(name: str) -> None:
-    """ValueError for a name that no file or directory can have; a hostile index may have it all the same.
+def check_names(names: list[str]) -> None:
+    """ValueError when one of these is a name that no file or directory can have; a hostile index may have it.
 
-    It would lead out of a folder, or make a walk through directories go round for ever.
+    It would lead out of a folder, or make a walk through directories go round for ever. The root has no name.
     """
-    # Most names need no more than these looks, which are quick.
-    if ("/." in name or "//" in name or name[:1] in "./" or name[-1:] == "/" or "\0" in name) and _ODD.search(name):
+    joined = "\n".join(("", *names, ""))
+    if any(odd in joined for odd in _PERHAPS_ODD):  # a few quick looks, and for most lists that is all
+        for name in names:
+            _check_name(name)
+
+
+def _check_name(name: str) -> None:
+    if name and _ODD.search(name):
         leads_out = name.startswith("/") or ".." in name.split("/")
         problem = "leads out of the archive" if leads_out else "is not one that a file or directory can have"
         raise ValueError(f"the name {name!r} {problem}")

@@ -71,6 +71,7 @@ class ArchiveReader:
             table=table,
             refresh=self._connections.refresh,
             failure=self._connections.failure,
+            changes=lambda: self._connections.changes,
         )
         self._paths: PathIndex | FileTable | None = load_paths(self.index) if preload else table
         self._place: Callable[[str], tuple[int, int, int, int | None] | None]

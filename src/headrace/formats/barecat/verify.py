@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from headrace._native import FileRows, NativeError, crc32c_file
-from headrace.errors import FormatError
+from headrace.errors import ArchiveBusyError, FormatError
 from headrace.formats.barecat.batches import Places, checksum_problem
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.rows import FileInfo
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
+from headrace.formats.barecat.unfinished import is_being_changed
 from headrace.formats.report import Found
 from headrace.storage import check_regular
 from headrace.types import Problem
@@ -57,6 +58,9 @@ def verify_archive(
         progress: called as the work advances.
         sample_of: sample and field that a file belongs to, for the report.
         decode: is given the name and bytes of every file of a sample and raises ValueError when they are bad.
+
+    Raises:
+        ArchiveBusyError: something looks damaged, and somebody has changed the archive meanwhile.
     """
     if archive.is_writable:
         archive.commit()
@@ -77,7 +81,15 @@ def verify_archive(
                 progress(total.samples, count, total.size_bytes)
         about_index = list(dict.fromkeys(about_file.result() + about_tables.result()))
         total.problems = about_index + total.problems
+    if total.problems and not archive.is_writable:
+        _refuse_news(archive)
     return total.report(archive.path)
+
+
+def _refuse_news(archive: Archive) -> None:
+    """ArchiveBusyError when a writer was at work: what it is moving looks like damage."""
+    if is_being_changed(archive.full_path, archive.path) or archive.refresh():
+        raise ArchiveBusyError(f"{archive.path}: somebody changed this archive while it was checked; check it again")
 
 
 @dataclass(frozen=True, slots=True)

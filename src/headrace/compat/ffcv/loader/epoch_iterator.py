@@ -116,12 +116,13 @@ class EpochIterator:
     def __init__(self, loader: Loader, order: Any, epoch: int) -> None:
         count = len(loader) if len(order) else 0
         size = loader.batch_size
-        self._stack = contextlib.ExitStack()
         batches = [order[i * size : (i + 1) * size] for i in range(count)]
-        context = self._stack.enter_context(loader.memory_manager.schedule_epoch(batches))
-        maker: Any = _Maker(loader, order, epoch, context)
-        self._stack.callback(maker.streams.close)
-        self._batches = self._stack.enter_context(Prefetcher(maker, 0, count, loader.batches_ahead))
+        with contextlib.ExitStack() as stack:
+            context = stack.enter_context(loader.memory_manager.schedule_epoch(batches))
+            maker: Any = _Maker(loader, order, epoch, context)
+            stack.callback(maker.streams.close)
+            on_end = stack.pop_all().close
+        self._batches = Prefetcher(maker, 0, count, loader.batches_ahead, on_end=on_end)
 
     def __iter__(self) -> Self:
         return self
@@ -143,7 +144,7 @@ class EpochIterator:
 
     def close(self) -> None:
         """End the threads; does nothing the second time."""
-        self._stack.close()
+        self._batches.close()
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):

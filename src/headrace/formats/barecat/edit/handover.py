@@ -247,7 +247,7 @@ def _refuse_strangers(path: str, steps: list[_Step]) -> None:
 
     A link is renamed, not followed.
     """
-    files = [file for step in steps for file in (step.beside, step.final) if os.path.lexists(file)]
+    files = [file for step in steps for file in (step.final, step.beside) if os.path.lexists(file)]
     index = os.lstat(files[0]) if files else None
     for file in (replace_path(path), *files):
         status = os.lstat(file)

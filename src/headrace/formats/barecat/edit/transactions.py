@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError, UnfinishedError, WriteError
-from headrace.formats.barecat.edit.own_files import archive_status, open_own
+from headrace.formats.barecat.edit.own_files import open_own, take_over
 from headrace.formats.barecat.edit.recovery import recover, unfinished_files
 from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.edit.undo import UndoLog, read_user_version
@@ -31,6 +31,9 @@ from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
 from headrace.formats.barecat.names import index_path, place_of, shard_numbers, shard_path, undo_path
+from headrace.storage.atomic import write_all
+from headrace.storage.leftovers import remove_leftovers_in
+from headrace.storage.new_file import NewFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -259,6 +262,7 @@ class Transactions:
         self.queue.clear()
         self.connection.close()  # rolls back
         if not self._has_begun:
+            self.shards.give_up({})
             return
         ends: dict[int, int] = {}
         is_committed = False
@@ -418,11 +422,10 @@ def _open_index(path: str, options: WriteOptions) -> WriteConnection:
                 problem=f"there is no index, but {len(sizes)} shards hold {sum(sizes)} bytes",
                 fix="Restore the index from a copy, or remove the shards.",
             )
-    os.close(open_own(file, os.O_RDWR, like=archive_status(path), create=True))
+        _create_index(path, file, options.shard_size or UNLIMITED, is_synced=options.is_synced)
+    os.close(open_own(file, os.O_RDWR))
     connection = connect_writer(file, wal=options.wal, sync=options.is_synced)
     try:
-        if is_new:
-            create_schema(connection, shard_size_limit=options.shard_size or UNLIMITED)
         check_version(file, connection, is_writer=True)
     except BaseException as error:
         connection.close()
@@ -430,3 +433,26 @@ def _open_index(path: str, options: WriteOptions) -> WriteConnection:
             raise translated(file, error) from error
         raise
     return connection
+
+
+def _create_index(path: str, file: str, limit: int, *, is_synced: bool) -> None:
+    """Make an index without files, in one step: half of one could neither be read nor repaired."""
+    if os.path.lexists(file):  # an empty file
+        os.close(open_own(file, os.O_RDWR))  # and no link
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create_schema(connection, shard_size_limit=limit)
+        data = connection.serialize()
+    directory = os.open(os.path.dirname(file), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, directory)
+        remove_leftovers_in(directory, os.path.basename(file))
+        new = NewFile(directory, os.path.basename(file), is_private=True)
+        stack.callback(new.close)
+        new.create()
+        write_all(new.fd, [data], 0)
+        take_over(new.fd, os.stat(shard_path(path, 0)))
+        if is_synced:
+            os.fsync(new.fd)
+        new.give_name(replace=True, is_synced=is_synced)
+        if is_synced:
+            os.fsync(directory)

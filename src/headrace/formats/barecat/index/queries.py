@@ -26,7 +26,7 @@ from headrace.formats.barecat.index.rows import (
     make_file_info,
 )
 from headrace.formats.barecat.index.schema import UNLIMITED
-from headrace.formats.barecat.names import check_name
+from headrace.formats.barecat.names import check_names
 from headrace.formats.barecat.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
@@ -64,15 +64,18 @@ def _answered(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concaten
 
     @wraps(method)
     def ask(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return method(self, *args, **kwargs)
-        except HeadraceError:
-            raise
-        except _BAD as error:
-            if not self._refresh():
-                raise self._failed(error) from error
-            self.table = None
-        return ask(self, *args, **kwargs)
+        is_second = False
+        while True:
+            try:
+                return method(self, *args, **kwargs)
+            except HeadraceError:
+                raise
+            except _BAD as error:
+                if self._refresh():
+                    self.table = None
+                elif is_second:
+                    raise self._failed(error) from error
+                is_second = True  # another thread may have noticed the change first
 
     return ask
 
@@ -87,6 +90,7 @@ class Index:
         table: the files without SQLite, while nobody writes.
         refresh: tells whether the index was changed since it was opened, and if so follows the changes.
         failure: makes one of our errors from what SQLite says.
+        changes: counts how often the index was changed, whichever thread noticed.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Index:
         table: FileTable | None = None,
         refresh: Callable[[], bool] = lambda: False,
         failure: Callable[[Exception], Exception] | None = None,
+        changes: Callable[[], int] = lambda: 0,
     ) -> None:
         self.path = path
         self._cursor = cursor
@@ -105,15 +110,17 @@ class Index:
         self.table = table
         self._refresh = refresh
         self._failure = failure
+        self._changes = changes
 
     def _guarded(self, rows: Iterator[_T]) -> Iterator[_T]:
         """Rows that are fetched little by little, with our errors."""
+        changes = self._changes()
         try:
             yield from rows
         except HeadraceError:
             raise
         except _BAD as error:
-            if self._refresh():
+            if self._refresh() or self._changes() != changes:
                 self.table = None
                 problem, fix = "the index was changed by somebody else while it was listed", "List it again."
                 raise FormatError(self.path, problem=problem, fix=fix) from error
@@ -232,7 +239,7 @@ class Index:
             return chain.from_iterable(self._blocks(self.table))
         where, arguments = _below(below)
         question = f"{_FILE}{where}{_ORDERS[order]}"
-        return self._guarded(map(make_file_info, self._ask(question, *arguments)))
+        return self._guarded(_made(make_file_info, self._ask(question, *arguments)))
 
     def _blocks(self, table: FileTable) -> Iterator[Iterable[FileInfo]]:
         rows, count = FileRows(table, FileInfo), 0
@@ -241,37 +248,37 @@ class Index:
                 count += len(block)
                 yield block
         except (NativeError, UnicodeError):  # SQLite says what is wrong
-            yield self._guarded(islice(map(make_file_info, self._ask(_FILE)), count, None))
+            yield self._guarded(islice(_made(make_file_info, self._ask(_FILE)), count, None))
 
     def dirs(self, order: ListOrder = "any", below: str = "") -> Iterator[DirInfo]:
         """All directories with the root, or those below a directory, which does not count."""
         where, arguments = _below(below)
         question = f"{_DIR}{where}{_ORDERS[order]}"
-        return self._guarded(map(make_dir_info, self._ask(question, *arguments)))
+        return self._guarded(_made(make_dir_info, self._ask(question, *arguments)))
 
     def places_by_path(self) -> Iterator[tuple[str, int, int, int, int | None]]:
         """Path, shard, offset, size and CRC-32C of all files, sorted by path."""
-        return self._guarded(map(_checked_place, self._ask(_PLACES_BY_PATH)))
+        return self._guarded(_made(_checked_place, self._ask(_PLACES_BY_PATH)))
 
     def file_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all files."""
-        return self._guarded(map(_name_in, self._ask(f"SELECT path FROM files{_ORDERS[order]}")))
+        return self._guarded(_names(self._ask(f"SELECT path FROM files{_ORDERS[order]}")))
 
     def dir_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all directories."""
-        return self._guarded(map(_name_in, self._ask(f"SELECT path FROM dirs{_ORDERS[order]}")))
+        return self._guarded(_names(self._ask(f"SELECT path FROM dirs{_ORDERS[order]}")))
 
     @_answered
     def files_in(self, name: str) -> list[FileInfo]:
         """The files directly in a directory."""
-        found = list(map(make_file_info, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
+        found = list(_made(make_file_info, self._cursor().execute(f"{_FILE} WHERE parent = ?", (name,))))
         _check_inside(name, [info.path for info in found])
         return found
 
     @_answered
     def dirs_in(self, name: str) -> list[DirInfo]:
         """The directories directly in a directory."""
-        found = list(map(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
+        found = list(_made(make_dir_info, self._cursor().execute(f"{_DIR} WHERE parent = ?", (name,))))
         _check_inside(name, [info.path for info in found])
         return found
 
@@ -281,7 +288,7 @@ class Index:
         cut = len(name) + 1 if name else 0
         cursor = self._cursor()
         dirs, files = (
-            list(map(_name_in, cursor.execute(f"SELECT path FROM {table} WHERE parent = ?", (name,))))
+            list(_names(cursor.execute(f"SELECT path FROM {table} WHERE parent = ?", (name,))))
             for table in ("dirs", "files")
         )
         _check_inside(name, dirs)
@@ -306,7 +313,7 @@ class Index:
         prefix = "".join(f"[{char}]" if char in "*?[" else char for char in fixed_prefix(pattern))
         for table in ("files", "dirs"):
             question = f"SELECT path FROM {table} WHERE path GLOB ?"
-            for path in self._guarded(map(_name_in, self._ask(question, f"{prefix}*"))):
+            for path in self._guarded(_names(self._ask(question, f"{prefix}*"))):
                 if path and match(path):
                     yield path
         if pattern.endswith("/") or (recursive and pattern.endswith("/**")):
@@ -358,7 +365,6 @@ def _count_in(row: tuple[int]) -> int:
 
 
 def _checked_place(row: tuple[str, int, int, int, int | None]) -> tuple[str, int, int, int, int | None]:
-    _name_in(row[:1])
     check_place(row[0], row[1:])
     return row
 
@@ -374,13 +380,18 @@ def _check_inside(name: str, paths: list[str]) -> None:
         raise ValueError(f"the directory {name!r} lists a name twice")
 
 
-def _name_in(row: tuple[str]) -> str:
-    (path,) = row
-    if type(path) is not str:
-        raise TypeError(f"the path {path!r} is not text")
-    if path:  # the root has none
-        check_name(path)
-    return path
+def _made(make: Callable[[Any], _T], rows: Iterator[Any]) -> Iterator[_T]:
+    """Rows that begin with a path, made into something; their names are ones that files and directories can have."""
+    while block := list(islice(rows, _BLOCK)):
+        made = list(map(make, block))
+        check_names([row[0] for row in block])
+        yield from made
+
+
+def _names(rows: Iterator[tuple[str]]) -> Iterator[str]:
+    while block := [path for (path,) in islice(rows, _BLOCK)]:
+        check_names(block)
+        yield from block
 
 
 def _below(name: str) -> tuple[str, tuple[str, ...]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.formats.barecat.names import check_name
-
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
@@ -200,8 +198,6 @@ def make_dir_info(row: Any) -> DirInfo:
 def _check_about(row: Any) -> None:
     if type(row[0]) is not str:
         raise TypeError(f"the path {row[0]!r} is not text")
-    if row[0]:  # the root has none
-        check_name(row[0])
     for value in row[5:]:
         if value is not None and type(value) is not int:
             raise TypeError(f"mode, owner and time of {row[0]!r} are not numbers: {row[5:]}")

@@ -14,6 +14,7 @@ from headrace.errors import (
     FormatError,
 )
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.edit.maintenance import reshard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,3 +95,33 @@ def test_adding_to_what_is_not_whole_leaves_it_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         Archive(other, "a")
     assert sorted(file.name for file in tmp_path.glob("y*")) == ["y.barecat"]
+
+
+def test_a_new_index_is_there_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*unused: object, **options: object) -> None:
+        assert not path.exists()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headrace.formats.barecat.edit.transactions.create_schema", fail)
+        with pytest.raises(KeyboardInterrupt):
+            Archive(path, "x")
+    assert os.listdir(path.parent) == []
+    path.write_bytes(b"")  # what other programs leave
+    with Archive(path, "a") as archive:
+        archive["a"] = b"1"
+    assert Archive(path).verify().ok
+
+
+def test_shards_that_were_made_go_when_their_change_fails(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(os.listdir(full.parent))
+
+    def fail(*unused: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Archive(full, "r+") as archive, monkeypatch.context() as patch:
+        patch.setattr("headrace.formats.barecat.edit.shard_writer.write_all", fail)
+        with pytest.raises(OSError, match="No space"):
+            reshard(archive, 1 << 20)
+    assert sorted(os.listdir(full.parent)) == before
+    assert Archive(full).verify().ok
