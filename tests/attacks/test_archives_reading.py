@@ -140,7 +140,13 @@ def test_what_is_refused_at_once(folder: Path, make: Maker) -> None:
     assert set(codes(folder).values()) == {1, 2}
 
 
-@pytest.mark.parametrize("make", archives.ODD.values(), ids=archives.ODD)
+SLOW = {"pages that come again"}  # each question goes on until it is stopped
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pytest.param(make, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, make in archives.ODD.items()],
+)
 def test_what_can_be_opened(folder: Path, make: Maker) -> None:
     make(folder)
     expect_our_errors(folder / archives.NAME)

@@ -27,7 +27,9 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=16)
+NAMES = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="/"), min_size=1, max_size=16
+).filter(lambda name: name not in (".", ".."))
 
 
 def arrays(dtype: str, shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:

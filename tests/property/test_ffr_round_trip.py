@@ -64,7 +64,7 @@ def test_indexes(shape: dict | None, protocol: int) -> None:
         return count - 1
 
     tree = number(shape or {})
-    parsed = index._checked_tree(load_values(pickle.dumps(tree, protocol)), count)
+    parsed = index._checked_tree(load_values(pickle.dumps(tree, protocol)), count, 1 << 20)
     assert parsed == tree
     assert len(index.list_files(parsed)) == count
     with tempfile.TemporaryDirectory() as folder:

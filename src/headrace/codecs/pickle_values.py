@@ -362,7 +362,7 @@ class _Machine:
             self._refuse("the name of a type is not text")
         try:
             dtype = np.dtype(name)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, SyntaxError):  # numpy evaluates a part of the text
             self._refuse(f"there is no type {name!r}")
         if dtype.kind not in _KINDS:
             self._refuse(f"an array of type {name!r} is not plain numbers or text")

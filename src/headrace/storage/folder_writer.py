@@ -39,11 +39,11 @@ class FolderWriter:
         folder: made if it is missing; may itself be reached by links.
 
     Example:
-        >>> import tempfile
+        >>> import pathlib, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> with FolderWriter(folder) as writer:
         ...     writer.write("a/b.txt", [b"hello"])
-        >>> open(f"{folder}/a/b.txt").read()
+        >>> pathlib.Path(folder, "a", "b.txt").read_text()
         'hello'
     """
 

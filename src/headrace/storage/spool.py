@@ -27,6 +27,7 @@ class Spool:
         >>> spool.seek(1)
         >>> spool.read(3)
         b'ell'
+        >>> spool.close()
     """
 
     def __init__(self, folder: str, *, max_bytes: int) -> None:

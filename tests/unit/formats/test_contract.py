@@ -164,10 +164,10 @@ def test_a_tar_that_is_not_compressed_is_read_in_place(place: Path, monkeypatch:
     with tarfile.open("x.tar", "w") as tar:
         tar.add("in")
 
-    def refuse(**options: object) -> None:
+    def refuse(folder: str) -> None:
         raise AssertionError("a temporary file was opened")
 
     hr.convert("in", "x.zip")
-    monkeypatch.setattr("headrace.transfer.file_samples.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("headrace.transfer.file_samples.temporary_file", refuse)
     assert hr.convert("x.tar", "x.beton").samples == 3
     assert hr.convert("x.zip", "y.beton").samples == 3

@@ -25,8 +25,8 @@ HELP = "join archives, tars, zips and folders"
 DESCRIPTION = """\
 Copy several archives (.barecat), tars, zips and folders into one archive; files that have a checksum are checked on the
 way. With --symlink nothing is copied: the new archive has links to the shards of the others, which must then stay as
-they are. With -i and -x only some files are copied: rules are tried in the order in which they are given, and the first
-that matches decides."""
+they are, and it is read with --follow-links. With -i and -x only some files are copied: rules are tried in the order in
+which they are given, and the first that matches decides."""
 EXAMPLES = """\
 examples:
   headrace merge a.barecat b.barecat -o all.barecat -s 50G

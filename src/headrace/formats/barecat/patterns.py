@@ -11,12 +11,11 @@ _SPECIAL = re.compile(r"[*?[]")
 
 
 @functools.lru_cache(256)
-def translate(pattern: str, *, recursive: bool, include_hidden: bool, sets_hide: bool = True) -> re.Pattern[str]:
+def translate(pattern: str, *, recursive: bool, include_hidden: bool) -> re.Pattern[str]:
     """A regular expression for whole paths.
 
     ``*`` and ``?`` do not cross a slash and, without ``include_hidden``, match no leading dot; ``**`` as a whole part
-    matches any number of directories if ``recursive``, and is a ``*`` otherwise. A set in brackets matches no leading
-    dot either, as in ``glob.glob``; without ``sets_hide`` it does, as in ``glob.translate``.
+    matches any number of directories if ``recursive``, and is a ``*`` otherwise.
 
     Example:
         >>> bool(translate("a/**/*.txt", recursive=True, include_hidden=False).fullmatch("a/b/c/x.txt"))
@@ -31,10 +30,9 @@ def translate(pattern: str, *, recursive: bool, include_hidden: bool, sets_hide:
             step = rf"{visible}[^/]+"
             out += rf"(?:{step}(?:/{step})*)?" if is_last else rf"(?:{step}/)*"
             continue
-        if _SPECIAL.match(part) and (sets_hide or part[0] != "["):
+        if _SPECIAL.match(part):
             out += visible
-        out += "[^/]+" if part == "*" else translate_part(part, "[^/]", "(?!/)")  # a name has at least one character
-        out += "" if is_last else "/"
+        out += translate_part(part, "[^/]", "(?!/)") + ("" if is_last else "/")
     return re.compile(out, re.DOTALL)
 
 

@@ -13,6 +13,7 @@ from headrace.formats.barecat.names import (
     archive_files,
     archive_path,
     beside_path,
+    check_names,
     check_new_name,
     clean_name,
     incomplete_files,
@@ -91,3 +92,11 @@ def test_links_count_for_what_lies_in_a_folder(tmp_path: Path) -> None:
     assert lies_in(str(tmp_path / "link" / "x"), str(tmp_path / "in"))
     assert not lies_in(str(tmp_path / "inner"), str(tmp_path / "in"))
     assert not lies_in(os.fspath(tmp_path / "in"), str(tmp_path / "in"))
+
+
+def test_names_that_no_entry_can_have() -> None:
+    check_names(["", "a", "a/b", ".hidden", "a/.hidden", "a/..b", "...", "a\nb", "a/\n/b", "ü"])
+    check_names([])
+    for odd in (".", "..", "/", "/a", "a/", "a//b", "a/.", "a/..", "../a", "a/../b", "a\0b", "./a"):
+        with pytest.raises(ValueError, match="name"):
+            check_names(["fine", odd])

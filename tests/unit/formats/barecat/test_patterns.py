@@ -51,15 +51,3 @@ def test_the_same_as_glob(
 
 def test_what_stands_before_anything_special() -> None:
     assert [fixed_prefix(text) for text in ("a/b", "a/b*", "[x]", "a?c")] == ["a/b", "a/b", "", "a"]
-
-
-def test_a_star_stands_for_a_name_that_is_not_empty() -> None:
-    assert translate("a/*", recursive=False, include_hidden=True).fullmatch("a/b")
-    assert not translate("a/*", recursive=False, include_hidden=True).fullmatch("a/")
-    assert not translate("**/*", recursive=True, include_hidden=True).fullmatch("")
-
-
-def test_a_set_at_the_beginning_may_match_a_dot() -> None:
-    assert not translate("[!a]*", recursive=False, include_hidden=False).fullmatch(".b")
-    assert translate("[!a]*", recursive=False, include_hidden=False, sets_hide=False).fullmatch(".b")
-    assert not translate("*", recursive=False, include_hidden=False, sets_hide=False).fullmatch(".b")

@@ -116,6 +116,10 @@ class Barecat(MutableMapping[str, Any]):
             raise KeyError(normalize_path(path)) from None
         return self.codec_registry.decode(path, data)
 
+    def get(self, path: str, default: Any = None) -> Any:
+        """The content of a file, or a default if there is none."""
+        return super().get(path, default)
+
     def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # an iterator, as it was
         """Paths and contents of all files."""
         with translated():

@@ -219,6 +219,23 @@ class Sharder:
             self._writer.begin_shard()
         return self.last_shard_file
 
+    def ensure_open_shards(self, shard_id: int) -> None:
+        """Nothing: shards are opened when they are needed."""
+
+    @misc.raise_if_readonly
+    def reopen_current_shard(self, mode: str) -> ShardFile:
+        """The last shard; modes are kept for programs that pass them."""
+        return self.last_shard_file
+
+    @misc.raise_if_readonly
+    def reopen_shard(self, shard_number: int, mode: str) -> ShardFile:
+        """A shard; modes are kept for programs that pass them."""
+        return self._file(shard_number)
+
+    @misc.raise_if_readonly
+    def reopen_shards(self) -> None:
+        """Nothing: all shards can be read and written."""
+
     @misc.raise_if_readonly
     def truncate_all_to_logical_size(self, logical_shard_ends: list[int]) -> None:
         """End every shard after its last file, and delete the empty ones at the end."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 import re
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat.patterns import end_of_set, fixed_prefix, translate
-from headrace.transfer.merge import rule_filter
+from headrace.formats.barecat.patterns import end_of_set, fixed_prefix, translate_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,15 +25,39 @@ _DEEP = "**"
 _MAX_EXPANDED = 2
 
 
-def glob_to_regex(pat: str, *, recursive: bool = False, include_hidden: bool = False) -> str:
+def glob_to_regex(
+    pat: str, *, recursive: bool = False, include_hidden: bool = False, seps: str | Sequence[str] | None = None
+) -> str:
     r"""A regular expression for whole paths, with the rules of Python's ``glob``.
 
     Example:
         >>> bool(re.match(glob_to_regex("a/**/*.txt", recursive=True), "a/b/c/x.txt"))
         True
     """
-    found = translate(pat, recursive=recursive, include_hidden=include_hidden, sets_hide=False)
-    return rf"(?s:{found.pattern})\Z"
+    separators = seps or (os.sep + (os.altsep or ""))
+    quoted = "".join(map(re.escape, separators))
+    step = f"[{quoted}]" if len(separators) > 1 else quoted
+    inside = f"[^{quoted}]"
+    name = f"{inside}+" if include_hidden else f"[^{quoted}.]{inside}*"
+    below = f"(?:.+{step})?" if include_hidden else f"(?:{name}{step})*"
+    all_below = ".*" if include_hidden else f"{below}(?:{name})?"
+    parts = re.split(step, pat)
+    out = ""
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        is_last = following is None
+        if recursive and part == _DEEP:
+            if is_last:
+                out += all_below
+            elif following != _DEEP:
+                out += below
+            continue
+        if part == "*":
+            out += name
+        else:
+            hides = not include_hidden and part[:1] in ("*", "?")
+            out += (r"(?!\.)" if hides else "") + translate_part(part, inside)
+        out += "" if is_last else step
+    return rf"(?s:{out})\Z"
 
 
 def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
@@ -44,17 +67,41 @@ def expand_doublestar(pattern: str, recursive: bool = True) -> list[str]:
         >>> expand_doublestar("a/**/b")
         ['a/b', 'a/*/b']
     """
-    parts = pattern.split("/")
-    count = parts.count(_DEEP)
+    count = pattern.startswith("**/") + pattern.endswith("/**") + pattern.count("/**/") + (pattern == _DEEP)
     if not recursive or not count:
         return [pattern]
-    if pattern == _DEEP:
-        return ["*"]
     if count > _MAX_EXPANDED:
-        return [re.sub(r"(?:^|/)\*\*(?:/|$)", "*", pattern)]
-    choices = [("", "*/") if part == _DEEP else (f"{part}/",) for part in parts]
-    variants = dict.fromkeys("".join(chosen)[:-1] for chosen in itertools.product(*choices))
-    return [one for one in variants if not any(_covers(other, one) for other in variants if other != one)]
+        return [_flatten(pattern)]
+    variants = _replace([pattern], lambda v: [v[3:], f"*/{v[3:]}"] if v.startswith("**/") else None)
+    variants = _replace(
+        variants, lambda v: [v.replace("/**/", new, 1) for new in ("/", "/*/")] if "/**/" in v else None
+    )
+    variants = _replace(variants, lambda v: [v[:-3], f"{v[:-3]}/*"] if v.endswith("/**") else None)
+    variants = list(dict.fromkeys("*" if v == _DEEP else v for v in variants))
+    if "*" in variants:
+        return ["*"]
+    return [v for v in variants if not any(_covers(other, v) for other in variants if other != v)]
+
+
+def _replace(variants: list[str], alternatives: Callable[[str], list[str] | None]) -> list[str]:
+    """Put alternatives in the place of every pattern that has some, until none has."""
+    done: list[str] = []
+    waiting = list(reversed(variants))
+    while waiting:
+        one = waiting.pop()
+        found = alternatives(one)
+        if found is None:
+            done.append(one)
+        else:
+            waiting.extend(reversed(found))
+    return done
+
+
+def _flatten(pattern: str) -> str:
+    flat = pattern.replace("/**/", "*")
+    flat = f"*{flat[3:]}" if flat.startswith("**/") else flat
+    flat = f"{flat[:-3]}*" if flat.endswith("/**") else flat
+    return "*" if flat == _DEEP else flat
 
 
 def _covers(wide: str, narrow: str) -> bool:
@@ -95,7 +142,7 @@ def _set_to_sqlite(body: str) -> str:
 
 def matcher(pattern: str, recursive: bool, include_hidden: bool) -> Callable[[str], object]:
     """A test of whole paths."""
-    return translate(pattern, recursive=recursive, include_hidden=include_hidden, sets_hide=False).fullmatch
+    return re.compile(glob_to_regex(pattern, recursive=recursive, include_hidden=include_hidden)).match
 
 
 def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Callable[[str], bool]:
@@ -106,7 +153,8 @@ def compile_rules(rules: Sequence[tuple[str, str]], default: bool = True) -> Cal
         >>> keep("a/b.jpg"), keep("a/b.txt")
         (True, False)
     """
-    return rule_filter([*((sign == "+", pattern) for sign, pattern in rules), (default, "**")])
+    tests = [(sign == "+", matcher(glob, "**" in glob, True)) for sign, glob in rules]
+    return lambda path: next((is_taken for is_taken, match in tests if match(path)), default)
 
 
 def make_filter(pattern: str | None, rules: Sequence[tuple[str, str]] | None) -> Callable[[str], object]:

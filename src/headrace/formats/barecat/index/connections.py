@@ -16,6 +16,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
@@ -37,6 +38,8 @@ _STEPS = 100_000
 _LEAST_STEPS = 5_000_000
 _STEPS_FOR_BYTE = 50  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
+_ATTEMPTS = 10
+_PAUSE_S = 0.01
 _C = TypeVar("_C", bound=sqlite3.Connection)
 _SYSTEM = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -260,12 +263,16 @@ class ReadConnections:
         if self._is_closed:
             raise ClosedError(f"{self.path}: the archive is closed; open it again")
         meter = _Meter(self._seen.size)
-        try:
-            connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
-            pair = connection.cursor(), _forks[0], meter
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
-            raise self.failure(error) from error
-        self._local.pair = pair
+        for attempt in range(_ATTEMPTS):
+            try:
+                connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
+                break
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
+                is_missing = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
+                if not is_missing or self._is_still or attempt == _ATTEMPTS - 1:
+                    raise self.failure(error) from error
+                time.sleep(_PAUSE_S)  # a writer has closed its log just now, and deleted it
+        self._local.pair = pair = connection.cursor(), _forks[0], meter
         return pair
 
     def _how(self) -> str:
@@ -418,7 +425,7 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     code = whole_code & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
-    if code in _SYSTEM:
+    if code in _SYSTEM and whole_code != sqlite3.SQLITE_IOERR_SHORT_READ:  # that one means a page that is not there
         return OSError(_SYSTEM[code], f"SQLite says: {error}", path)
     if code == sqlite3.SQLITE_NOTADB:
         return FormatError(
