@@ -149,7 +149,16 @@ def _kernel_devices() -> frozenset[int]:
 
 
 def note_left_out(skipped: list[str]) -> str:
-    """How many things were left out, and the first of them with the reasons."""
-    first = "; ".join(skipped[:_SHOWN])
+    """How many things were left out, and the first of them with the reasons; fit for a terminal.
+
+    Example:
+        >>> note_left_out(["a/pipe: not a regular file"])
+        '1 left out: a/pipe: not a regular file'
+    """
+    first = "; ".join("".join(map(_shown, line)) for line in skipped[:_SHOWN])
     more = f"; and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
     return f"{len(skipped)} left out: {first}{more}"
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
