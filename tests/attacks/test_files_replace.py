@@ -76,6 +76,21 @@ def test_a_full_disk_keeps_the_old_file_and_names_it(
     assert os.listdir(mine.parent) == ["thesis.txt"]
 
 
+def test_a_table_is_replaced_when_it_is_complete(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_archive(10, is_damaged=False)
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwritev", full)
+        assert main(["index", "x.barecat", "--export", str(mine)]) == 2
+    assert mine.read_text() == OLD
+    assert main(["index", "x.barecat", "--export", str(mine), "-q"]) == 0
+    assert "thesis.txt" in mine.read_text()
+    assert main(["index", "x.barecat", "--export", "/dev/null", "-q"]) == 0
+
+
 @pytest.mark.parametrize("is_nameless", [True, False])
 def test_no_moment_shows_half_a_file_and_an_interrupt_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_nameless: bool

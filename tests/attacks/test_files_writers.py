@@ -15,7 +15,7 @@ WRITERS = {
     "formats/beton/index.py": "removes an annex that was replaced by one inside the file",
     "transfer/merge.py": "archives whose shards are links",
     "cli/main.py": "standard output to /dev/null",
-    "cli/verbs/index.py": "a table that the user names",
+    "cli/verbs/index.py": "a table, where the user names a device",
     "cli/verbs/demo.py": "its own temporary folder",
     "compat/": "what programs of other libraries ask for",
 }

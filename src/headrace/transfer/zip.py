@@ -29,6 +29,7 @@ __all__ = ["ZipSink", "count_in_zip", "open_zip", "read_zip"]
 _ENCRYPTED = 1
 _LARGE_BYTES = 1 << 30
 _PIECE = 1 << 20
+_FIRST, _LAST = (1980, 1, 1, 0, 0, 0), (2107, 12, 31, 23, 59, 58)  # moments that a zip can say
 _END_BYTES = (1 << 16) + 22 + 76  # the last record with the longest comment, and those of large files before it
 _SMALL_DIRECTORY = 64 << 20
 _DIRECTORY_COST = 16  # what a byte of it takes in memory, at worst
@@ -104,9 +105,9 @@ class ZipSink:
 
     def put(self, entry: Entry) -> None:
         """Store one."""
-        moment = time.gmtime((entry.about.mtime_ns or 0) // 1_000_000_000)[:6]
+        moment = min(max(time.gmtime((entry.about.mtime_ns or 0) // 1_000_000_000)[:6], _FIRST), _LAST)
         name = f"{entry.name}/" if entry.is_dir else entry.name
-        info = zipfile.ZipInfo(name, moment if moment[0] >= 1980 else (1980, 1, 1, 0, 0, 0))
+        info = zipfile.ZipInfo(name, moment)
         mode = entry.about.mode if entry.about.mode is not None else (0o755 if entry.is_dir else 0o644)
         info.external_attr = ((mode & _PERMISSIONS) | (stat.S_IFDIR if entry.is_dir else stat.S_IFREG)) << 16
         if entry.is_dir:

@@ -52,3 +52,13 @@ def test_times_before_there_were_zips(tmp_path: Path) -> None:
     convert(tmp_path / "x.barecat", tmp_path / "x.zip")
     times = {entry.name: entry.about.mtime_ns for entry in read_zip(str(tmp_path / "x.zip"), [])}
     assert times == {"old": 315_532_800 * 10**9, "new": 10**18}
+
+
+def test_times_that_a_zip_cannot_say(tmp_path: Path) -> None:
+    times = {"early": -(2**63), "old": 0, "usual": 10**18, "late": 2**63 - 1}
+    with Archive(tmp_path / "x.barecat", "x") as archive:
+        for name, mtime_ns in times.items():
+            archive.add(name, b"", metadata=Metadata(mtime_ns=mtime_ns))
+    convert(tmp_path / "x.barecat", tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as opened:
+        assert [opened.getinfo(name).date_time[0] for name in times] == [1980, 1980, 2001, 2107]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import headrace
 from headrace.cli.archives import open_archive
 from headrace.cli.common import add_json, add_progress, print_json, progress_bar, say
 from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
+from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 NAME = "index"
 HELP = "add checksums, names and tile indices of JPEGs to a file that has none"
@@ -84,12 +89,23 @@ def _lines_of(path: str) -> list[str]:
         raise ValueError(f"{path} is not UTF-8 text (at byte {error.start})") from None
 
 
+@contextlib.contextmanager
+def _open_table(path: str) -> Iterator[TextIO]:
+    """A text file that replaces an older one when it is complete; a device such as /dev/stdout is written as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8", newline="") as device:
+            yield device
+        return
+    with AtomicFile(path) as file, io.TextIOWrapper(file.stream(), encoding="utf-8", newline="") as text:
+        yield text
+
+
 def _run_table(args: argparse.Namespace) -> int:
     named = format_of_name(args.path)
     if named is None or named.open_archive is None or (args.export and args.table):
         raise ValueError("give --export or --import, and an archive (.barecat)")
     if args.export:
-        with open_archive(args.path) as archive, open(args.export, "w", encoding="utf-8", newline="") as file:
+        with open_archive(args.path) as archive, _open_table(args.export) as file:
             count = export_index(archive, file)
     else:
         with open(args.table, encoding="utf-8", newline="") as file:
