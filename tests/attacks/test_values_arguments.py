@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tests.helpers import image_file, picture, write_folder
 
 import headrace
+import headrace.errors
 from headrace.cli.main import build_parser, main
 from headrace.formats.barecat import Archive
 
@@ -186,3 +188,33 @@ def test_odd_samples(name: str, place: Path, capfd: pytest.CaptureFixture[str]) 
             "1:",
         ]:
             run([verb, "--", name, sample], capfd)
+
+
+ODD: list[Any] = [0, -1, 2**31, 2**63, 2**64, 10**30, float("nan"), float("inf"), "x", b"x", [], True]
+OPTIONS = ["batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "cache", "indices", "order"]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_arguments_of_functions(value: Any, place: Path) -> None:
+    def load(**options: Any) -> None:
+        loader = headrace.Loader("x.beton", **{"batch_size": 1, "world": 4 if "rank" in options else None, **options})
+        for _ in loader:
+            break
+
+    fields = {"n": headrace.Int()}
+    calls: list[Any] = [lambda name=name: load(**{name: value}) for name in OPTIONS]
+    calls += [
+        lambda: headrace.write("y.beton", [1], fields=fields, workers=value),
+        lambda: headrace.write("y.beton", [1], fields=fields, page_size=value),
+        lambda: headrace.write("y.beton", [1], fields=fields, shuffle_seed=value),
+        lambda: headrace.write("y.beton", [value], fields=fields),
+        lambda: headrace.verify("x.beton", workers=value),
+        lambda: headrace.open("x.beton")[value],
+        lambda: headrace.open("x.beton").read_bytes([value], "b"),
+        lambda: headrace.Loader("x.beton", 1)[value],
+        lambda: headrace.Image(max_side=value),
+        lambda: headrace.NDArray("f4", (value,)),
+    ]
+    for call in calls:
+        with contextlib.suppress(headrace.errors.HeadraceError, ValueError, TypeError, IndexError):
+            call()

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
+from headrace.formats.contract import MAX_WORKERS
 from headrace.progress import ProgressBar, parse_bytes
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ __all__ = [
 
 ERRORS = (HeadraceError, OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError)
 """What a command answers with a line and exit code 2 instead of a traceback."""
-_MAX_WORKERS = 1024
 _MAX_WHOLE = 2**63 - 1
 
 
@@ -124,7 +124,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j",
         "--workers",
-        type=whole_number_from(0, _MAX_WORKERS),
+        type=whole_number_from(0, MAX_WORKERS),
         metavar="N",
         help="threads to use (default: all cores)",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,7 +43,7 @@ class NDArray:
 
     def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] | list[int]) -> None:
         object.__setattr__(self, "dtype", np.dtype(dtype))
-        object.__setattr__(self, "shape", tuple(int(side) for side in shape))
+        object.__setattr__(self, "shape", tuple(operator.index(side) for side in shape))
         if self.dtype.hasobject or self.dtype.fields or self.dtype.subdtype or self.dtype.itemsize == 0:
             raise ValueError(f"{type(self).__name__} takes one plain dtype, got {self.dtype}")
         if not 1 <= len(self.shape) <= _MAX_DIMENSIONS or min(self.shape) < 1:

@@ -39,15 +39,21 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MAX_WORKERS",
     "BaseDataset",
     "BaseWriter",
     "Format",
     "check_contract",
     "check_field_names",
+    "count_workers",
     "index_chunks",
     "normalize_indices",
     "values_in_order",
 ]
+
+
+MAX_WORKERS = 1024
+"""More threads or processes than any machine makes use of."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +174,24 @@ def normalize_indices(indices: Indices, length: int) -> IndexArray:
         raise _out_of_range(low if low < -length else high, length)
     wide: npt.NDArray[np.int64] = array.astype(np.int64)
     return np.where(wide < 0, wide + length, wide) if low < 0 else wide
+
+
+def count_workers(workers: int | None) -> int:
+    """How many threads or processes to start: as many as asked for, by default one for each core.
+
+    Example:
+        >>> count_workers(3)
+        3
+    """
+    if workers is None:
+        return len(os.sched_getaffinity(0))
+    if isinstance(workers, bool) or not hasattr(workers, "__index__"):
+        raise TypeError(f"workers must be a whole number, got {workers!r}")
+    if workers < 0:
+        raise ValueError(f"workers must not be negative, got {workers}")
+    if workers > MAX_WORKERS:
+        raise ValueError(f"workers must be at most {MAX_WORKERS}, got {workers}")
+    return int(workers)
 
 
 def index_chunks(length: int, size: int) -> Iterator[IndexArray]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headrace.formats.contract import index_chunks
+from headrace.formats.contract import count_workers, index_chunks
 from headrace.types import Report
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def check_all(
         progress: called as the work advances.
     """
     total = Found()
-    threads = max(1, workers or len(os.sched_getaffinity(0)))
+    threads = count_workers(workers or None)
     chunks = index_chunks(length, _CHUNK)
     with ThreadPoolExecutor(threads) as pool:
         # A few at a time: a file may have a hundred million samples.

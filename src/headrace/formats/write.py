@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 import numpy as np
 
 from headrace.errors import WriteError
-from headrace.formats.contract import normalize_indices
+from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
 from headrace.progress import ProgressBar
 from headrace.types import Dataset
@@ -130,9 +130,7 @@ def fill(
         progress: see ``write``.
     """
     supply = _Supply.of(samples, indices, shuffle_seed, names)
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
-    if count < 0:
-        raise ValueError(f"workers must not be negative, got {workers}")
+    count = count_workers(workers)
     with contextlib.ExitStack() as stack:
         if progress is True:
             progress = stack.enter_context(ProgressBar(label))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
+from headrace.formats.contract import MAX_WORKERS
 from headrace.loader.collate import Collate, check_collate
 from headrace.progress import parse_bytes
 
@@ -30,6 +31,7 @@ _This = TypeVar("_This")
 _Dataset = TypeVar("_Dataset")
 _Options = TypeVar("_Options")
 
+_MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
 _ORDERS = ("sequential", "random", "quasi_random")
 # What launchers tell the processes they start: torchrun and most others, then Slurm.
 _RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
@@ -73,6 +75,8 @@ class LoaderOptions:
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
             if value < 1 and name not in ("seed", "rank"):
                 raise ValueError(f"{name} must be at least 1, got {value}")
+            if name != "seed" and value > (most := _MOST.get(name, 2**63 - 1)):
+                raise ValueError(f"{name} must be at most {most}, got {value}")
             object.__setattr__(self, name, int(value))  # numpy's would not go into JSON
         if self.order not in _ORDERS and not callable(self.order):
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")

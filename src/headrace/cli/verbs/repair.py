@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.common import add_json, print_json, printable
+from headrace.cli.common import add_json, print_json, say
 
 if TYPE_CHECKING:
     import argparse
@@ -36,5 +36,5 @@ def run(args: argparse.Namespace) -> int:
         print_json(asdict(report))
         return 0
     for line in report.done or ("nothing to put in order",):
-        print(f"{args.path}: {printable(line)}")
+        say(f"{args.path}: {line}")
     return 0
