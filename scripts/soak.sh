@@ -24,7 +24,6 @@ part "a fault at every call to the system" tests.faults --jobs "$jobs" "$@"
 part "disks that are really full" tests.faults --disks "$@"
 if [ $# = 0 ]; then
   part "readers beside a writer, for $seconds s" tests.faults.stress --seconds "$seconds"
-  part "the same without checksums" tests.faults.stress --seconds $((seconds / 10 + 1)) --no-checksums
   part "the same with a write-ahead log" tests.faults.stress --seconds $((seconds / 10 + 1)) --wal
 fi
 left=$(ls -A "$own")

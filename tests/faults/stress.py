@@ -4,7 +4,7 @@ Every file says in its bytes what it must be, so that a reader can tell a wrong 
 find that a file is gone or that the archive is busy; anything else is a finding. The writer is stopped and continued
 now and then, and readers must get along with that, too.
 
-usage: python -m tests.faults.stress [--seconds S] [--processes N] [--threads N] [--wal] [--no-checksums] [--seed N]
+usage: python -m tests.faults.stress [--seconds S] [--processes N] [--threads N] [--wal] [--seed N]
 """
 
 from __future__ import annotations
@@ -129,12 +129,11 @@ class Reader:
     Args:
         path: the archive.
         seed: of its choices.
-        checksums: let headrace check them; without, a wrong byte comes through and is seen here.
         shared: an archive that other threads read, too; by default one of its own, opened anew now and then.
     """
 
-    def __init__(self, path: str, seed: int, checksums: bool, shared: Callable[[], Archive] | None = None) -> None:
-        self._path, self._checksums, self._shared = path, checksums, shared
+    def __init__(self, path: str, seed: int, shared: Callable[[], Archive] | None = None) -> None:
+        self._path, self._shared = path, shared
         self._chance = random.Random(seed)
         self._archive: Archive | None = None
         self._names: list[str] = []
@@ -182,7 +181,7 @@ class Reader:
             else:
                 cold = self._chance.choice([None, None, True])
                 preload = self._chance.random() < 0.2
-                self._archive = Archive(self._path, checksums=self._checksums, preload=preload, cold=cold)
+                self._archive = Archive(self._path, preload=preload, cold=cold)
             self._names = list(self._archive)
         return self._archive
 
@@ -217,7 +216,7 @@ class Reader:
             raise AssertionError(f"wrong bytes in {name}: {len(data)}")
 
 
-def _read_in_threads(path: str, seed: int, checksums: bool, count: int, until_s: float) -> Counter[str]:
+def _read_in_threads(path: str, seed: int, count: int, until_s: float) -> Counter[str]:
     """Threads that share archives, opened anew by whichever thread needs one."""
     lock = threading.Lock()
     held: list[Archive] = []
@@ -225,10 +224,10 @@ def _read_in_threads(path: str, seed: int, checksums: bool, count: int, until_s:
     def shared() -> Archive:
         with lock:
             if not held or random.random() < 0.2:
-                held.append(Archive(path, checksums=checksums))
+                held.append(Archive(path))
             return held[-1]
 
-    readers = [Reader(path, seed * 1000 + i, checksums, shared) for i in range(count)]
+    readers = [Reader(path, seed * 1000 + i, shared) for i in range(count)]
     threads = [threading.Thread(target=reader.run, args=(until_s,)) for reader in readers]
     for thread in threads:
         thread.start()
@@ -276,13 +275,10 @@ def stress(args: argparse.Namespace, folder: str) -> tuple[Counter[str], Counter
         for i in range(50):
             archive[f"d{i % 5}/s{i}"] = content(f"d{i % 5}/s{i}", 0, 500)
     until_s = time.time() + args.seconds
-    checksums = not args.no_checksums
     writer = _forked(lambda: Writer(path, args.seed, args.wal).run(until_s))
-    readers = [
-        _forked(lambda i=i: Reader(path, args.seed + 1 + i, checksums).run(until_s)) for i in range(args.processes)
-    ]
+    readers = [_forked(lambda i=i: Reader(path, args.seed + 1 + i).run(until_s)) for i in range(args.processes)]
     if args.threads:
-        readers.append(_forked(lambda: _read_in_threads(path, args.seed, checksums, args.threads, until_s)))
+        readers.append(_forked(lambda: _read_in_threads(path, args.seed, args.threads, until_s)))
     stops = _stop_now_and_then(writer[0], until_s, random.Random(args.seed))
     wrote = _collected(*writer) + Counter({"stopped": stops})
     read = sum((_collected(*reader) for reader in readers), Counter())
@@ -314,7 +310,6 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8, help="that read (default: 8)")
     parser.add_argument("--threads", type=int, default=16, help="of one more process that read (default: 16)")
     parser.add_argument("--wal", action="store_true", help="with a write-ahead log")
-    parser.add_argument("--no-checksums", action="store_true", help="readers do not check checksums")
     parser.add_argument("--seed", type=int, default=5, help="of all choices")
     args = parser.parse_args()
     logging.disable(logging.WARNING)

@@ -23,6 +23,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from tests.faults.calls import CALLS, CHANGES, O_CHANGES, SYNCS
@@ -93,12 +94,13 @@ def no_syncs() -> None:
     _install(_by_number({CALLS[name].number: [_step(_RETURN, _ERRNO)] for name in SYNCS}), 0)
 
 
+@cache
 def why_not() -> str | None:
     """Why processes cannot be supervised here, or None if they can."""
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return "faults are injected on Linux and x86-64 only"
     try:
-        run = supervised(lambda: os.mkdir("/tmp/headrace/no such place/x"), lambda request: errno.EDQUOT, folder="/tmp")
+        run = supervised(lambda: os.mkdir("/no such place"), lambda request: errno.EDQUOT, folder="/")
     except OSError as error:
         return f"this system does not let a process be supervised by seccomp: {error}"
     return None if run.calls == ["mkdir"] else "this system does not tell a supervisor of calls (Linux 5.9 does)"

@@ -37,6 +37,13 @@ def file_identity(path: str) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
+def _is_still(path: str, identity: tuple[int, int]) -> bool:
+    try:
+        return file_identity(path) == identity
+    except FileNotFoundError:
+        return False
+
+
 class ColdReads:
     """A queue of asynchronous reads for some files, where that is the better way.
 
@@ -96,7 +103,7 @@ class ColdReads:
             _log.warning("%s: read through the mapped file only (%s)", self._paths[0], error)
             return None
         for path, identity in zip(self._paths, self._identities, strict=True):
-            if not os.path.exists(path) or file_identity(path) != identity:
+            if not _is_still(path, identity):
                 problem = "another file has taken its place since it was opened"
                 raise FormatError(path, problem=problem, fix="Open it again.")
         return reader

@@ -51,7 +51,8 @@ class Archive(MutableMapping[str, bytes]):
         mode: ``"r"`` reads; ``"r+"`` also writes; ``"a"`` writes and makes the archive if it is missing; ``"w"``
             replaces it, at once and in one step, by an empty one; ``"x"`` makes a new one and refuses to replace.
         shard_size: limit of a shard in bytes; by default that of the archive, or none.
-        checksums: check every file that is read as a whole against its CRC-32C.
+        checksums: check every file that is read as a whole against its CRC-32C. Without, a reader beside a writer may
+            get bytes that are being overwritten.
         preload: read where all files are into memory, about 50 bytes a file: look-ups are then many times faster.
         cold: how many files at once are read. True: past the page cache, for data that are read once and do not fit
             into memory. False: always from the mapped shards. None: looks at a few files of each call; those in the

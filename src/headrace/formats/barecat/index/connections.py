@@ -22,7 +22,8 @@ from urllib.parse import quote
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError
 from headrace.formats.barecat.index.schema import check_schema, check_version
-from headrace.formats.barecat.unfinished import has_content, journal_failure
+from headrace.formats.barecat.names import archive_path, shard_path
+from headrace.formats.barecat.unfinished import has_content, is_locked, journal_failure
 from headrace.storage import check_regular, open_for_reading
 
 if TYPE_CHECKING:
@@ -256,8 +257,11 @@ class ReadConnections:
             cursor.connection.close()
 
     def failure(self, error: Exception) -> Exception:
-        """What SQLite has to say, as one of our errors."""
-        return translated(self.path, error, self._place)
+        """What SQLite has to say, as one of our errors; what a writer is changing just now may look like damage."""
+        shown = translated(self.path, error, self._place)
+        if type(shown) is FormatError and is_locked(shard_path(archive_path(self._place), 0)):
+            return ArchiveBusyError(f"{archive_path(self.path)}: somebody else is writing to this archive; try again")
+        return shown
 
     def _new_pair(self) -> tuple[sqlite3.Cursor, int, _Meter]:
         if self._is_closed:
