@@ -19,7 +19,7 @@ from headrace.annex.sections import (
     read_tile_index,
     tile_index_section,
 )
-from headrace.annex.side import find_side, side_exists, side_path
+from headrace.annex.side import find_side, new_side_path, side_exists, side_path
 
 __all__ = [
     "CHECKSUMS",
@@ -37,6 +37,7 @@ __all__ = [
     "find_side",
     "json_section",
     "names_section",
+    "new_side_path",
     "read_checksums",
     "read_json",
     "read_names",

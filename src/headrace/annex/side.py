@@ -11,7 +11,7 @@ from headrace.storage import check_regular
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["find_side", "side_exists", "side_path"]
+__all__ = ["find_side", "new_side_path", "side_exists", "side_path"]
 
 
 def side_path(dataset_path: PathLike) -> str:
@@ -22,6 +22,19 @@ def side_path(dataset_path: PathLike) -> str:
         'train.beton.annex'
     """
     return os.fspath(dataset_path) + ".annex"
+
+
+def new_side_path(dataset_path: PathLike) -> str:
+    """The same for an annex that will be written.
+
+    Raises:
+        AnnexError: a link is there, unless it leads to the annex of what the path of the dataset leads to.
+    """
+    beside = side_path(dataset_path)
+    if os.path.islink(beside) and os.path.realpath(beside) != side_path(os.path.realpath(dataset_path)):
+        problem = "this is a symbolic link, so writing could change a file elsewhere"
+        raise AnnexError(beside, problem=problem, fix="Remove it first; with it goes only the link.")
+    return beside
 
 
 def side_exists(dataset_path: PathLike) -> bool:

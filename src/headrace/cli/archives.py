@@ -195,10 +195,10 @@ def cat_file(args: argparse.Namespace) -> int:
     return 0
 
 
-def names_in_archive(path: str, prefix: str) -> list[str]:
+def names_in_archive(path: str, prefix: str, *, follow_links: bool = False) -> list[str]:
     """What is in the directory of a prefix and begins with it; directories end in a slash."""
     directory, slash, start = prefix.rpartition("/")
-    with open_archive(path) as archive:
+    with open_archive(path, follow_links=follow_links) as archive:
         return sorted(
             f"{directory}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
             for entry in archive.scandir(directory)

@@ -25,6 +25,7 @@ def index(
     metadata: Any = None,
     jpeg_index: bool = True,
     progress: Progress | None = None,
+    follow_links: bool = False,
 ) -> str:
     """Give a dataset an annex.
 
@@ -45,6 +46,7 @@ def index(
         metadata: anything JSON can hold, about the whole dataset.
         jpeg_index: make a tile index of every JPEG, so that a crop is decoded without the rest of its picture.
         progress: called as the work advances.
+        follow_links: also read shards and an annex that are symbolic links. No annex is written through a link.
 
     Returns:
         The path of the file that now holds the annex.
@@ -53,6 +55,7 @@ def index(
     if found.index is None:
         known = ", ".join(one.suffixes[0] for one in all_formats() if one.index is not None)
         raise ValueError(f"{path} is a {found.name}, and only {known} have an annex; pack or convert it first")
+    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
     return found.index(
         path,
         embed=embed,
@@ -62,4 +65,5 @@ def index(
         metadata=metadata,
         jpeg_index=jpeg_index,
         progress=progress,
+        **options,
     )

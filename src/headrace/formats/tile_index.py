@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace import _native
-from headrace.annex import TILE_INDEX, Annex, find_side, read_tile_index, side_path, tile_index_section, write_annex
+from headrace.annex import TILE_INDEX, Annex, find_side, new_side_path, read_tile_index, tile_index_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
 from headrace.formats.report import MAX_PROBLEMS
@@ -77,6 +77,7 @@ def write_tile_index(
         files: gives the stored bytes of the samples from one number up to another.
         progress: called as the work advances.
     """
+    target = new_side_path(facts.path)
     packed: list[bytes] = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for start in range(0, facts.num_samples, _CHUNK):  # so that not all files are in memory at once
@@ -86,7 +87,6 @@ def write_tile_index(
     sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
     if not sizes.any():
         raise ValueError(f"{facts.path} has no JPEGs that can be entered in the middle, so there is nothing to index")
-    target = side_path(facts.path)
     with AtomicFile(target, like=facts.path) as file:
         write_annex(
             file.write,

@@ -108,16 +108,22 @@ def _archive_endings() -> list[str]:
     return [ending for known in all_formats() if known.open_archive is not None for ending in known.suffixes]
 
 
-def open_archive(path: str) -> Archive:
-    """Open an archive for reading, whichever format it has."""
+def open_archive(path: str, *, follow_links: bool = False) -> Archive:
+    """Open an archive for reading, whichever format it has; also one whose shards are links, with ``follow_links``."""
     found = format_of_name(path)
     if found is None or found.open_archive is None:
         raise FormatError(path, problem="it is not an archive")
-    return found.open_archive(path)
+    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    return found.open_archive(path, **options)
 
 
 def read_entries(
-    source: str | BinaryIO, skipped: list[str], *, kind: str | None = None, max_bytes: int | None = None
+    source: str | BinaryIO,
+    skipped: list[str],
+    *,
+    kind: str | None = None,
+    max_bytes: int | None = None,
+    follow_links: bool = False,
 ) -> Iterator[Entry]:
     """The entries of anything; what cannot be carried is noted in ``skipped``.
 
@@ -127,6 +133,7 @@ def read_entries(
         kind: what the source is; by default what its ending says.
         max_bytes: stop when the contents of a tar or zip are larger; by default 1 GiB, or 200 times the file if that
             is more. Links and sparse files blow up what is not compressed, too.
+        follow_links: also read shards of an archive that are symbolic links.
     """
     if not isinstance(source, str):
         return _stream_entries(source, kind, skipped, max_bytes)
@@ -134,7 +141,7 @@ def read_entries(
     if kind == "folder":
         return folder_entries(source, skipped)
     if kind == "archive":
-        return _archive_entries(source)
+        return _archive_entries(source, follow_links)
     limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
     found = read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped, max_bytes=limit)
     return _checked(source, _bounded(source, found, limit))
@@ -172,7 +179,7 @@ def _stream_entries(stream: BinaryIO, kind: str | None, skipped: list[str], max_
 
 @contextlib.contextmanager
 def count_entries(
-    source: str | BinaryIO, progress: Progress | None, *, kind: str | None = None
+    source: str | BinaryIO, progress: Progress | None, *, kind: str | None = None, follow_links: bool = False
 ) -> Iterator[Progress | None]:
     """Progress that knows how many files there are, where that can be known before all of them were read."""
     if progress is None or not isinstance(source, str):
@@ -185,7 +192,7 @@ def count_entries(
         return
     total: int | None = None
     if kind == "archive":
-        with open_archive(source) as archive:
+        with open_archive(source, follow_links=follow_links) as archive:
             total = archive.num_files
     elif kind == "zip":
         total = count_in_zip(source)
@@ -236,8 +243,8 @@ def folder_entries(path: str, skipped: list[str]) -> Iterator[Entry]:
         yield Entry(found.name, is_dir, size, Metadata.of(found.status), partial(open_stream, found.path, buffering=0))
 
 
-def _archive_entries(path: str) -> Iterator[Entry]:
-    with open_archive(path) as archive:
+def _archive_entries(path: str, follow_links: bool) -> Iterator[Entry]:
+    with open_archive(path, follow_links=follow_links) as archive:
         yield from archive_entries(archive)
 
 

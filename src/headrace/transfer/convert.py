@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headrace.formats.contract import Format
     from headrace.transfer.samples import SampleOrigin
     from headrace.transfer.sinks import Sink
-    from headrace.types import Field, Progress, Writer
+    from headrace.types import Dataset, Field, Progress, Writer
 
 __all__ = ["convert"]
 
@@ -45,6 +45,7 @@ def convert(
     shuffle_seed: int | None = None,
     shard_size: int | None = None,
     max_bytes: int | None = None,
+    follow_links: bool = False,
     force: bool = False,
     progress: Progress | bool = False,
     **options: Any,
@@ -73,6 +74,7 @@ def convert(
         shuffle_seed: store the samples in an order shuffled with this seed.
         shard_size: limit of the shards of a .barecat.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
+        follow_links: also read shards and an annex of the source that are symbolic links.
         force: replace the target.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the target format's writer takes, such as ``page_size``.
@@ -102,6 +104,7 @@ def convert(
         decode=decode,
         samples=SampleOptions(field=field, names=names, workers=workers, shuffle_seed=shuffle_seed),
         max_bytes=max_bytes,
+        follow_links=follow_links,
         force=force,
         progress=progress,
         options=options,
@@ -120,6 +123,7 @@ class _Conversion:
     decode: str | None
     samples: SampleOptions
     max_bytes: int | None
+    follow_links: bool
     force: bool
     progress: Progress | bool
     options: dict[str, Any]
@@ -167,6 +171,9 @@ class _Conversion:
             raise ValueError("shard_size= or --shard-size is for what is written to a .barecat")
         if self.max_bytes is not None and origin is not None:
             raise ValueError("max_bytes= or --max-size is for what is read from tar and zip")
+        is_folder = origin is not None and origin.holds_files and os.path.isdir(str(self.source))
+        if self.follow_links and (origin is None or is_folder):
+            raise ValueError("follow_links= or --follow-links is for what is read from a .barecat, .beton or .ffr")
 
     def _check_target(self, goal: Format, path: str) -> None:
         if isinstance(self.source, str) and os.path.exists(path) and os.path.samefile(self.source, path):
@@ -191,13 +198,14 @@ class _Conversion:
         if isinstance(source, str) and isinstance(target, str) and os.path.isdir(source) and lies_in(target, source):
             raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
         result = Transfer()
-        entries = read_entries(source, result.skipped, kind=self.source_kind, max_bytes=self.max_bytes)
+        kind, follow_links = self.source_kind, self.follow_links
+        entries = read_entries(source, result.skipped, kind=kind, max_bytes=self.max_bytes, follow_links=follow_links)
         sink = self._open_sink()
         try:
             with (
                 self._bar("files") as bar,
                 translate_errors(source),
-                count_entries(source, bar, kind=self.source_kind) as report,
+                count_entries(source, bar, kind=kind, follow_links=follow_links) as report,
             ):
                 for entry in entries:
                     sink.put(entry)
@@ -216,6 +224,9 @@ class _Conversion:
         limit = self.options.get("shard_size")
         return open_sink(self.target, kind=self.target_kind, shard_size=limit, force=self.force)
 
+    def _open_origin(self, origin: Format, goal: Format | None) -> Dataset:
+        return open_origin(str(self.source), origin, goal, self.decode, follow_links=self.follow_links)
+
     def _samples_to_files(self, origin: Format) -> Transfer:
         """From a dataset to a tar, zip, folder or stream."""
         result = Transfer()
@@ -223,7 +234,7 @@ class _Conversion:
         def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
             return FilesWriter(self._open_sink, fields, result, length=length, **about, **self.options)
 
-        with open_origin(str(self.source), origin, None, self.decode) as dataset, self._bar("samples") as bar:
+        with self._open_origin(origin, None) as dataset, self._bar("samples") as bar:
             name = self.target if isinstance(self.target, str) else "the stream"
             write_samples(dataset, None, name, create, self.samples, bar)
         return result
@@ -252,7 +263,7 @@ class _Conversion:
                 with goal.open_checked(path) as dataset:
                     result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
                 return result
-            with open_origin(str(self.source), origin, goal, self.decode) as dataset:
+            with self._open_origin(origin, goal) as dataset:
                 self._write(dataset, goal, path, bar, result)
         return result
 

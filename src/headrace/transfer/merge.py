@@ -10,6 +10,7 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.patterns import translate
 from headrace.formats.report import Transfer
+from headrace.storage import check_regular
 from headrace.transfer.containers import (
     archive_entries,
     ending_of,
@@ -21,7 +22,7 @@ from headrace.transfer.containers import (
 from headrace.transfer.sinks import ArchiveSink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from headrace.errors import PathLike
     from headrace.transfer.entry import Entry
@@ -66,6 +67,7 @@ def merge_archives(
     rules: Sequence[Rule] = (),
     ignore_duplicates: bool = False,
     max_bytes: int | None = None,
+    follow_links: bool = False,
     progress: Progress | None = None,
 ) -> Transfer:
     """Copy archives, tars, zips and folders into one archive, one after the other.
@@ -78,17 +80,18 @@ def merge_archives(
         rules: which paths are copied; see ``rule_filter``.
         ignore_duplicates: leave out files that are there already; otherwise that is an error.
         max_bytes: refuse a tar or zip with more content than this; see ``convert``.
+        follow_links: also read shards of the sources that are symbolic links.
         progress: called as the work advances.
     """
     result = Transfer()
     keep = rule_filter(rules)
     paths = [os.fspath(source) for source in sources]
-    total = None if progress is None else _count_all(paths, keep if rules else None)
+    total = None if progress is None else _count_all(paths, keep if rules else None, follow_links)
     for path in paths:
         below = "/".join(part for part in (prefix.strip("/"), _stem(path) if as_subdirs else "") if part)
         sink = ArchiveSink(target, prefix=below, ignore_duplicates=ignore_duplicates)
         with translate_errors(path):
-            for entry in _entries(path, keep, result.skipped, max_bytes):
+            for entry in _entries(path, keep, result.skipped, max_bytes, follow_links):
                 sink.put_counted(entry, result)
                 if progress is not None:
                     progress(result.files, total, result.size_bytes)
@@ -101,27 +104,34 @@ def _stem(path: str) -> str:
     return name if os.path.isdir(path) else name[: len(name) - len(ending_of(name))]
 
 
-def _entries(source: str, keep: Callable[[str], bool], skipped: list[str], max_bytes: int | None) -> Iterator[Entry]:
+def _entries(
+    source: str, keep: Callable[[str], bool], skipped: list[str], max_bytes: int | None, follow_links: bool
+) -> Iterator[Entry]:
     if kind_of(source) == "archive":
-        with open_archive(source) as archive:
+        with open_archive(source, follow_links=follow_links) as archive:
             yield from archive_entries(archive, keep)  # what is not wanted is not read
     else:
         yield from (one for one in read_entries(source, skipped, max_bytes=max_bytes) if keep(one.name))
 
 
-def _count_all(paths: list[str], keep: Callable[[str], bool] | None) -> int | None:
+def _count_all(paths: list[str], keep: Callable[[str], bool] | None, follow_links: bool) -> int | None:
     """How many files there are in all, if that can be known beforehand."""
     total = 0
     for path in paths:
         if kind_of(path) != "archive":
             return None
-        with open_archive(path) as archive:
+        with open_archive(path, follow_links=follow_links) as archive:
             total += archive.num_files if keep is None else sum(map(keep, archive.index.file_names()))
     return total
 
 
 def link_archives(
-    sources: Sequence[PathLike], path: PathLike, *, prefixes: Sequence[str] = (), ignore_duplicates: bool = False
+    sources: Sequence[PathLike],
+    path: PathLike,
+    *,
+    prefixes: Sequence[str] = (),
+    ignore_duplicates: bool = False,
+    follow_links: bool = False,
 ) -> Transfer:
     """Make an archive whose shards are symbolic links to those of others: nothing is copied.
 
@@ -132,16 +142,22 @@ def link_archives(
         path: of the new one.
         prefixes: for each source, the directory that it goes into; by default the root.
         ignore_duplicates: leave out files that are there already; otherwise that is an error.
+        follow_links: also take shards of the sources that are symbolic links; the new links lead where those lead.
     """
     total = Transfer()
+    shards: dict[int, str] = {}
     with Archive(path, "x", allow_links=True) as target:
         base = 0
         for one, prefix in zip(sources, prefixes or [""] * len(sources), strict=True):
-            with Archive(one) as source:
+            with Archive(one, follow_links=follow_links) as source:
+                numbers = shard_numbers(source.full_path)
+                for number in numbers:
+                    shards[base + number] = file = shard_path(source.full_path, number)
+                    check_regular(file, nofollow=not follow_links)
                 _insert_rows(source, target, base, f"{prefix}/" if prefix else "", ignore_duplicates, total)
-                base += max(shard_numbers(source.path), default=-1) + 1
+                base += max(numbers, default=-1) + 1
         target.commit()
-    _link_shards(sources, os.fspath(path))
+    _link_shards(shards, os.fspath(path))
     return total
 
 
@@ -165,15 +181,10 @@ def _insert_rows(
         total.size_bytes += info.size
 
 
-def _link_shards(sources: Sequence[PathLike], path: str) -> None:
+def _link_shards(shards: Mapping[int, str], path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     os.unlink(shard_path(path, 0))
-    base = 0
-    for one in sources:
-        numbers = shard_numbers(os.fspath(one))
-        for number in numbers:
-            file = os.path.realpath(shard_path(os.fspath(one), number))
-            os.symlink(os.path.relpath(file, folder), shard_path(path, base + number))
-        base += max(numbers, default=-1) + 1
+    for number, file in shards.items():
+        os.symlink(os.path.relpath(os.path.realpath(file), folder), shard_path(path, number))
     if not os.path.lexists(shard_path(path, 0)):
         open(shard_path(path, 0), "wb").close()

@@ -171,6 +171,7 @@ def mount_archive(
     *,
     background: bool = False,
     allow_other: bool = False,
+    follow_links: bool = False,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Mount an archive and stay until it is unmounted.
@@ -180,6 +181,7 @@ def mount_archive(
         directory: where it appears; must exist and be empty.
         background: return at once and serve from a process of its own.
         allow_other: other users may look at it, too.
+        follow_links: also read shards that are symbolic links.
         on_ready: called when it is mounted, in the process that serves it.
     """
     place = os.path.abspath(directory)
@@ -188,7 +190,7 @@ def mount_archive(
     if os.listdir(place):
         raise ValueError(f"{place} is not empty; mount on an empty directory")
     fuse = _load()
-    with Archive(os.path.abspath(path)) as archive:
+    with Archive(os.path.abspath(path), follow_links=follow_links) as archive:
         name = archive.path.replace("\\", "\\\\").replace(",", "\\,")  # a comma would begin another option
         options: dict[str, Any] = {"ro": True, "fsname": name, "subtype": "headrace"}
         if allow_other:

@@ -66,7 +66,9 @@ class SampleOptions:
     shuffle_seed: int | None = None
 
 
-def open_origin(path: str, source: Format, target: Format | None, decode: str | None) -> Dataset:
+def open_origin(
+    path: str, source: Format, target: Format | None, decode: str | None, *, follow_links: bool = False
+) -> Dataset:
     """Open a dataset so that its samples are what the target can hold best.
 
     Args:
@@ -74,19 +76,21 @@ def open_origin(path: str, source: Format, target: Format | None, decode: str | 
         source: its format.
         target: the format that is written; None for files.
         decode: what the samples are, for formats that do not say so themselves.
+        follow_links: also read shards and an annex that are symbolic links.
     """
+    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
-        return source.open_checked(path, decode=decode)
+        return source.open_checked(path, decode=decode, **options)
     if target is None:
-        return source.open_checked(path)
+        return source.open_checked(path, **options)
     if source.holds_files and target.max_fields == 1 and "bytes" in source.decodes:
-        return source.open_checked(path, decode="bytes")  # every file, as it is
-    dataset = source.open_checked(path)
+        return source.open_checked(path, decode="bytes", **options)  # every file, as it is
+    dataset = source.open_checked(path, **options)
     if "image" in source.decodes and not target.decodes and dataset.keys:
         is_pictures = all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
-        return source.open_checked(path, decode="image") if is_pictures else dataset
+        return source.open_checked(path, decode="image", **options) if is_pictures else dataset
     return dataset
 
 

@@ -68,6 +68,7 @@ class SyncOptions:
         min_size: leave out files with fewer bytes.
         max_size: leave out files with more bytes.
         rules: the first pattern that matches decides whether something is copied; what is left out is not deleted.
+        follow_links: also read shards of source archives that are symbolic links; a target may not have such.
     """
 
     delete: bool = False
@@ -80,6 +81,7 @@ class SyncOptions:
     min_size: int | None = None
     max_size: int | None = None
     rules: Sequence[Rule] = ()
+    follow_links: bool = False
 
 
 @dataclass(slots=True)
@@ -126,7 +128,7 @@ def sync(
     report = SyncReport()
     for source in sources:
         with contextlib.ExitStack() as stack:
-            origin, wanted, below = _open_source(parse_location(source), stack, report)
+            origin, wanted, below = _open_source(parse_location(source), stack, report, chosen.follow_links)
             place = parse_location(target)
             if place.inner is not None and _is_same(parse_location(source), place):
                 raise ValueError(f"{target} lies in the archive that is read; use 'headrace mv' inside an archive")
@@ -148,7 +150,7 @@ def _is_same(source: Location, target: Location) -> bool:
 
 
 def _open_source(
-    place: Location, stack: contextlib.ExitStack, report: SyncReport
+    place: Location, stack: contextlib.ExitStack, report: SyncReport, follow_links: bool
 ) -> tuple[Tree, dict[str, Entry], str]:
     """The source, what is wanted of it, and the directory of the target that it goes into."""
     tree: Tree
@@ -160,7 +162,7 @@ def _open_source(
         is_file = not os.path.isdir(full)
         tree = FolderTree(parent if is_file else full)
     else:
-        archive = stack.enter_context(Archive(place.path))
+        archive = stack.enter_context(Archive(place.path, follow_links=follow_links))
         parent, name = posixpath.split(place.inner)
         is_file = archive.stat(place.inner).is_file()
         tree = ArchiveTree(archive, parent if is_file else place.inner)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import headrace
 from headrace.cli.archives import print_left_out, print_transfer
 from headrace.cli.common import (
+    add_follow_links,
     add_json,
     add_max_size,
     add_progress,
     add_workers,
     parse_size,
     print_json,
+    reading_options,
     say,
     whole_number_from,
 )
@@ -74,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
     add_max_size(parser)
+    add_follow_links(parser)
     parser.add_argument("-f", "--force", action="store_true", help="replace DST if it exists")
     add_workers(parser)
     add_progress(parser)
@@ -98,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
         max_bytes=args.max_size,
         force=args.force,
         progress=not (args.quiet or args.json),
+        **reading_options(args),
     )
     elapsed_s = time.perf_counter() - start_s
     if result.samples is None:

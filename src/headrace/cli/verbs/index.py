@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, TextIO
 
 import headrace
 from headrace.cli.archives import open_archive
-from headrace.cli.common import add_json, add_progress, print_json, progress_bar, say
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    print_json,
+    progress_bar,
+    reading_options,
+    say,
+)
 from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
 from headrace.storage import AtomicFile
@@ -50,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--export", metavar="TABLE", help=".barecat: write the index as CSV")
     parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
     parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
+    add_follow_links(parser)
     add_progress(parser)
     add_json(parser)
 
@@ -74,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
             class_names=class_names,
             jpeg_index=not args.no_jpeg_index,
             progress=bar,
+            **reading_options(args),
         )
     if args.json:
         print_json({"path": args.path, "annex": where})
@@ -104,8 +114,10 @@ def _run_table(args: argparse.Namespace) -> int:
     named = format_of_name(args.path)
     if named is None or named.open_archive is None or (args.export and args.table):
         raise ValueError("give --export or --import, and an archive (.barecat)")
+    if args.table and args.follow_links:
+        raise ValueError("--import reads a table and no shards; leave --follow-links out")
     if args.export:
-        with open_archive(args.path) as archive, _open_table(args.export) as file:
+        with open_archive(args.path, **reading_options(args)) as archive, _open_table(args.export) as file:
             count = export_index(archive, file)
     else:
         with open(args.table, encoding="utf-8", newline="") as file:

@@ -7,7 +7,15 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import add_rules, is_archive, new_archive, open_archive, print_transfer, refuse_itself
-from headrace.cli.common import add_json, add_max_size, add_progress, parse_size, progress_bar
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_max_size,
+    add_progress,
+    parse_size,
+    progress_bar,
+    reading_options,
+)
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.edit.handover import made_beside
 from headrace.formats.barecat.names import archive_exists
@@ -47,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prefix", default="", metavar="DIR", help="everything into this directory")
     parser.add_argument("--ignore-duplicates", action="store_true", help="keep the first of files with the same path")
     add_max_size(parser)
+    add_follow_links(parser)
     add_rules(parser)
     add_progress(parser)
     add_json(parser)
@@ -78,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 ignore_duplicates=args.ignore_duplicates,
                 max_bytes=args.max_size,
                 progress=bar,
+                **reading_options(args),
             )
     except EntryExistsError as error:
         hint = (
@@ -113,10 +123,10 @@ def _link(args: argparse.Namespace, start_s: float) -> int:
         or args.rules
         or args.max_size
     ):
-        raise ValueError("--symlink goes with --out and --force only")
+        raise ValueError("--symlink goes with --out, --force and --follow-links only")
     try:
         with made_beside(args.out) as beside:
-            result = link_archives(args.paths, beside)
+            result = link_archives(args.paths, beside, **reading_options(args))
     except EntryExistsError as error:
         raise ValueError(f"{args.out}: {error.name} is in more than one source; merge without --symlink") from error
     print_transfer(args, args.out, result, time.perf_counter() - start_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import say
+from headrace.cli.common import add_follow_links, reading_options, say
 from headrace.transfer.mount import mount_archive
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="an empty directory, where it appears")
     parser.add_argument("-b", "--background", action="store_true", help="return at once; end it with fusermount3 -u")
     parser.add_argument("--allow-other", action="store_true", help="other users may look at it, too")
+    add_follow_links(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="do not say how to end it")
 
 
@@ -50,5 +51,6 @@ def run(args: argparse.Namespace) -> int:
         background=args.background,
         allow_other=args.allow_other,
         on_ready=tell if is_loud and not args.background else lambda: None,
+        **reading_options(args),
     )
     return 0

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
-from headrace.cli.common import ERRORS, VerbParser, message_of, printable, say
+from headrace.cli.common import ERRORS, VerbParser, add_follow_links, message_of, printable, reading_options, say
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
@@ -22,6 +22,8 @@ from headrace.transfer.extract import FolderSink, select_infos
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
+
+    from headrace.formats.barecat import Archive
 
 NAME = "shell"
 HELP = "move about in an archive as in a file system"
@@ -41,12 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("-c", "--command", action="append", metavar="COMMAND", help="run this; may be repeated")
     parser.add_argument("-w", "--write", action="store_true", help="also allow commands that change the archive")
+    add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read commands and run them; 2 when one failed."""
-    open_archive(args.path).close()  # an error now, not at the first command
-    shell = ArchiveShell(args.path, is_writable=args.write)
+    open_archive(args.path, **reading_options(args)).close()  # an error now, not at the first command
+    shell = ArchiveShell(args.path, is_writable=args.write, **reading_options(args))
     if args.command is not None:
         return shell.run_all(args.command)
     if not sys.stdin.isatty():
@@ -107,19 +110,24 @@ class ArchiveShell(PathShell):
     Args:
         path: the archive.
         is_writable: allow what changes it.
+        follow_links: also read shards and an annex that are symbolic links.
     """
 
     intro = "Tab completes, 'help' explains, 'quit' or Ctrl-D ends."
 
-    def __init__(self, path: str, *, is_writable: bool = False) -> None:
+    def __init__(self, path: str, *, is_writable: bool = False, follow_links: bool = False) -> None:
         super().__init__()
         self.path = os.path.abspath(path)  # lcd changes what a relative path means
         self.has_failed = False
         self._is_writable = is_writable
+        self._follow_links = follow_links
         self._set_prompt()
 
     def _set_prompt(self) -> None:
         self.prompt = f"{printable(os.path.basename(self.path))}:/{printable(self.directory)}> "
+
+    def _open(self) -> Archive:
+        return open_archive(self.path, follow_links=self._follow_links)
 
     # Running
 
@@ -160,6 +168,8 @@ class ArchiveShell(PathShell):
         module.add_arguments(parser)
         parser._actions[1].help = argparse.SUPPRESS  # FILE, which the shell knows
         args = parser.parse_args([self.path, *shlex.split(line)])
+        if self._follow_links and "follow_links" in args:
+            args.follow_links = True
         for name in names:
             value = getattr(args, name)
             setattr(args, name, [self.resolve(v) for v in value] if isinstance(value, list) else self.resolve(value))
@@ -187,7 +197,7 @@ class ArchiveShell(PathShell):
         """``cd [DIR]``: go to a directory; without DIR to the root."""
         words = shlex.split(line)
         target = self.resolve(words[0]) if words else ""
-        with open_archive(self.path) as archive:
+        with self._open() as archive:
             archive.listdir(target)
         self.directory = target
         self._set_prompt()
@@ -214,7 +224,7 @@ class ArchiveShell(PathShell):
 
     def do_stat(self, line: str) -> None:
         """``stat NAME ...``: what the index says about a file or directory."""
-        with open_archive(self.path) as archive:
+        with self._open() as archive:
             for word in shlex.split(line) or ["."]:
                 for key, value in archive.stat(self.resolve(word))._asdict().items():
                     say(f"{key:>14}", value)
@@ -247,7 +257,7 @@ class ArchiveShell(PathShell):
             raise ValueError("get takes a name, and a directory to write to")
         name = self.resolve(words[0])
         target = FolderSink(words[1] if len(words) == 2 else ".", force=is_forced)
-        with open_archive(self.path) as archive:
+        with self._open() as archive:
             dirs, files = select_infos(archive, [name])
             above = (name if archive.exists(name) else fixed_prefix(name)).rpartition("/")[0]
             cut = len(above) + 1 if above else 0
@@ -296,7 +306,7 @@ class ArchiveShell(PathShell):
         directory = self.resolve(head or ("/" if slash else "."))
         prefix = f"{directory}/{start}" if directory else start
         try:
-            found = names_in_archive(self.path, prefix)
+            found = names_in_archive(self.path, prefix, follow_links=self._follow_links)
         except (HeadraceError, OSError):
             return []
         cut = len(directory) + 1 if directory else 0

@@ -6,7 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import add_rules, new_archive, print_transfer, refuse_itself
-from headrace.cli.common import add_json, add_progress, parse_size, progress_bar
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    parse_size,
+    progress_bar,
+    reading_options,
+)
 from headrace.transfer.merge import merge_archives
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rules(parser)
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="limit of a shard")
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
+    add_follow_links(parser)
     add_progress(parser)
     add_json(parser)
 
@@ -42,6 +50,6 @@ def run(args: argparse.Namespace) -> int:
         new_archive(args.out, shard_size=args.shard_size, force=args.force) as target,
         progress_bar("copying", args, unit="files") as bar,
     ):
-        result = merge_archives([args.path], target, rules=args.rules, progress=bar)
+        result = merge_archives([args.path], target, rules=args.rules, progress=bar, **reading_options(args))
     print_transfer(args, args.out, result, time.perf_counter() - start_s)
     return 0

@@ -6,7 +6,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import add_rules, print_left_out
-from headrace.cli.common import add_json, add_progress, parse_size, print_json, progress_bar, say
+from headrace.cli.common import (
+    add_follow_links,
+    add_json,
+    add_progress,
+    parse_size,
+    print_json,
+    progress_bar,
+    say,
+)
 from headrace.progress import format_bytes
 from headrace.transfer.sync import SyncOptions, sync
 
@@ -41,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--existing", action="store_true", help="add nothing new")
     parser.add_argument("--min-size", type=parse_size, metavar="SIZE", help="leave out smaller files")
     parser.add_argument("--max-size", type=parse_size, metavar="SIZE", help="leave out larger files")
+    add_follow_links(parser)
     add_rules(parser)
     add_progress(parser)
     add_json(parser)

@@ -362,10 +362,12 @@ def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
     return BarecatDataset(path, **options)
 
 
-def index_archive(path: PathLike, *, progress: Progress | None = None, **options: object) -> str:
+def index_archive(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
     """Give an archive tile indices of its JPEGs, beside it; see ``headrace.index``."""
     refuse_annex_options(path, "barecat", options)
-    with BarecatDataset(path) as dataset:
+    with BarecatDataset(path, follow_links=follow_links) as dataset:
         return dataset.index_jpegs(progress)
 
 

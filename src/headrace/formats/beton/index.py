@@ -19,6 +19,7 @@ from headrace.annex import (
     checksums_section,
     json_section,
     names_section,
+    new_side_path,
     side_path,
     tile_index_section,
     write_annex,
@@ -56,9 +57,12 @@ def index_beton(
     metadata: Any,
     jpeg_index: bool,
     progress: Progress | None,
+    follow_links: bool = False,
 ) -> str:
     """Give a .beton an annex; see ``headrace.index``."""
-    with BetonDataset(path, annex=not fresh) as dataset:
+    if not embed:
+        new_side_path(path)  # an error now, not after the work
+    with BetonDataset(path, annex=not fresh, follow_links=follow_links) as dataset:
         if dataset.has_checksums:
             _refuse_damage(dataset)
         if names is not None and len(names) != len(dataset):
@@ -133,7 +137,7 @@ def _checksums(file: BetonFile, progress: Progress | None) -> Iterator[Buffer]:
 def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> str:
     if file.has_embedded_annex:
         raise ValueError(f"{file.path} has an annex inside; replace it with embed=True (--embed)")
-    target = side_path(file.path)
+    target = new_side_path(file.path)
     with AtomicFile(target, like=file.path) as out:
         write_annex(
             out.write,

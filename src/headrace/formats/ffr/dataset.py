@@ -280,10 +280,12 @@ class FfrDataset(BaseDataset):
             self.check_file()
 
 
-def index_ffr(path: PathLike, *, progress: Progress | None = None, **options: object) -> str:
+def index_ffr(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
     """Give an .ffr tile indices of its JPEGs, beside it; see ``headrace.index``."""
     refuse_annex_options(path, "ffr", options)
-    with FfrDataset(path) as dataset:
+    with FfrDataset(path, follow_links=follow_links) as dataset:
         return dataset.index_jpegs(progress)
 
 

@@ -150,7 +150,9 @@ def merge_symlink(
     prefixes = [_announce(source, prefix, as_subdirs) for source in source_paths]
     try:
         with translated():
-            link_archives(source_paths, target_path, prefixes=prefixes, ignore_duplicates=ignore_duplicates)
+            link_archives(
+                source_paths, target_path, prefixes=prefixes, ignore_duplicates=ignore_duplicates, follow_links=True
+            )
     except FileExistsError as error:
         cause = error.__cause__
         if isinstance(cause, EntryExistsError):

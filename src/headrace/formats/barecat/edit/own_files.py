@@ -110,6 +110,6 @@ def _refusal(file: str, problem: str) -> FormatError:
         return FormatError(
             file,
             problem="this is a symbolic link, so writing could change a file elsewhere",
-            fix="Make a copy with headrace merge, or for shards, open with allow_links=True.",
+            fix="Make a copy with headrace merge --follow-links, or for shards, open with allow_links=True.",
         )
     return FormatError(file, problem=f"this is {problem}, and a regular file is needed")

@@ -279,5 +279,5 @@ def _refuse_links(path: str, numbers: list[int]) -> None:
             raise FormatError(
                 file,
                 problem="this shard is a symbolic link, so writing could change another archive",
-                fix="Make a copy with headrace merge, or open with allow_links=True.",
+                fix="Make a copy with headrace merge --follow-links, or open with allow_links=True.",
             )
