@@ -15,6 +15,7 @@ import errno
 import os
 import sqlite3
 import stat
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -41,6 +42,8 @@ _STEPS_FOR_BYTE = 50  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
 _ATTEMPTS = 10
 _PAUSE_S = 0.01
+_SHM_HEAD = 48
+_SHM_VERSION = 3_007_000
 _C = TypeVar("_C", bound=sqlite3.Connection)
 _SYSTEM = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -285,6 +288,8 @@ class ReadConnections:
             if not os.path.lexists(f"{self._place}-shm"):
                 raise journal_failure(self._place, "-wal", self.path)
             has_content(f"{self._place}-shm")
+            if not _is_shared_memory(f"{self._place}-shm"):
+                raise journal_failure(self._place, "-wal", self.path)
             return _FOLLOWING
         if self._is_still:
             return _STILL
@@ -466,6 +471,17 @@ def _is_hot(journal: str) -> bool:
 
 def _has_wal_mode(place: str) -> bool:
     return 2 in _bytes_at(place, 18, 2)
+
+
+def _is_shared_memory(file: str) -> bool:
+    """The two heads of a log's shared memory agree; with one of noise, SQLite would try for ten seconds."""
+    for _ in range(_ATTEMPTS):
+        heads = _bytes_at(file, 0, 2 * _SHM_HEAD)
+        first = heads[:_SHM_HEAD]
+        if first == heads[_SHM_HEAD:] and int.from_bytes(first[:4], sys.byteorder) == _SHM_VERSION:
+            return True
+        time.sleep(_PAUSE_S)  # a writer may be between the two
+    return False
 
 
 def _bytes_at(file: str, offset: int, size: int) -> bytes:
