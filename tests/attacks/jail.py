@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import headrace as hr
 from headrace.cli.main import main
 from headrace.compat.barecat import Barecat
+from headrace.compat.barecat.exceptions import BarecatError
 from headrace.compat.ffrecord import FileReader
 from headrace.errors import HeadraceError
 
@@ -82,7 +83,7 @@ def readers(path: Path, out: Path) -> dict[str, Callable[[], object]]:
     calls["Loader"] = lambda: next(iter(hr.Loader(at, 1)), None)
     calls["hr.verify"] = lambda: hr.verify(at, decode=True)
     calls["Barecat"] = lambda: _barecat(at)
-    calls["FileReader"] = lambda: FileReader(at).read([0])
+    calls["FileReader"] = lambda: _file_reader(at)
     return calls
 
 
@@ -104,6 +105,11 @@ def _barecat(path: str) -> None:
         for name in list(archive)[:5]:
             archive[name]
         list(archive.index.iter_all_paths())
+
+
+def _file_reader(path: str) -> None:
+    with contextlib.suppress(AssertionError):  # which is what FFRecord raises
+        FileReader(path).read([0])
 
 
 def findings(path: Path, jail: Path, wanted: tuple[str, ...] = ()) -> Iterator[str]:
@@ -172,7 +178,7 @@ def _be_the_child(call: Callable[[], object], jail: Path, log: Path) -> None:
 def _outcome(call: Callable[[], object]) -> int:
     try:
         result = call()
-    except (HeadraceError, OSError, KeyError, IndexError) as error:
+    except (HeadraceError, BarecatError, OSError, KeyError, IndexError) as error:
         print(error, file=sys.stderr)
         return 2
     except SystemExit as error:

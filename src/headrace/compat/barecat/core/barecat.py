@@ -138,7 +138,7 @@ class Barecat(MutableMapping[str, Any]):
         return isinstance(path, str | os.PathLike) and self.index.isfile(os.fspath(path))
 
     def __len__(self) -> int:
-        return int(self.num_files)
+        return len(self.index)
 
     def __iter__(self) -> Iterator[str]:
         return self.files()

@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import sqlite3
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
 from headrace.compat.barecat.exceptions import (
     BarecatError,
+    BarecatFormatError,
     DirectoryNotEmptyBarecatError,
     DuplicateBarecatError,
     FileExistsBarecatError,
@@ -73,6 +75,12 @@ def path_of(item: BarecatEntryInfo | str) -> str:
 
 def _number(query: str, about: str) -> property:
     return property(lambda self: self._ask_number(query), doc=about)
+
+
+def _path_of(row: Any) -> str:
+    if not isinstance(row[0], str):
+        raise BarecatFormatError(f"the index has a path that is not text: {row[0]!r:.60}")
+    return row[0]
 
 
 class Index:
@@ -179,7 +187,7 @@ class Index:
         of_dirs, of_files = ("NULL AS shard, NULL AS offset", "shard, offset") if order & Order.ADDRESS else ("1", "1")
         dirs, files = f"SELECT path, {of_dirs} FROM dirs", f"SELECT path, {of_files} FROM files"
         query = f"{dirs} WHERE {where} UNION ALL {files} WHERE {where}{order.as_query_text()}"
-        return (row[0] for row in self.fetch_iter(query, params, bufsize=bufsize))
+        return map(_path_of, self.fetch_iter(query, params, bufsize=bufsize))
 
     # One file or directory
 
@@ -245,7 +253,10 @@ class Index:
     num_used_shards = _number("SELECT coalesce(max(shard), -1) + 1 FROM files", "One more than the highest shard.")
 
     def __len__(self) -> int:
-        return int(self.num_files)
+        number = int(self.num_files)
+        if not 0 <= number <= sys.maxsize:
+            raise BarecatFormatError(f"{self.path}: the index says that there are {number} files")
+        return number
 
     def __iter__(self) -> FileInfos:
         return self.iter_all_fileinfos()
@@ -272,12 +283,12 @@ class Index:
     def iter_all_filepaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all files."""
         rows = self.fetch_iter("SELECT path FROM files" + order.as_query_text(), bufsize=bufsize)
-        return (row[0] for row in rows)
+        return map(_path_of, rows)
 
     def iter_all_dirpaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories, the root included."""
         rows = self.fetch_iter("SELECT path FROM dirs" + _order_of_dirs(order), bufsize=bufsize)
-        return (row[0] for row in rows)
+        return map(_path_of, rows)
 
     def iter_all_paths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories and files."""
