@@ -110,6 +110,21 @@ TEST(FileTable, RefusesWhatIsNoDatabase) {
   expect_code(FileTable::open(Database(3).bytes(), twice).status(), Code::invalid_argument);
 }
 
+TEST(FileTable, NamesThatNoFileCanHaveAreLeftToSqlite) {
+  using namespace std::string_view_literals;
+  for (const std::string_view name :
+       {"../"sv, "a/."sv, "./a"sv, "a//"sv, "/ab"sv, "a\0b"sv, "a.b"sv}) {
+    Database database(3);
+    database.add_file();
+    database.put(2 * kPage - 6, name);
+    auto table = FileTable::open(database.bytes(), kLayout);
+    expect_ok(table.status());
+    FileTable::Rows rows(table.value());
+    FileRow row;
+    EXPECT_EQ(rows.next(row).is_ok(), name == "a.b") << name;
+  }
+}
+
 TEST(FileTable, PagesThatLeadToThemselvesEnd) {
   Database database(4);
   for (const unsigned page : {2U, 3U}) {
