@@ -9,6 +9,10 @@ out=$(realpath -m "$2")
 shift 2
 bin=$PWD/.venv/bin
 mkdir -p "$out/findings" "$out/logs"
+# Thousands of files a second, in memory; libFuzzer ends a process without letting it clean up.
+TMPDIR=$(mktemp -d -p "$([[ -d /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")" headrace-fuzz.XXXXXX)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 
 clang=$(compgen -c clang++ | grep -xE 'clang\+\+(-(1[6-9]|[2-9][0-9]))?' | sort -V | tail -n 1 || true)
 if [[ -z $clang ]]; then
