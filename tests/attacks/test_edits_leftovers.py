@@ -281,6 +281,14 @@ def test_repair_removes_what_no_process_needs(path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["x.barecat", "x.barecat-shard-00000"]
 
 
+def test_repair_says_that_it_removed_old_bytes_which_do_not_count(path: Path) -> None:
+    left = path.with_name(f"{path.name}-undo")
+    left.write_bytes(b"HDR")  # its writer was killed before anything was overwritten
+    assert hr.repair(path).done == (f"{left.name} was removed: it held no bytes that are still needed",)
+    assert not left.exists()
+    assert hr.repair(path).done == ()
+
+
 def test_repair_of_other_formats(tmp_path: Path) -> None:
     hr.write(tmp_path / "x.beton", [b"1"], fields={"data": hr.Bytes()})
     left = tmp_path / ".x.beton.0123abcd.unfinished"

@@ -174,19 +174,7 @@ def test_command_lines_that_had_a_traceback(words: list[str], place: Path, capfd
 @pytest.mark.parametrize("name", ["x.beton", "a.barecat", "pictures", "dir", "/dev/null", "missing"])
 def test_odd_samples(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for verb in ("ls", "cat"):
-        for sample in [
-            "-1",
-            "-99",
-            "99",
-            str(10**30),
-            "9" * 5000,
-            ":",
-            "-5:99999999999999999999",
-            "--",
-            "\udcff",
-            "0:0",
-            "1:",
-        ]:
+        for sample in SAMPLES:
             run([verb, "--", name, sample], capfd)
 
 

@@ -380,13 +380,19 @@ def _undone(folder: _Folder, connection: WriteConnection) -> Iterator[list[str]]
             try:
                 for change in changes:
                     change.make()
-                yield [f"{len(records)} stretches of overwritten bytes were put back"] if records else []
+                yield [_undo_done(file, len(records))]
             except BaseException:
                 for change in changes:
                     change.take_back()
                 raise
     folder.unlink(file)
     sync_directory(file)
+
+
+def _undo_done(file: str, count: int) -> str:
+    if count == 0:
+        return f"{os.path.basename(file)} was removed: it held no bytes that are still needed"
+    return f"{count} stretches of overwritten bytes were put back"
 
 
 def _read_records(folder: _Folder, file: str, fd: int, connection: WriteConnection) -> list[UndoRecord]:
