@@ -145,6 +145,8 @@ class Campaign:
         begun_s = worker.note.begun_s or (worker.started_s + START_S if worker.note.runs == 0 else now_s)
         if now_s - begun_s > self._args.timeout + 5:  # libFuzzer did not notice, or could not do anything about it
             is_in_input = bool(worker.note.begun_s)
+            worker.process.send_signal(signal.SIGQUIT)  # where it stands goes into the log
+            time.sleep(0.5)
             _kill(worker)
             if is_in_input:
                 self._keep(worker, "did not end")

@@ -8,6 +8,8 @@ The package is instrumented as it is imported. NOTE is a file that says how far 
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 import tempfile
 import time
@@ -15,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import atheris
+from tests.fuzz.note import Note
 
+faulthandler.register(signal.SIGQUIT)  # from here on, importing included, one can ask where it stands
 with atheris.instrument_imports(include=["headrace", "tarfile", "zipfile", "pickletools", "json"]):
     from tests.fuzz.targets import SEEDS, TARGETS
-
-from tests.fuzz.note import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
