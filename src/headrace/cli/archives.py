@@ -72,8 +72,7 @@ def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None, 
     found = find_format(path)
     if found.open_archive is None:
         raise _no_archive(path, found)
-    options = {"follow_links": True} if follow_links else {}
-    return found.open_archive(path, mode, shard_size=shard_size, **options)
+    return found.open_archive(path, mode, shard_size=shard_size, **found.link_options(follow_links))
 
 
 def new_archive(path: str, *, shard_size: int | None = None, force: bool = False) -> AbstractContextManager[Archive]:

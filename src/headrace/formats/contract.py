@@ -75,6 +75,9 @@ class Format:
         holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
+        has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
+            ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
+            that option changes nothing, and they need not know it.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
         pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can; None for those into
             which a folder of pictures goes through ``create``.
@@ -99,6 +102,7 @@ class Format:
     max_fields: int | None = None
     holds_raw_pictures: bool = True
     decodes: tuple[str, ...] = ()
+    has_files_beside: bool = False
     holds_files: bool = False
     pack: Callable[..., None] | None = None
     pack_options: frozenset[str] = frozenset()
@@ -113,10 +117,16 @@ class Format:
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
         """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""
+        if not self.has_files_beside:
+            options.pop("follow_links", None)
         dataset = self.open(path, **options)
         check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
         check_field_names(dataset.path, dataset.schema)
         return dataset
+
+    def link_options(self, follow_links: bool) -> dict[str, bool]:
+        """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
+        return {"follow_links": True} if follow_links and self.has_files_beside else {}
 
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any

@@ -34,7 +34,7 @@ def verify(
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
     found = find_format(path)
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = found.link_options(follow_links)
     if found.verify is not None:
         return found.verify(path, decode=decode, workers=workers, progress=progress, **options)
     return found.open_checked(path, **options).verify(decode=decode, workers=workers, progress=progress)

@@ -33,6 +33,7 @@ FORMAT = Format(
     create=BarecatWriter,
     writer_options=frozenset({"annex", "class_names", "shard_size"}),
     decodes=("bytes",),
+    has_files_beside=True,
     holds_files=True,
     pack=pack_archive,
     pack_options=frozenset({"shard_size"}),
