@@ -73,6 +73,16 @@ def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32]
 def crc32_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32 of each buffer."""
 
+def draw_uniforms(words: Sequence[int], samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, count: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    headrace.counter_random.random_uniform of (words, sample, draw) as rows for count draws from first on. Words are below 2**64.
+    """
+
+def permute(positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, key: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Where the keyed permutation of the numbers below n sends each position.
+    """
+
 def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
     Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.
