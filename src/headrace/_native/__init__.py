@@ -8,6 +8,7 @@ import warnings
 from headrace._native._core import (
     DEBUG,
     AllocationTable,
+    BetonColumn,
     BufferPool,
     FfrTable,
     FileRows,
@@ -56,6 +57,7 @@ from headrace._native._core import (
 
 __all__ = [
     "AllocationTable",
+    "BetonColumn",
     "BufferPool",
     "FfrTable",
     "FileRows",

@@ -191,6 +191,21 @@ class AllocationTable:
         Problems of the table as (row, kind, other row or -1), at most limit of them.
         """
 
+class BetonColumn:
+    """A field in the metadata records of a .beton file."""
+
+    def __init__(self, records: Buffer, record_size: int, member_at: int, data_start: int, data_end: int) -> None: ...
+
+    def pictures(self, table: AllocationTable, samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows_of_sample: int, row_in_sample: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]] | None:
+        """
+        Pointers, sizes, modes, widths and heights of pictures, or None when one of them is not as it should be. The row of the table to try first is sample * rows_of_sample + row_in_sample.
+        """
+
+    def arrays(self, samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))] | None:
+        """
+        Pointers of arrays of size bytes, or None when one is not inside the data.
+        """
+
 def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cursor: int, page_size: int, data_start: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
     """
     Assign file offsets to samples, each on one page; returns them and the next cursor.

@@ -277,11 +277,8 @@ class BetonDataset(BaseDataset):
         file = self.file
         column = file.column(field)
         try:
-            spans = file.locate(indices, column)
-            file.raise_first(spans, indices, column)
-            base, pointers = file.place(spans, source)
-            facts = file.records[column.member][indices]
-            sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
+            pointers, sizes, modes, widths, heights = file.checked_pictures(indices, column)
+            base, offsets = file.place(pointers, sizes, source)
             checksums = None
             if file.checksums is not None and column.slot is not None:
                 file.check_records(indices)
@@ -289,7 +286,7 @@ class BetonDataset(BaseDataset):
             tile_index = (
                 None if file.tile_index is None else file.tile_index.locate(indices, file.pictures.index(field))
             )
-            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tile_index)
+            return ImageSpans(base, offsets, sizes, modes, widths, heights, checksums, tile_index)
         finally:
             file.check()
 
