@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.layout import Layout
     from headrace.formats.beton.spans import Spans
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source, TakeArray
 
 __all__ = ["BetonDataset", "StoredSamples"]
 
@@ -254,8 +254,22 @@ class BetonDataset(BaseDataset):
                 numbers: npt.NDArray[Any] = file.records[column.member][indices]
                 return numbers
             if isinstance(column.field, NDArray):
-                return _arrays(file, indices, column, column.field, source)
+                return _arrays(file, indices, column, np.empty, source)
             return _decoded(file, indices, column, source)
+        finally:
+            file.check()
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field, copied into an array that ``take`` makes."""
+        file = self.file
+        column = file.column(field)
+        if not isinstance(column.field, NDArray):
+            raise ValueError(f"field {field!r} has no arrays of one shape; read it with read_values")
+        try:
+            file.check_records(indices)
+            return _arrays(file, indices, column, take, source)
         finally:
             file.check()
 
@@ -376,15 +390,17 @@ def _decoded(file: BetonFile, indices: IndexArray, column: Column, source: Sourc
 
 
 def _arrays(
-    file: BetonFile, indices: IndexArray, column: Column, field: NDArray, source: Source | None
+    file: BetonFile, indices: IndexArray, column: Column, take: TakeArray, source: Source | None
 ) -> npt.NDArray[Any]:
     """Arrays of one shape, copied into one by one native call."""
-    spans, base, pointers = file.checked_spans(indices, column, source)
+    field = column.field
+    assert isinstance(field, NDArray)
+    sizes, base, offsets = file.checked_arrays(indices, column, field.size_bytes, source)
     what = f"{len(indices)} arrays of field {column.name!r}"
     with room_for(len(indices) * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
-        out = np.empty((len(indices), *field.shape), field.dtype)
+        out = take((len(indices), *field.shape), field.dtype)
     places = np.arange(len(indices), dtype=np.uint64) * np.uint64(field.size_bytes)
-    _native.gather_into(base, pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
+    _native.gather_into(base, offsets, sizes, out.view(np.uint8).reshape(-1), places)
     return out
 
 
