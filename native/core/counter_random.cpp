@@ -11,6 +11,7 @@ namespace {
 __extension__ typedef unsigned __int128 Product;  // of two numbers of 64 bits
 
 constexpr std::size_t kRounds = 5;
+constexpr std::size_t kAtOnce = 8;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 63;
 
 // The remainder by a number that stays the same, without a division.
@@ -62,12 +63,29 @@ class Network {
       : Network(n, square_root(n - 1) + 1, hash_words(key)) {}
 
   [[nodiscard]] std::uint64_t send(std::uint64_t number) const noexcept {
-    auto [high, low] = low_.divide(number);
-    for (std::size_t i = 0; i < 2 * kRounds; i += 2) {
-      high = high_.add(high, hash_word(keys_[i], low));
-      low = low_.add(low, hash_word(keys_[i + 1], high));
+    send_all<1>(&number);
+    return number;
+  }
+
+  // Several side by side: the steps of one number wait for each other, those of others do not.
+  template <std::size_t kCount>
+  void send_all(std::uint64_t* numbers) const noexcept {
+    std::array<std::uint64_t, kCount> high;
+    std::array<std::uint64_t, kCount> low;
+    for (std::size_t j = 0; j < kCount; ++j) {
+      const auto [quotient, remainder] = low_.divide(numbers[j]);
+      high[j] = quotient;
+      low[j] = remainder;
     }
-    return high * low_count_ + low;
+    for (std::size_t i = 0; i < 2 * kRounds; i += 2) {
+      for (std::size_t j = 0; j < kCount; ++j) {
+        high[j] = high_.add(high[j], hash_word(keys_[i], low[j]));
+      }
+      for (std::size_t j = 0; j < kCount; ++j) {
+        low[j] = low_.add(low[j], hash_word(keys_[i + 1], high[j]));
+      }
+    }
+    for (std::size_t j = 0; j < kCount; ++j) numbers[j] = high[j] * low_count_ + low[j];
   }
 
  private:
@@ -126,10 +144,18 @@ Status permute(std::span<const std::int64_t> positions, std::uint64_t n,
     return {};
   }
   const Network network(n, key);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint64_t number = network.send(static_cast<std::uint64_t>(positions[i]));
-    while (number >= n) number = network.send(number);  // some results are beyond n, but few
-    out[i] = static_cast<std::int64_t>(number);
+  std::array<std::uint64_t, kAtOnce> numbers{};
+  for (std::size_t begin = 0; begin < out.size(); begin += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, out.size() - begin);
+    for (std::size_t j = 0; j < count; ++j) {
+      numbers[j] = static_cast<std::uint64_t>(positions[begin + j]);
+    }
+    network.send_all<kAtOnce>(numbers.data());
+    for (std::size_t j = 0; j < count; ++j) {
+      std::uint64_t number = numbers[j];
+      while (number >= n) number = network.send(number);  // some results are beyond n, but few
+      out[begin + j] = static_cast<std::int64_t>(number);
+    }
   }
   return {};
 }

@@ -22,18 +22,28 @@ constexpr KernelTables<MirrorKernels> kMirrorKernels =
     HEADRACE_KERNEL_TABLES(HEADRACE_MIRROR_KERNELS);
 #undef HEADRACE_MIRROR_KERNELS
 
+// All of a picture, as it is.
+bool is_untouched(const LoadBatch& batch, std::size_t i) noexcept {
+  if (!batch.flips.empty() && batch.flips[i] != 0) return false;
+  if (batch.crops.empty()) return true;
+  const std::int32_t* crop = batch.crops.data() + 4 * i;
+  return crop[0] == 0 && crop[1] == 0 && crop[2] >= 0 && crop[3] >= 0 &&
+         static_cast<std::uint32_t>(crop[2]) == batch.heights[i] &&
+         static_cast<std::uint32_t>(crop[3]) == batch.widths[i];
+}
+
 }  // namespace
 
 bool are_plain_copies(ByteSpan base, const LoadBatch& batch, const LoadOptions& options) noexcept {
-  if (options.type != OutputType::uint8 || options.is_channels_first || !batch.crops.empty() ||
-      !batch.flips.empty() || !batch.steps.empty()) {
+  if (options.type != OutputType::uint8 || options.is_channels_first || !batch.steps.empty()) {
     return false;
   }
   const std::size_t size = options.shape.width * options.shape.height * kRgbChannels;
   for (std::size_t i = 0; i < batch.offsets.size(); ++i) {
     if (batch.modes[i] != static_cast<std::uint8_t>(StoredMode::raw) ||
         batch.widths[i] != options.shape.width || batch.heights[i] != options.shape.height ||
-        batch.sizes[i] != size || !is_inside(batch.offsets[i], size, base.size())) {
+        batch.sizes[i] != size || !is_inside(batch.offsets[i], size, base.size()) ||
+        !is_untouched(batch, i)) {
       return false;
     }
   }
