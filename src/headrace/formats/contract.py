@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SampleSequence,
         Source,
         Summary,
+        TakeArray,
     )
 
 __all__ = [
@@ -307,6 +308,19 @@ class BaseDataset(ABC):
             return np.array(values, kind.dtype).reshape(-1, *kind.shape)
         dtype = {"int": np.int64, "float": np.float64}.get(kind.kind)
         return values if dtype is None else np.array(values, dtype)
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field as one array.
+
+        Args:
+            indices: the samples.
+            field: which field.
+            take: makes an array of a shape and dtype, for formats that can fill one; its memory may be used again.
+            source: see read_values.
+        """
+        return np.asarray(self.read_values(indices, field, source))
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""
