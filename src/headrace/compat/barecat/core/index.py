@@ -1,8 +1,4 @@
-"""The index of an archive: what files there are, and where. The bytes in the shards are not touched.
-
-Patterns of methods whose names begin with ``raw`` are SQLite's own, in which ``*`` crosses slashes; all others are
-those of Python's ``glob``.
-"""
+"""The index of an archive: what files there are, and where. The bytes in the shards are not touched."""
 
 from __future__ import annotations
 
@@ -14,9 +10,12 @@ import os
 import sqlite3
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import quote
 
+from headrace.compat.barecat.core._merge import check_merge, merge_index
+from headrace.compat.barecat.core._patterns import Patterns
+from headrace.compat.barecat.core._rows import Rows, dir_row, file_row
 from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
@@ -24,14 +23,13 @@ from headrace.compat.barecat.exceptions import (
     BarecatError,
     BarecatFormatError,
     DirectoryNotEmptyBarecatError,
-    DuplicateBarecatError,
     FileExistsBarecatError,
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
     NotADirectoryBarecatError,
     translated,
 )
-from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, matcher
+from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
@@ -39,14 +37,12 @@ from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, parent_of
-from headrace.formats.barecat.patterns import fixed_prefix
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat import DirInfo
 
     FileItem: TypeAlias = BarecatFileInfo | str
     DirItem: TypeAlias = BarecatDirInfo | str
@@ -74,13 +70,7 @@ def path_of(item: BarecatEntryInfo | str) -> str:
 
 
 def _number(query: str, about: str) -> property:
-    return property(lambda self: self._ask_number(query), doc=about)
-
-
-def _path_of(row: Any) -> str:
-    if not isinstance(row[0], str):
-        raise BarecatFormatError(f"the index has a path that is not text: {row[0]!r:.60}")
-    return row[0]
+    return property(lambda self: self._rows.number(query), doc=about)
 
 
 class Index:
@@ -126,6 +116,8 @@ class Index:
 
     def _begin(self, path: str, readonly: bool, source: ArchiveSource | FileSource) -> None:
         self.path, self.readonly, self._source = path, readonly, source
+        self._rows = Rows(source)
+        self._patterns = Patterns(self._rows)
         self.is_closed = False
         _warn_of_version(path, source.version)
         if not readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
@@ -133,68 +125,18 @@ class Index:
 
     # Questions in SQL
 
-    def _ask(self, query: str, params: Any, rowcls: Any, cursor: sqlite3.Cursor | None = None) -> sqlite3.Cursor:
-        asked = self._source.cursor() if cursor is None else cursor
-        asked.row_factory = getattr(rowcls, "row_factory", rowcls) or sqlite3.Row
-        return asked.execute(query, params)
-
-    def fetch_iter(
-        self, query: str, params: Any = (), cursor: Any = None, bufsize: int | None = None, rowcls: Any = None
-    ) -> Iterator[Any]:
-        """All rows, a few at a time."""
-        asked = self._ask(query, params, rowcls, cursor)
-        while rows := asked.fetchmany(bufsize or _FETCHED):
-            yield from rows
-
-    def fetch_one(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> Any:
-        """The first row, or None."""
-        return self._ask(query, params, rowcls, cursor).fetchone()
-
-    def fetch_one_or_raise(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> Any:
-        """The first row; LookupError if there is none."""
-        row = self.fetch_one(query, params, cursor, rowcls)
-        if row is None:
-            raise LookupError(f"no row answers {query!r}")
-        return row
-
-    def fetch_all(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> list[Any]:
-        """All rows."""
-        return self._ask(query, params, rowcls, cursor).fetchall()
-
-    def fetch_many(
-        self, query: str, params: Any = (), cursor: Any = None, bufsize: int | None = None, rowcls: Any = None
-    ) -> list[Any]:
-        """The first rows."""
-        return self._ask(query, params, rowcls, cursor).fetchmany(bufsize or 128)
-
-    def _ask_number(self, query: str, *params: object) -> int:
-        return int(self.fetch_one(query, params)[0])
-
-    def _files(
-        self, where: str = "1", params: Any = (), order: Order = Order.ANY, bufsize: int | None = None
-    ) -> FileInfos:
-        query = f"SELECT {FILE_COLUMNS} FROM files WHERE {where}{order.as_query_text()}"
-        return self.fetch_iter(query, params, None, bufsize, _file_row)
-
-    def _dirs(
-        self, where: str = "1", params: Any = (), order: Order = Order.ANY, bufsize: int | None = None
-    ) -> DirInfos:
-        query = f"SELECT {DIR_COLUMNS} FROM dirs WHERE {where}{_order_of_dirs(order)}"
-        return self.fetch_iter(query, params, None, bufsize, _dir_row)
-
-    def _paths(self, where: str, params: Any, order: Order, bufsize: int | None) -> Iterator[str]:
-        """Paths of directories and files together."""
-        of_dirs, of_files = ("NULL AS shard, NULL AS offset", "shard, offset") if order & Order.ADDRESS else ("1", "1")
-        dirs, files = f"SELECT path, {of_dirs} FROM dirs", f"SELECT path, {of_files} FROM files"
-        query = f"{dirs} WHERE {where} UNION ALL {files} WHERE {where}{order.as_query_text()}"
-        return map(_path_of, self.fetch_iter(query, params, bufsize=bufsize))
+    fetch_iter = misc.delegate("_rows", Rows.fetch_iter)
+    fetch_one = misc.delegate("_rows", Rows.fetch_one)
+    fetch_one_or_raise = misc.delegate("_rows", Rows.fetch_one_or_raise)
+    fetch_all = misc.delegate("_rows", Rows.fetch_all)
+    fetch_many = misc.delegate("_rows", Rows.fetch_many)
 
     # One file or directory
 
     def lookup_file(self, path: str, normalized: bool = False) -> BarecatFileInfo:
         """All about a file."""
         name = path if normalized else normalize_path(path)
-        found = next(self._files("path = ?", (name,)), None)
+        found = next(self._rows.files("path = ?", (name,)), None)
         if found is None:
             raise FileNotFoundBarecatError(name)
         return found
@@ -205,7 +147,7 @@ class Index:
         found: dict[str, BarecatFileInfo] = {}
         for start in range(0, len(names), _CHUNK):
             part = names[start : start + _CHUNK]
-            found |= {info.path: info for info in self._files(f"path IN ({','.join('?' * len(part))})", part)}
+            found |= {info.path: info for info in self._rows.files(f"path IN ({','.join('?' * len(part))})", part)}
         missing = next((name for name in names if name not in found), None)
         if missing is not None:
             raise FileNotFoundBarecatError(missing)
@@ -214,7 +156,7 @@ class Index:
     def lookup_dir(self, dirpath: str) -> BarecatDirInfo:
         """All about a directory."""
         name = normalize_path(dirpath)
-        found = next(self._dirs("path = ?", (name,)), None)
+        found = next(self._rows.dirs("path = ?", (name,)), None)
         if found is None:
             raise FileNotFoundBarecatError(f"Directory {name} not found in index")
         return found
@@ -232,11 +174,11 @@ class Index:
 
     def isfile(self, path: str) -> bool:
         """There is a file of this name."""
-        return self.fetch_one("SELECT 1 FROM files WHERE path = ?", (normalize_path(path),)) is not None
+        return self._rows.has("files", normalize_path(path))
 
     def isdir(self, path: str) -> bool:
         """There is a directory of this name."""
-        return self.fetch_one("SELECT 1 FROM dirs WHERE path = ?", (normalize_path(path),)) is not None
+        return self._rows.has("dirs", normalize_path(path))
 
     def exists(self, path: str) -> bool:
         """There is a file or directory of this name."""
@@ -263,11 +205,11 @@ class Index:
 
     def iter_all_fileinfos(self, order: Order = Order.ANY, bufsize: int | None = None) -> FileInfos:
         """All files."""
-        return self._files(order=order, bufsize=bufsize)
+        return self._rows.files(order=order, bufsize=bufsize)
 
     def iter_all_dirinfos(self, order: Order = Order.ANY, bufsize: int | None = None) -> DirInfos:
         """All directories, the root included."""
-        return self._dirs(order=order, bufsize=bufsize)
+        return self._rows.dirs(order=order, bufsize=bufsize)
 
     def iter_all_infos(self, order: Order = Order.ANY, bufsize: int | None = None) -> Infos:
         """All directories and files; by address, and without an order, directories come first."""
@@ -278,41 +220,39 @@ class Index:
         # Both tables have four numbers between the path and what they have in common.
         query = f"SELECT {DIR_COLUMNS}, 1 FROM dirs UNION ALL SELECT {FILE_COLUMNS}, 0 FROM files"
         for *row, is_dir in self.fetch_iter(query + order.as_query_text(), bufsize=bufsize):
-            yield _dir_row(None, row) if is_dir else _file_row(None, row)
+            yield dir_row(None, row) if is_dir else file_row(None, row)
 
     def iter_all_filepaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all files."""
-        rows = self.fetch_iter("SELECT path FROM files" + order.as_query_text(), bufsize=bufsize)
-        return map(_path_of, rows)
+        return self._rows.paths(order=order, bufsize=bufsize, tables=("files",))
 
     def iter_all_dirpaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories, the root included."""
-        rows = self.fetch_iter("SELECT path FROM dirs" + _order_of_dirs(order), bufsize=bufsize)
-        return map(_path_of, rows)
+        return self._rows.paths(order=order, bufsize=bufsize, tables=("dirs",))
 
     def iter_all_paths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories and files."""
-        return self._paths("1", (), order, bufsize)
+        return self._rows.paths(order=order, bufsize=bufsize)
 
     # One directory
 
     def list_direct_fileinfos(self, dirpath: str, order: Order = Order.ANY) -> list[BarecatFileInfo]:
         """The files directly in a directory."""
-        return list(self._files("parent = ?", (normalize_path(dirpath),), order))
+        return list(self._rows.files("parent = ?", (normalize_path(dirpath),), order))
 
     def list_subdir_dirinfos(self, dirpath: str, order: Order = Order.ANY) -> list[BarecatDirInfo]:
         """The directories directly in a directory."""
-        return list(self._dirs("parent = ?", (normalize_path(dirpath),), order))
+        return list(self._rows.dirs("parent = ?", (normalize_path(dirpath),), order))
 
     def iter_direct_fileinfos(
         self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None
     ) -> FileInfos:
         """The files directly in a directory."""
-        return self._files("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
+        return self._rows.files("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
 
     def iter_subdir_dirinfos(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> DirInfos:
         """The directories directly in a directory."""
-        return self._dirs("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
+        return self._rows.dirs("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
 
     def listdir_names(self, diritem: DirItem, order: Order = Order.ANY) -> list[str]:
         """Names (last parts) of what is directly in a directory."""
@@ -324,7 +264,7 @@ class Index:
 
     def iterdir_names(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Names (last parts) of what is directly in a directory."""
-        found = self._paths("parent = :parent", {"parent": self._dir_of(diritem).path}, order, bufsize)
+        found = self._rows.paths("parent = :parent", {"parent": self._dir_of(diritem).path}, order, bufsize)
         return (path.rpartition("/")[2] for path in found)
 
     def iterdir_infos(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> Infos:
@@ -352,118 +292,34 @@ class Index:
 
     # Patterns
 
-    def raw_glob_paths(self, pattern: str, order: Order = Order.ANY) -> list[str]:
-        """Paths that match a GLOB of SQLite."""
-        return list(self.raw_iterglob_paths(pattern, order))
-
-    def raw_iterglob_paths(
-        self, pattern: str, order: Order = Order.ANY, only_files: bool = False, bufsize: int | None = None
-    ) -> Iterator[str]:
-        """Paths that match a GLOB of SQLite."""
-        return self.raw_iterglob_paths_multi([pattern], order, only_files, bufsize)
-
-    def raw_iterglob_paths_multi(
-        self, patterns: Sequence[str], order: Order = Order.ANY, only_files: bool = False, bufsize: int | None = None
-    ) -> Iterator[str]:
-        """Paths that match one of several GLOBs of SQLite."""
-        where, params = _chain([(True, pattern) for pattern in patterns])
-        if only_files:
-            return (info.path for info in self._files(where, params, order, bufsize))
-        return self._paths(where, params, order, bufsize)
-
-    def raw_iterglob_infos(self, pattern: str, only_files: bool = False, bufsize: int | None = None) -> Infos:
-        """What matches a GLOB of SQLite, files first."""
-        return self.raw_iterglob_infos_multi([pattern], only_files, bufsize)
-
-    def raw_iterglob_infos_multi(
-        self, patterns: Sequence[str], only_files: bool = False, bufsize: int | None = None
-    ) -> Infos:
-        """What matches one of several GLOBs of SQLite, files first."""
-        return self.raw_iterglob_infos_incl_excl([(True, pattern) for pattern in patterns], only_files, bufsize)
-
-    def raw_iterglob_infos_incl_excl(
-        self, patterns: Sequence[tuple[bool, str]], only_files: bool = False, bufsize: int | None = None
-    ) -> Infos:
-        """What matches a chain of GLOBs, each of which takes (True) or leaves out (False); files first."""
-        return self._matching(*_chain(patterns), only_files, bufsize)
-
-    def _matching(
-        self, where: str, params: Any, only_files: bool, bufsize: int | None, *, dirs_first: bool = False
-    ) -> Infos:
-        files = self._files(where, params, bufsize=bufsize)
-        if only_files:
-            return files
-        dirs = self._dirs(where, params, bufsize=bufsize)
-        return itertools.chain(dirs, files) if dirs_first else itertools.chain(files, dirs)
-
-    def glob_paths(
-        self, pattern: str, recursive: bool = False, include_hidden: bool = False, only_files: bool = False
-    ) -> list[str]:
-        """Paths that match a pattern."""
-        return list(self.iterglob_paths(pattern, recursive, include_hidden, only_files=only_files))
-
-    def iterglob_paths(
-        self,
-        pattern: str,
-        recursive: bool = False,
-        include_hidden: bool = False,
-        bufsize: int | None = None,
-        only_files: bool = False,
-    ) -> Iterator[str]:
-        """Paths that match a pattern."""
-        above = pattern[:-3]
-        is_tree = recursive and pattern.endswith("/**") and fixed_prefix(above) == above
-        if is_tree and not only_files and self.isdir(above):
-            yield f"{above}/"  # as Python has it
-        if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
-            match = matcher(pattern, recursive, include_hidden)
-            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
-        for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
-            yield info.path
-
-    def iterglob_infos(
-        self,
-        pattern: str,
-        recursive: bool = False,
-        include_hidden: bool = False,
-        bufsize: int | None = None,
-        only_files: bool = False,
-    ) -> Infos:
-        """What matches a pattern."""
-        match = matcher(pattern, recursive, include_hidden)
-        where, params = candidates(pattern, recursive)
-        is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
-        found = self._matching(where, params, only_files, bufsize, dirs_first=is_listing)
-        return (info for info in found if match(info.path))
-
-    def iterglob_infos_incl_excl(
-        self,
-        rules: Sequence[tuple[str, str]],
-        default_include: bool = True,
-        only_files: bool = False,
-        bufsize: int | None = None,
-    ) -> Infos:
-        """What rules let through: the first pattern that matches decides, ``+`` for yes and ``-`` for no."""
-        keep = compile_rules(rules, default_include)
-        return (info for info in self._matching("1", (), only_files, bufsize) if keep(info.path))
+    raw_glob_paths = misc.delegate("_patterns", Patterns.raw_glob_paths)
+    raw_iterglob_paths = misc.delegate("_patterns", Patterns.raw_iterglob_paths)
+    raw_iterglob_paths_multi = misc.delegate("_patterns", Patterns.raw_iterglob_paths_multi)
+    raw_iterglob_infos = misc.delegate("_patterns", Patterns.raw_iterglob_infos)
+    raw_iterglob_infos_multi = misc.delegate("_patterns", Patterns.raw_iterglob_infos_multi)
+    raw_iterglob_infos_incl_excl = misc.delegate("_patterns", Patterns.raw_iterglob_infos_incl_excl)
+    glob_paths = misc.delegate("_patterns", Patterns.glob_paths)
+    iterglob_paths = misc.delegate("_patterns", Patterns.iterglob_paths)
+    iterglob_infos = misc.delegate("_patterns", Patterns.iterglob_infos)
+    iterglob_infos_incl_excl = misc.delegate("_patterns", Patterns.iterglob_infos_incl_excl)
 
     # Shards
 
     def get_last_file(self) -> BarecatFileInfo:
         """The file with the highest address; LookupError when there is none."""
-        found = next(self._files(order=Order.ADDRESS | Order.DESC, bufsize=1), None)
+        found = next(self._rows.files(order=Order.ADDRESS | Order.DESC, bufsize=1), None)
         if found is None:
             raise LookupError("Index is empty, it has no last file")
         return found
 
     def logical_shard_end(self, shard: int) -> int:
         """The byte after the last file of a shard."""
-        return self._ask_number("SELECT coalesce(max(offset + size), 0) FROM files WHERE shard = ?", shard)
+        return self._rows.number("SELECT coalesce(max(offset + size), 0) FROM files WHERE shard = ?", shard)
 
     @property
     def shard_size_limit(self) -> int:
         """How large a shard may be."""
-        return self._ask_number("SELECT value_int FROM config WHERE key = 'shard_size_limit'")
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'shard_size_limit'")
 
     @shard_size_limit.setter
     def shard_size_limit(self, value: int | str) -> None:
@@ -557,16 +413,25 @@ class Index:
 
     def add_dir(self, dinfo: BarecatDirInfo, exist_ok: bool = False) -> None:
         """Add a directory and those it lies in; with ``exist_ok`` one that is there takes the new metadata."""
-        path, about = check_new_name(dinfo.path), dinfo.metadata
-        if not self.isdir(path):
-            try:
-                self._change("INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", path, *about)
-            except sqlite3.IntegrityError as error:
-                raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file") from error
-        elif not exist_ok:
+        path = check_new_name(dinfo.path)
+        is_dir = self.isdir(path)
+        if is_dir and not exist_ok:
             raise FileExistsBarecatError(path)
-        elif known := {name: value for name, value in about._asdict().items() if value is not None}:
-            self._set_columns("dirs", path, known)
+        if is_dir and path and not self.lookup_dir(path).num_entries:
+            self._change("DELETE FROM dirs WHERE path = ?", path)  # an empty one is made again, as the last
+        self.put_dir(dinfo)
+
+    def put_dir(self, dinfo: BarecatDirInfo) -> None:
+        """Add a directory, or let the one that is there take the new metadata."""
+        path, about = dinfo.path, dinfo.metadata
+        if self.isdir(path):
+            if known := {name: value for name, value in about._asdict().items() if value is not None}:
+                self._set_columns("dirs", path, known)
+            return
+        try:
+            self._change("INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", path, *about)
+        except sqlite3.IntegrityError as error:
+            raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file") from error
 
     def rename(self, old: BarecatEntryInfo | str, new: str, allow_overwrite: bool = False) -> None:
         """Give a file or directory another name; directories on the way are made, everything in one follows."""
@@ -658,14 +523,11 @@ class Index:
 
     def update_dirs(self) -> None:
         """Make the directories that files and directories lie in and that are missing."""
-        needed: set[str] = {""}
-        for row in self.fetch_iter("SELECT parent FROM files UNION SELECT parent FROM dirs WHERE path <> ''"):
-            path = row[0]
-            while path not in needed:
-                needed.add(path)
-                path = parent_of(path)
-        with self._source.changing() as connection, triggers_off(connection):
-            connection.executemany("INSERT OR IGNORE INTO dirs (path) VALUES (?)", [(path,) for path in sorted(needed)])
+        missing = "SELECT parent FROM files UNION SELECT parent FROM dirs WHERE path <> '' UNION SELECT '' ORDER BY 1"
+        try:
+            self._change(f"INSERT OR IGNORE INTO dirs (path) {missing}")
+        except sqlite3.IntegrityError as error:
+            raise NotADirectoryBarecatError(f"a directory of {self.path} exists as a file") from error
 
     def update_treestats(self) -> None:
         """Count files, directories and bytes of all directories anew."""
@@ -676,11 +538,11 @@ class Index:
 
     @property
     def _triggers_enabled(self) -> bool:
-        return self._ask_number("SELECT value_int FROM config WHERE key = 'use_triggers'") == 1
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'use_triggers'") == 1
 
     @property
     def _foreign_keys_enabled(self) -> bool:
-        return self._ask_number("PRAGMA foreign_keys") == 1
+        return self._rows.number("PRAGMA foreign_keys") == 1
 
     @contextlib.contextmanager
     def no_foreign_keys(self) -> Iterator[None]:
@@ -734,57 +596,14 @@ class Index:
         update_treestats: bool = True,
     ) -> None:
         """Add the rows of another index, whose shards are counted on from those in use here."""
-        below, base = normalize_path(prefix or ""), self.num_used_shards
         with Index(source_index_path) as source:
-            files = list(source.iter_all_fileinfos(Order.ADDRESS))
-            dirs = list(source.iter_all_dirinfos(Order.PATH))
-        self.check_merge(below, [info.path for info in files], dirs, ignore_duplicates)
-        wanted = self.merge_dirs(dirs, below)
-        for info in files:
-            info.path = f"{below}/{info.path}"
-            info.shard = (info.shard or 0) + base
-        self.add_files([info for info in files if not (ignore_duplicates and self.isfile(info.path))])
-        for directory in wanted:  # adding files has touched them
-            self.add_dir(directory, exist_ok=True)
-
-    def check_merge(
-        self, prefix: str, files: Iterable[str], dirs: Iterable[DirInfo | BarecatDirInfo], ignore_duplicates: bool
-    ) -> None:
-        """Refuse files and directories that cannot all be added below a directory."""
-        above = prefix
-        while above:
-            if self.isfile(above):
-                raise ValueError(f"Cannot use prefix '{prefix}': '{above}' exists as a file")
-            above = parent_of(above)
-        before = f"{prefix}/" if prefix else ""
-        for path in files:
-            if self.isdir(before + path):
-                raise ValueError(f"Source file '{before}{path}' conflicts with target directory")
-            if not ignore_duplicates and self.isfile(before + path):
-                raise DuplicateBarecatError(before + path)
-        for directory in dirs:
-            if directory.path and self.isfile(before + directory.path):
-                raise ValueError(f"Source directory '{before}{directory.path}' conflicts with target file")
-
-    def merge_dirs(self, dirs: Iterable[DirInfo | BarecatDirInfo], below: str) -> list[BarecatDirInfo]:
-        """Make directories, and give them; where both have one, modes are joined and the later time counts."""
-        wanted = []
-        for directory in dirs:
-            path = normalize_path(f"{below}/{directory.path}")
-            old = self.lookup_dir(path) if self.isdir(path) else BarecatDirInfo(path)
-            mode = None if old.mode is None and directory.mode is None else (old.mode or 0) | (directory.mode or 0)
-            times = [time for time in (old.mtime_ns, directory.mtime_ns) if time is not None]
-            uid = old.uid if directory.uid is None else directory.uid
-            gid = old.gid if directory.gid is None else directory.gid
-            wanted.append(BarecatDirInfo(path, mode, uid, gid, max(times, default=None)))
-            self.add_dir(wanted[-1], exist_ok=True)
-        return wanted
+            merge_index(self, source, normalize_path(prefix or ""), ignore_duplicates)
 
     def check_merge_conflicts(self, prefix: str) -> str:
         """Refuse what cannot be merged from the database that is attached as ``sourcedb``; gives paths as SQL."""
         files = [row[0] for row in self.fetch_iter("SELECT path FROM sourcedb.files")]
         dirs = [BarecatDirInfo(row[0]) for row in self.fetch_iter("SELECT path FROM sourcedb.dirs")]
-        self.check_merge(prefix, files, dirs, ignore_duplicates=True)
+        check_merge(self, prefix, files, dirs, ignore_duplicates=True)
         quoted = prefix.replace("'", "''")
         return f"CASE WHEN path = '' THEN '{quoted}' ELSE '{quoted}/' || path END" if prefix else "path"
 
@@ -839,32 +658,6 @@ class Index:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _file_row(cursor: sqlite3.Cursor | None, row: Any) -> BarecatFileInfo:
-    new = BarecatFileInfo.__new__(BarecatFileInfo)
-    new._path, new.shard, new.offset, new.size, new.crc32c, new.mode, new.uid, new.gid, new.mtime_ns = row
-    return new
-
-
-def _dir_row(cursor: sqlite3.Cursor | None, row: Any) -> BarecatDirInfo:
-    new = BarecatDirInfo.__new__(BarecatDirInfo)
-    new._path, new.num_subdirs, new.num_files, new.num_files_tree, new.size_tree, *about = row
-    new.mode, new.uid, new.gid, new.mtime_ns = about
-    return new
-
-
-def _order_of_dirs(order: Order) -> str:
-    return "" if order & Order.ADDRESS else order.as_query_text()  # directories have no address
-
-
-def _chain(patterns: Sequence[tuple[bool, str]]) -> tuple[str, dict[str, str]]:
-    """A condition from GLOBs that take (True) or leave out (False), and the values in it."""
-    where = ""
-    for number, (is_taken, _) in enumerate(patterns):
-        link = "" if number == 0 else (" OR " if is_taken else " AND ")
-        where += f"{link}path {'GLOB' if is_taken else 'NOT GLOB'} :p{number}"
-    return where, {f"p{number}": normalize_path(pattern) for number, (_, pattern) in enumerate(patterns)}
 
 
 def _named(error: sqlite3.IntegrityError, path: object) -> Exception:
