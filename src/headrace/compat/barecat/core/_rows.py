@@ -6,13 +6,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatFileInfo, Order
-from headrace.compat.barecat.exceptions import BarecatFormatError
+from headrace.compat.barecat.exceptions import BarecatFormatError, FileNotFoundBarecatError
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
+    from headrace.compat.barecat.core._index_file import IndexFile
+    from headrace.formats.barecat import Archive
 
 __all__ = ["Rows", "dir_row", "file_row"]
 
@@ -25,11 +26,16 @@ class Rows:
     Where no order is given they come in the order of SQLite: of creation, or sorted where it finds only paths.
     """
 
-    def __init__(self, source: ArchiveSource | FileSource) -> None:
-        self._source = source
+    def __init__(self, archive: Archive | IndexFile) -> None:
+        self._archive = archive
+
+    def cursor(self) -> sqlite3.Cursor:
+        """A cursor that sees everything written so far."""
+        self._archive.refresh()
+        return self._archive.index.cursor()
 
     def _ask(self, query: str, params: Any, rowcls: Any, cursor: sqlite3.Cursor | None = None) -> sqlite3.Cursor:
-        asked = self._source.cursor() if cursor is None else cursor
+        asked = self.cursor() if cursor is None else cursor
         asked.row_factory = getattr(rowcls, "row_factory", rowcls) or sqlite3.Row
         return asked.execute(query, params)
 
@@ -69,6 +75,13 @@ class Rows:
     def has(self, table: str, path: str) -> bool:
         """A table has the row of this path."""
         return self.fetch_one(f"SELECT 1 FROM {table} WHERE path = ?", (path,)) is not None
+
+    def dir(self, path: str) -> BarecatDirInfo:
+        """A directory, which must exist."""
+        found = next(self.dirs("path = ?", (path,)), None)
+        if found is None:
+            raise FileNotFoundBarecatError(f"Directory {path} not found in index")
+        return found
 
     def files(
         self, where: str = "1", params: Any = (), order: Order = Order.ANY, bufsize: int | None = None

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from headrace import errors
 from headrace._native import crc32c as crc32c_of
 from headrace.compat.barecat.core._merge import check_merge, merge_dirs
-from headrace.compat.barecat.core.index import Index, path_of
+from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
 from headrace.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
-from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, path_of
 from headrace.compat.barecat.exceptions import (
     BarecatError,
     FileExistsBarecatError,

@@ -13,30 +13,25 @@ import warnings
 from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import quote
 
+from headrace.compat.barecat.core._changes import Changes
+from headrace.compat.barecat.core._index_file import IndexFile
 from headrace.compat.barecat.core._merge import check_merge, merge_index
 from headrace.compat.barecat.core._patterns import Patterns
 from headrace.compat.barecat.core._rows import Rows, dir_row, file_row
-from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
 from headrace.compat.barecat.exceptions import (
-    BarecatError,
     BarecatFormatError,
-    DirectoryNotEmptyBarecatError,
-    FileExistsBarecatError,
     FileNotFoundBarecatError,
-    IsADirectoryBarecatError,
     NotADirectoryBarecatError,
     translated,
 )
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
-from headrace.formats.barecat.names import check_new_name, parent_of
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
@@ -50,23 +45,16 @@ if TYPE_CHECKING:
     DirInfos: TypeAlias = Iterator[BarecatDirInfo]
     Infos: TypeAlias = Iterator[BarecatEntryInfo]
 
-__all__ = ["Index", "normalize_path", "path_of"]
+__all__ = ["Index", "normalize_path"]
 
 _logger = logging.getLogger(__name__)
 _FETCHED = 1024
 _CHUNK = 500
-_INSERT = """INSERT INTO files (path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns)
-    VALUES (:path, :shard, :offset, :size, :crc32c, :mode, :uid, :gid, :mtime_ns)"""
 _SET_TRIGGERS = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
 _COUNT_TREES = """UPDATE dirs SET
     num_files = (SELECT count(*) FROM files WHERE parent = dirs.path),
     num_subdirs = (SELECT count(*) FROM dirs AS below WHERE below.parent = dirs.path AND below.path <> ''),
     (num_files_tree, size_tree) = (SELECT count(*), coalesce(sum(size), 0) FROM files WHERE {}) WHERE {}"""
-
-
-def path_of(item: BarecatEntryInfo | str) -> str:
-    """The clean path of an info or of text."""
-    return item.path if isinstance(item, BarecatEntryInfo) else normalize_path(item)
 
 
 def _number(query: str, about: str) -> property:
@@ -97,31 +85,29 @@ class Index:
         readonly_is_immutable: bool = False,
     ) -> None:
         name = os.fspath(path)
+        self._is_owner = True
         with translated():
-            source = (
-                ArchiveSource(Archive(name, follow_links=True), is_owned=True)
-                if readonly
-                else FileSource(name, wal=wal)
-            )
-        self._begin(name, readonly, source)
+            self._begin(name, readonly, Archive(name, follow_links=True) if readonly else IndexFile(name, wal=wal))
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
     @classmethod
     def of_archive(cls, archive: Archive, path: str) -> Self:
-        """The index of an archive that is open."""
+        """The index of an archive that is open, and that is closed by whoever opened it."""
         index = cls.__new__(cls)
-        index._begin(path, not archive.is_writable, ArchiveSource(archive))
+        index._is_owner = False
+        index._begin(path, not archive.is_writable, archive)
         return index
 
-    def _begin(self, path: str, readonly: bool, source: ArchiveSource | FileSource) -> None:
-        self.path, self.readonly, self._source = path, readonly, source
-        self._rows = Rows(source)
+    def _begin(self, path: str, readonly: bool, archive: Archive | IndexFile) -> None:
+        self.path, self.readonly, self._archive = path, readonly, archive
+        self._rows = Rows(archive)
         self._patterns = Patterns(self._rows)
+        self._changes = Changes(self._rows, archive)
         self.is_closed = False
-        _warn_of_version(path, source.version)
+        _warn_of_version(path, archive.version)
         if not readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
-            self._change(_SET_TRIGGERS, 1)
+            self._changes.change(_SET_TRIGGERS, 1)
 
     # Questions in SQL
 
@@ -155,11 +141,7 @@ class Index:
 
     def lookup_dir(self, dirpath: str) -> BarecatDirInfo:
         """All about a directory."""
-        name = normalize_path(dirpath)
-        found = next(self._rows.dirs("path = ?", (name,)), None)
-        if found is None:
-            raise FileNotFoundBarecatError(f"Directory {name} not found in index")
-        return found
+        return self._rows.dir(normalize_path(dirpath))
 
     def lookup(self, path: str) -> BarecatEntryInfo:
         """All about a file or directory."""
@@ -334,7 +316,7 @@ class Index:
                 f"Trying to set shard size limit as {limit}, which is smaller than the largest existing shard size "
                 f"{largest}. Increase the shard size limit or re-shard the data first."
             )
-        self._source.set_limit(limit)
+        self._archive.editor.set_limit(limit)
 
     def find_space(self, path: FileItem, size: int) -> BarecatFileInfo:
         """Where a file could be if it had another size: where it is, in the first gap, or in a new shard."""
@@ -355,169 +337,22 @@ class Index:
 
     # Changes
 
-    def _change(self, statement: str, *params: object) -> int:
-        """Run a statement inside the transaction; gives how many rows it has changed."""
-        with self._source.changing() as connection:
-            return connection.execute(statement, params).rowcount
-
-    def _set_columns(self, table: str, path: str, columns: dict[str, int]) -> int:
-        settings = ", ".join(f"{column} = ?" for column in columns)
-        return self._change(f"UPDATE {table} SET {settings} WHERE path = ?", *columns.values(), path)
-
-    def add(self, info: BarecatEntryInfo) -> None:
-        """Add a file or directory."""
-        if isinstance(info, BarecatFileInfo):
-            self.add_file(info)
-        elif isinstance(info, BarecatDirInfo):
-            self.add_dir(info)
-        else:
-            raise TypeError(f"a BarecatFileInfo or BarecatDirInfo is needed, got {type(info).__name__}")
-
-    def add_file(self, finfo: BarecatFileInfo) -> None:
-        """Add the row of a file."""
-        self.add_files([finfo])
-
-    def add_files(self, finfos: Sequence[BarecatFileInfo]) -> None:
-        """Add the rows of many files: all, or none if one of them cannot be."""
-        for finfo in finfos:
-            check_new_name(finfo.path)
-        with self._source.changing() as connection:
-            connection.execute("SAVEPOINT files")
-            try:
-                connection.executemany(_INSERT, [finfo.asdict() for finfo in finfos])
-            except sqlite3.IntegrityError as error:
-                connection.execute("ROLLBACK TO files")
-                paths = [finfo.path for finfo in finfos]
-                raise _named(error, paths[0] if len(paths) == 1 else paths) from error
-            finally:
-                connection.execute("RELEASE files")
-
-    def update_file(
-        self,
-        path: str,
-        new_shard: int | None = None,
-        new_offset: int | None = None,
-        new_size: int | None = None,
-        new_crc32c: int | None = None,
-        new_mtime_ns: int | None = None,
-        new_mode: int | None = None,
-        new_uid: int | None = None,
-        new_gid: int | None = None,
-    ) -> None:
-        """Change those columns of a file that are not None."""
-        names = ("shard", "offset", "size", "crc32c", "mtime_ns", "mode", "uid", "gid")
-        values = (new_shard, new_offset, new_size, new_crc32c, new_mtime_ns, new_mode, new_uid, new_gid)
-        changes = {name: value for name, value in zip(names, values, strict=True) if value is not None}
-        if changes:
-            self._set_columns("files", normalize_path(path), changes)
-
-    def add_dir(self, dinfo: BarecatDirInfo, exist_ok: bool = False) -> None:
-        """Add a directory and those it lies in; with ``exist_ok`` one that is there takes the new metadata."""
-        path = check_new_name(dinfo.path)
-        is_dir = self.isdir(path)
-        if is_dir and not exist_ok:
-            raise FileExistsBarecatError(path)
-        if is_dir and path and not self.lookup_dir(path).num_entries:
-            self._change("DELETE FROM dirs WHERE path = ?", path)  # an empty one is made again, as the last
-        self.put_dir(dinfo)
-
-    def put_dir(self, dinfo: BarecatDirInfo) -> None:
-        """Add a directory, or let the one that is there take the new metadata."""
-        path, about = dinfo.path, dinfo.metadata
-        if self.isdir(path):
-            if known := {name: value for name, value in about._asdict().items() if value is not None}:
-                self._set_columns("dirs", path, known)
-            return
-        try:
-            self._change("INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", path, *about)
-        except sqlite3.IntegrityError as error:
-            raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file") from error
-
-    def rename(self, old: BarecatEntryInfo | str, new: str, allow_overwrite: bool = False) -> None:
-        """Give a file or directory another name; directories on the way are made, everything in one follows."""
-        (self.rename_file if self.isfile(path_of(old)) else self.rename_dir)(path_of(old), new, allow_overwrite)
-
-    def rename_file(self, old: FileItem, new: str, allow_overwrite: bool = False) -> None:
-        """Give a file another name."""
-        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
-        if not self.isfile(old_path):
-            raise FileNotFoundBarecatError(old_path)
-        if self.isfile(new_path):
-            if not allow_overwrite:
-                raise FileExistsBarecatError(new_path)
-            if new_path == old_path:
-                return
-            self.remove_file(new_path)
-        if self.isdir(new_path):
-            raise IsADirectoryBarecatError(new_path)
-        self._make_parent(new_path)
-        self._change("UPDATE files SET path = ? WHERE path = ?", new_path, old_path)
-
-    def rename_dir(self, old: DirItem, new: str, allow_overwrite: bool = False) -> None:
-        """Give a directory another name; everything in it follows."""
-        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
-        if not self.isdir(old_path):
-            raise FileNotFoundBarecatError(old_path)
-        if old_path == new_path:
-            return
-        if old_path == "" or new_path.startswith(f"{old_path}/"):
-            raise BarecatError(f"{old_path or 'the root'} cannot be moved to {new_path}, which lies inside it")
-        if self.isfile(new_path):
-            raise NotADirectoryBarecatError(new_path)
-        if self.isdir(new_path):
-            if not allow_overwrite:
-                raise FileExistsBarecatError(new_path)
-            self.remove_empty_dir(new_path)
-        self._make_parent(new_path)
-        with self._source.changing() as connection:
-            move_tree(connection, old_path, new_path)
-
-    def _make_parent(self, path: str) -> None:
-        if not self.isdir(parent_of(path)):
-            self.add_dir(BarecatDirInfo(path=parent_of(path)))
-
-    def remove_file(self, item: FileItem) -> None:
-        """Remove the row of a file."""
-        if not self._change("DELETE FROM files WHERE path = ?", path_of(item)):
-            raise FileNotFoundBarecatError(path_of(item))
-
-    def remove_files(self, items: Iterable[FileItem]) -> None:
-        """Remove the rows of those files that are there."""
-        with self._source.changing() as connection:
-            connection.executemany("DELETE FROM files WHERE path = ?", [(path_of(item),) for item in items])
-
-    def remove_empty_dir(self, item: DirItem) -> None:
-        """Remove a directory that has nothing in it."""
-        info = self.lookup_dir(path_of(item))
-        if info.num_entries or info.path == "":
-            raise DirectoryNotEmptyBarecatError(info.path)
-        self._change("DELETE FROM dirs WHERE path = ?", info.path)
-
-    def remove_recursively(self, item: DirItem) -> None:
-        """Remove a directory and everything below."""
-        path = self.lookup_dir(path_of(item)).path
-        if path == "":
-            raise BarecatError("Cannot remove the root directory")
-        with self._source.changing() as connection:
-            delete_below(connection, path)
-            connection.execute("DELETE FROM dirs WHERE path = ?", (path,))
-
-    def chmod(self, path: str, mode: int) -> None:
-        """Set the mode of a file or directory."""
-        self._set(path, mode=mode)
-
-    def chown(self, path: str, uid: int, gid: int) -> None:
-        """Set the owner of a file or directory."""
-        self._set(path, uid=uid, gid=gid)
-
-    def update_mtime(self, path: str, mtime_ns: int) -> None:
-        """Set the time of the last change of a file or directory."""
-        self._set(path, mtime_ns=mtime_ns)
-
-    def _set(self, path: str, **columns: int) -> None:
-        name = normalize_path(path)
-        if not any(self._set_columns(table, name, columns) for table in ("files", "dirs")):
-            raise FileNotFoundBarecatError(f"Path {name} not found in index")
+    add = misc.delegate("_changes", Changes.add)
+    add_file = misc.delegate("_changes", Changes.add_file)
+    add_files = misc.delegate("_changes", Changes.add_files)
+    update_file = misc.delegate("_changes", Changes.update_file)
+    add_dir = misc.delegate("_changes", Changes.add_dir)
+    put_dir = misc.delegate("_changes", Changes.put_dir)
+    rename = misc.delegate("_changes", Changes.rename)
+    rename_file = misc.delegate("_changes", Changes.rename_file)
+    rename_dir = misc.delegate("_changes", Changes.rename_dir)
+    remove_file = misc.delegate("_changes", Changes.remove_file)
+    remove_files = misc.delegate("_changes", Changes.remove_files)
+    remove_empty_dir = misc.delegate("_changes", Changes.remove_empty_dir)
+    remove_recursively = misc.delegate("_changes", Changes.remove_recursively)
+    chmod = misc.delegate("_changes", Changes.chmod)
+    chown = misc.delegate("_changes", Changes.chown)
+    update_mtime = misc.delegate("_changes", Changes.update_mtime)
 
     # Statistics
 
@@ -525,14 +360,14 @@ class Index:
         """Make the directories that files and directories lie in and that are missing."""
         missing = "SELECT parent FROM files UNION SELECT parent FROM dirs WHERE path <> '' UNION SELECT '' ORDER BY 1"
         try:
-            self._change(f"INSERT OR IGNORE INTO dirs (path) {missing}")
+            self._changes.change(f"INSERT OR IGNORE INTO dirs (path) {missing}")
         except sqlite3.IntegrityError as error:
             raise NotADirectoryBarecatError(f"a directory of {self.path} exists as a file") from error
 
     def update_treestats(self) -> None:
         """Count files, directories and bytes of all directories anew."""
         below = "path > dirs.path || '/' AND path < dirs.path || '0'"  # which follows the slash
-        with self._source.changing() as connection, triggers_off(connection):
+        with self._changes.changing() as connection, triggers_off(connection):
             connection.execute(_COUNT_TREES.format(below, "path <> ''"))
             connection.execute(_COUNT_TREES.format("1", "path = ''"))
 
@@ -548,11 +383,11 @@ class Index:
     def no_foreign_keys(self) -> Iterator[None]:
         """Inside, nobody checks that directories exist."""
         was = self._foreign_keys_enabled
-        self._source.check_references(False)
+        self._archive.editor.check_references(False)
         try:
             yield
         finally:
-            self._source.check_references(was)
+            self._archive.editor.check_references(was)
 
     @contextlib.contextmanager
     def no_triggers(self) -> Iterator[None]:
@@ -561,11 +396,11 @@ class Index:
             yield
             return
         with self.no_foreign_keys():
-            self._change(_SET_TRIGGERS, 0)
+            self._changes.change(_SET_TRIGGERS, 0)
             try:
                 yield
             finally:
-                self._change(_SET_TRIGGERS, 1)
+                self._changes.change(_SET_TRIGGERS, 1)
 
     @contextlib.contextmanager
     def bulk_mode(
@@ -583,7 +418,7 @@ class Index:
 
     def verify_integrity(self) -> bool:
         """Check the index against itself; what is wrong goes to the log."""
-        problems = [*file_problems(self._source.questions), *table_problems(self._source.questions)]
+        problems = [*file_problems(self._archive.index), *table_problems(self._archive.index)]
         for problem in problems:
             _logger.error("%s: %s", self.path, problem.message)
         return not problems
@@ -613,9 +448,9 @@ class Index:
     def cursor(self) -> sqlite3.Cursor:
         """A cursor for statements of one's own; of a writer it is inside the transaction."""
         if not self.readonly:
-            with self._source.changing():
+            with self._changes.changing():
                 pass  # has begun one
-        cursor = self._source.cursor()
+        cursor = self._rows.cursor()
         cursor.row_factory = sqlite3.Row
         return cursor
 
@@ -630,20 +465,22 @@ class Index:
     def attached_database(self, path: str, name: str = "sourcedb", readonly: bool = True) -> Iterator[None]:
         """Another SQLite file under a name, for statements of one's own."""
         mode = "ro" if readonly else "rw"
-        self._source.commit()
-        connection = self._source.cursor().connection
+        if not self.readonly:
+            self._archive.editor.commit()
+        connection = self._rows.cursor().connection
         connection.execute(f"ATTACH DATABASE ? AS {name}", (f"file:{quote(os.path.abspath(path))}?mode={mode}",))
         try:
             yield
         finally:
-            self._source.commit()
+            if not self.readonly:
+                self._archive.editor.commit()
             connection.execute(f"DETACH DATABASE {name}")
 
     def optimize(self) -> None:
         """Let SQLite tidy up."""
         if not self.readonly:
-            self._source.commit()
-            connection = self._source.cursor().connection
+            self._archive.editor.commit()
+            connection = self._rows.cursor().connection
             for statement in ("ANALYZE", "VACUUM", "PRAGMA optimize"):
                 connection.execute(statement)
 
@@ -651,24 +488,14 @@ class Index:
         """Commit and let go of the file."""
         if not self.is_closed:
             self.is_closed = True
-            self._source.close()
+            if self._is_owner:
+                self._archive.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _named(error: sqlite3.IntegrityError, path: object) -> Exception:
-    text = str(error)
-    if "as file" in text:
-        return NotADirectoryBarecatError(f"A parent of {path!r} exists as a file")
-    if "as directory" in text:
-        return IsADirectoryBarecatError(path)
-    if "UNIQUE" in text:
-        return FileExistsBarecatError(path)
-    return BarecatError(f"{path!r} cannot be stored ({error})")
 
 
 def _warn_of_version(path: str, version: tuple[int, int]) -> None:
