@@ -27,9 +27,7 @@ from headrace.formats.barecat.index.schema import VERSION
 from headrace.formats.barecat.names import check_new_name, clean_name
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
     from typing import BinaryIO
 
     from headrace.errors import PathLike
@@ -72,8 +70,12 @@ class Editor:
         self.lock = transactions.lock
         self.whole = transactions.whole
         self.full_path = transactions.full_path
-        self._largest: int | None = None
         self._queue = transactions.queue
+        # Whole transactions are the business of that class alone.
+        self.commit, self.close, self.show_as = transactions.commit, transactions.close, transactions.show_as
+        self.set_limit, self.check_references = transactions.set_limit, transactions.check_references
+        self.changing = transactions.changing
+        self.execute, self.execute_many = transactions.execute, transactions.execute_many
         try:
             self.has_finished_reshard = finish_reshard(self)
         except BaseException:
@@ -83,47 +85,10 @@ class Editor:
             _log.warning("%s: what a killed reshard had begun was finished", path)
         self.is_append_only = transactions.is_append_only = chosen.is_append_only
 
-    # Transactions
-
     @property
     def limit(self) -> int:
         """The limit of shards in bytes."""
         return self._transactions.limit
-
-    def set_limit(self, limit: int) -> None:
-        """Change the limit of shards; it must hold for those there are."""
-        self._transactions.set_limit(limit)
-
-    def show_as(self, path: str) -> None:
-        """Let errors say another path: that of an archive which has not got its name yet."""
-        self._transactions.show_as(path)
-
-    def commit(self) -> None:
-        """Put everything so far on the disk."""
-        self._transactions.commit()
-
-    def close(self) -> None:
-        """Commit and let go of all files."""
-        self._transactions.close()
-
-    def execute(self, statement: str, *arguments: object) -> None:
-        """Run a statement inside the transaction."""
-        self._largest = None
-        self._transactions.execute(statement, *arguments)
-
-    def execute_many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Run a statement for many rows inside the transaction."""
-        self._largest = None
-        self._transactions.execute_many(statement, rows)
-
-    def changing(self, *, is_addition: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        """The connection inside the transaction, for changes to the index that this class does not know."""
-        self._largest = None
-        return self._transactions.changing(is_addition=is_addition)
-
-    def check_references(self, is_on: bool) -> None:
-        """Commit, and from then on check or do not check that directories exist."""
-        self._transactions.check_references(is_on)
 
     # Reading
 
@@ -201,9 +166,10 @@ class Editor:
 
     def _count(self, size: int) -> None:
         """Count a file that was added."""
-        if self._largest is not None and size > self._largest:
-            self._largest = size
-        self._transactions.count(size)
+        transactions = self._transactions
+        if transactions.largest is not None and size > transactions.largest:
+            transactions.largest = size
+        transactions.count(size)
 
     def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> Place:
         """Add a file of known size from an open file, a piece at a time; gives where its bytes are."""
@@ -289,9 +255,10 @@ class Editor:
 
     def _is_shared(self, info: FileInfo) -> bool:
         """Another file has some of the same bytes: they must not be overwritten."""
-        if self._largest is None:  # how far before this one another can begin that reaches into it
-            self._largest = self.index.number("SELECT max(size) FROM files")
-        bounds = (info.shard, info.offset - self._largest, info.end, info.offset, info.path)
+        largest = self._transactions.largest
+        if largest is None:  # how far before this one another can begin that reaches into it
+            largest = self._transactions.largest = self.index.number("SELECT max(size) FROM files")
+        bounds = (info.shard, info.offset - largest, info.end, info.offset, info.path)
         return self._transactions.connection.execute(_SHARING, bounds).fetchone() is not None
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:

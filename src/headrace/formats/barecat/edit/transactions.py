@@ -112,6 +112,7 @@ class Transactions:
         self._is_synced = options.is_synced
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
+        self.largest: int | None = None  # of all files, while only files were added since it was looked up
         self._failure: Exception | None = None
         self._has_begun = self._is_ending = False
         self.whole = _Whole(self)
@@ -381,6 +382,7 @@ class Transactions:
         """The connection inside the transaction, for changes to rows; an error takes those of the block back."""
         with self.lock:
             self.begin(is_addition=is_addition)
+            self.largest = None
             with self.whole:
                 self.queue.flush()
                 self.connection.execute("SAVEPOINT changing")
