@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 ``verify`` found something wrong, 2 an error or wrong usag
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from itertools import chain
@@ -42,6 +43,9 @@ from headrace.cli.verbs import (
     verify,
     version,
 )
+from headrace.errors import FormatError
+from headrace.formats.content import explain_content
+from headrace.formats.open import all_formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,9 +133,18 @@ def _run(argv: Sequence[str] | None) -> int:
         _flush_or_discard_output()
         if args.traceback:
             raise
-        say(f"headrace: error: {message_of(error)}", file=sys.stderr)
+        say(f"headrace: error: {message_of(_explained(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def _explained(error: BaseException) -> BaseException:
+    """What is damaged may only have the wrong name."""
+    told = None
+    if isinstance(error, FormatError):
+        with contextlib.suppress(OSError):
+            told = explain_content(error.path, all_formats())
+    return told or error
 
 
 def _parse(argv: Sequence[str] | None, args: argparse.Namespace) -> argparse.Namespace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import headrace
+from headrace.cli.common import say
 
 if TYPE_CHECKING:
     import argparse
@@ -23,5 +24,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    print(f"headrace {headrace.__version__}")
+    say(f"headrace {headrace.__version__}")
     return 0
