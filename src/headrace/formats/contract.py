@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -344,10 +345,10 @@ class BaseDataset(ABC):
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
 
     @overload
-    def __getitem__(self, key: int) -> Sample: ...
+    def __getitem__(self, key: int | str) -> Sample: ...
     @overload
     def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
-    def __getitem__(self, key: int | slice | Indices) -> Sample | list[Sample]:
+    def __getitem__(self, key: int | str | slice | Indices) -> Sample | list[Sample]:
         length = len(self)
         if isinstance(key, slice):
             return self._samples(np.arange(*key.indices(length), dtype=np.int64))
@@ -356,8 +357,23 @@ class BaseDataset(ABC):
             if not -length <= index < length:
                 raise _out_of_range(index, length)
             return self._samples(np.array([index % length], np.int64))[0]
+        if isinstance(key, str):
+            return self._samples(np.array([self._position_of(key)], np.int64))[0]
         many: Any = key
         return self._samples(normalize_indices(many, length))
+
+    def _position_of(self, name: str) -> int:
+        keys = self.keys
+        with contextlib.suppress(ValueError):
+            if keys is not None:
+                return keys.index(name)
+        if name in self.schema:
+            problem = f"{name!r} is a field, and a dataset is a row of samples; write dataset[0][{name!r}]"
+        elif keys is None:
+            problem = f"the samples have no names, only numbers up to {len(self) - 1}"
+        else:
+            problem = f"no sample is called {name!r}; dataset.keys has all names, and samples have numbers, too"
+        raise KeyError(f"{self.path}: {problem}")
 
     def __iter__(self) -> Iterator[Sample]:
         for i in range(len(self)):

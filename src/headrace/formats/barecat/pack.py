@@ -75,12 +75,13 @@ def find_files(
 ) -> Iterator[DiskEntry]:
     """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
 
-    Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
-    out and noted in ``skipped``.
+    What leads up in front of a path, ``/`` or ``../``, is no part of the names, as in a tar. Links to files are
+    followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left out and noted in
+    ``skipped``.
     """
     notes: list[str] = [] if skipped is None else skipped
     for path in paths:
-        name = clean_name(path)
+        name = _name_of(path)
         if name and is_excluded(name, exclude):
             continue
         place = os.path.join(folder, path)
@@ -93,6 +94,13 @@ def find_files(
             yield DiskEntry(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
             yield from _below(place, name, exclude, notes)
+
+
+def _name_of(path: str) -> str:
+    name = clean_name(path)
+    while name == ".." or name.startswith("../"):
+        name = name[3:]
+    return name
 
 
 def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:

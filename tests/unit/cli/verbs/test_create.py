@@ -121,3 +121,17 @@ def test_create_in_the_folder_that_is_packed(place: Path, said: Said, monkeypatc
         said("sync", "./", "here.barecat")
         assert sorted(Archive("here.barecat")) == [*names, "note\n.txt"]
     assert "lies in" in said("convert", ".", "there.barecat", code=2)
+
+
+def test_paths_that_lead_up_are_stored_without_it(place: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "work" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(place / "work" / "deep")
+    names = [f"cat/{i}.bin" for i in range(3)]
+    for path, above in (("../../src/cat", "src/"), (str(place / "src" / "cat"), f"{place}/src/"[1:])):
+        said("create", "y.barecat", path, "--force")
+        assert sorted(Archive("y.barecat")) == [above + name for name in names]
+    monkeypatch.chdir(place / "src" / "cat")
+    said("create", "../../work/z.barecat", "..", "--exclude", "note*")
+    assert sorted(Archive(place / "work" / "z.barecat")) == names
+    said("add", "../../work/z.barecat", "../cat/../cat/0.bin", "--replace")
+    assert sorted(Archive(place / "work" / "z.barecat")) == names
