@@ -25,11 +25,13 @@ __all__ = [
     "ERRORS",
     "ReadingOptions",
     "VerbParser",
+    "add_dry_run",
     "add_follow_links",
     "add_json",
     "add_max_size",
     "add_progress",
     "add_workers",
+    "counted",
     "message_of",
     "number_from",
     "parse_color",
@@ -114,6 +116,11 @@ def reading_options(args: argparse.Namespace) -> ReadingOptions:
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
 
 
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
@@ -152,6 +159,16 @@ def progress_bar(
     if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    Example:
+        >>> counted(1, "file"), counted(2000, "sample")
+        ('1 file', '2,000 samples')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def parse_size(text: str) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.report import Transfer
     from headrace.types import (
         Field,
         IndexArray,
@@ -77,9 +78,10 @@ class Format:
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
-        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can; None for those into
-            which a folder of pictures goes through ``create``.
-        pack_options: names of what else ``pack`` takes.
+        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can, and may give a Transfer
+            that says what was done; None for those into which a folder of pictures goes through ``create``.
+        pack_options: names of what else ``pack`` takes; ``dry_run`` means to write nothing and say what would be
+            written.
         open_archive: opens a path as an archive that can be listed and changed, for formats of many files.
         new_archive: makes an archive that gets its name at the end of the block.
         exists: tells whether there is a dataset under a path, for formats whose files have other names.
@@ -101,7 +103,7 @@ class Format:
     holds_raw_pictures: bool = True
     decodes: tuple[str, ...] = ()
     holds_files: bool = False
-    pack: Callable[..., None] | None = None
+    pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
     open_archive: Callable[..., Archive] | None = None
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DiskEntry",
     "count_ahead",
+    "count_found",
     "find_below",
     "find_files",
     "is_excluded",
@@ -176,20 +177,38 @@ def count_ahead(progress: Progress | None, find: Callable[[], Iterator[DiskEntry
 
 
 def pack_archive(
-    folder: PathLike, path: PathLike, *, shard_size: int | None = None, progress: Progress | None = None
-) -> None:
-    """Pack all files below a folder into an archive, which replaces one that is there."""
+    folder: PathLike,
+    path: PathLike,
+    *,
+    shard_size: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Pack all files below a folder into an archive, which replaces one that is there; gives what was packed."""
     source, target = os.path.join(os.fspath(folder), ""), os.fspath(path)
     if lies_in(target, source):
         raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
+    result = Transfer()
+    if dry_run:
+        return count_found(find_below(source, skipped=result.skipped), result)
     with (
         new_archive(path, shard_size=shard_size) as archive,
         count_ahead(progress, lambda: find_below(source)) as report,
     ):
-        result = Transfer()
         pack_entries(archive, find_below(source, skipped=result.skipped), result, progress=report)
     if result.skipped:
         _log.warning("%s: %s", folder, note_left_out(result.skipped))
+    return result
+
+
+def count_found(found: Iterable[DiskEntry], result: Transfer) -> Transfer:
+    """Count what would be packed."""
+    for one in found:
+        is_dir = stat.S_ISDIR(one.status.st_mode)
+        result.dirs += is_dir
+        result.files += not is_dir
+        result.size_bytes += 0 if is_dir else one.status.st_size
+    return result
 
 
 def pack_files(
