@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ERRORS",
     "ReadingOptions",
+    "add_dry_run",
     "add_follow_links",
     "add_json",
     "add_max_size",
     "add_progress",
     "add_workers",
+    "counted",
     "message_of",
     "number_from",
     "parse_color",
@@ -65,6 +67,11 @@ class ReadingOptions(TypedDict, total=False):
 def reading_options(args: argparse.Namespace) -> ReadingOptions:
     """What ``--follow-links`` means for whatever opens a dataset; nothing where it is not given."""
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +112,16 @@ def progress_bar(
     if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    Example:
+        >>> counted(1, "file"), counted(2000, "sample")
+        ('1 file', '2,000 samples')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def parse_size(text: str) -> int:

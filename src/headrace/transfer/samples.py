@@ -18,6 +18,7 @@ from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
 
     from headrace.formats.barecat.writer import BarecatChunk
     from headrace.formats.contract import Format
@@ -230,6 +231,14 @@ class FilesWriter(BaseWriter):
             self.abort()
             raise
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         """Throw away what was written; a folder keeps what it has."""
-        self._sink.abort()
+        self._sink.abort(error)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort(error)
