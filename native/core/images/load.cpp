@@ -26,6 +26,7 @@ struct LoadScratch : WorkerMemory {
   PixelView view;                     // of the pixels that resampler takes
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
+  StepScratch steps;
 };
 
 // What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
@@ -186,6 +187,7 @@ bool needs_picture(const LoadCall& call, const StoredImageView& image) noexcept 
 void prepare(const LoadCall& call, const StoredImageView& image, LoadScratch& scratch) {
   const ImageShape shape = call.options.shape;
   grow(scratch.row, shape.width * kRgbChannels);
+  prepare_steps(call.batch.steps, shape, scratch.steps);
   if (!needs_picture(call, image) || call.writer.is_direct()) return;
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
@@ -223,7 +225,7 @@ void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& i
       scratch.resampler.write_row(scratch.view, y, row);
     }
   }
-  apply_steps(call.batch.steps, i, shape, pixels);
+  apply_steps(call.batch.steps, i, shape, pixels, scratch.steps);
   if (writer.is_direct()) return;
   for (std::size_t y = 0; y < shape.height; ++y) {
     writer.write(pixels + y * row_size, y, slot);
