@@ -24,7 +24,7 @@ void sharpen_row(const uint8_t* values, size_t stride, size_t size, float factor
                        v[kFilterChannels] + *(b - kFilterChannels) + b[0] + b[kFilterChannels];
     const int mean = (around + 5 * v[0] + 6) / 13;  // rounded: no 13th is a half
     const float sum = factor * static_cast<float>(v[0]) + rest * static_cast<float>(mean);
-    const float kept = sum < 0 ? 0 : sum > 255 ? 255 : sum;
+    const float kept = sum > 0 ? (sum < 255 ? sum : 255) : 0;  // also what is not a number
     out[i] = static_cast<uint8_t>(static_cast<int>(kept));
   }
 }
