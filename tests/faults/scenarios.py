@@ -67,6 +67,11 @@ class Scenario:
         """Of the command, with the options that make it another one."""
         return self.words[0]
 
+    @property
+    def kind(self) -> str:
+        """The format of what the command changes."""
+        return self.targets[0].partition(".")[2] or "folder"
+
     def lay_out(self, pantry: str, folder: str) -> None:
         """Make the folder as it is before the command."""
         for one in os.listdir(pantry):
