@@ -9,6 +9,7 @@
 #include "core/images/load_check.hpp"
 #include "core/images/load_jpeg.hpp"
 #include "core/images/row_writer.hpp"
+#include "core/images/source_window.hpp"
 #include "core/images/stored_pixels.hpp"
 #include "core/images/stored_view.hpp"
 #include "core/memory.hpp"
@@ -80,37 +81,10 @@ Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexce
   return wrong_checksum(batch.checksums[i], found);
 }
 
-// Pixels that the filter uses around the crop.
-std::size_t margin_of(ResampleFilter filter, std::size_t crop, std::size_t out,
-                      unsigned denominator) noexcept {
-  if (support_of(filter) == 0) return 0;
-  const std::size_t shrinking = crop / (out * denominator) + 1;  // rounded up, at least 1
-  return (support_of(filter) * shrinking + 1) * denominator;
-}
-
-void widen(std::size_t& begin, std::size_t& size, std::size_t margin, std::size_t limit) noexcept {
-  const std::size_t first = begin - std::min(begin, margin);
-  size = std::min(limit, begin + size + margin) - first;
-  begin = first;
-}
-
 unsigned denominator_of(const LoadOptions& options, const StoredImageView& image) noexcept {
   const bool is_reduced = options.is_reduced && options.filter != ResampleFilter::nearest &&
                           options.filter != ResampleFilter::opencv_area;
   return is_reduced ? scale_denominator_for(image.crop, image.out_shape()) : 1;
-}
-
-// The crop, and what the filter uses around it.
-Window window_of(const LoadOptions& options, const StoredImageView& image,
-                 unsigned denominator) noexcept {
-  const Window& crop = image.crop;
-  Window window = crop;
-  widen(window.left, window.width,
-        margin_of(options.filter, crop.width, image.place.width, denominator), image.shape.width);
-  widen(window.top, window.height,
-        margin_of(options.filter, crop.height, image.place.height, denominator),
-        image.shape.height);
-  return window;
 }
 
 // False when the exact way has to be gone.
@@ -122,7 +96,7 @@ bool decode_fast(const LoadCall& call, const IndexedJpeg& jpeg, const StoredImag
       denominator_of(options, image) != 1) {
     return false;
   }
-  const Window window = window_of(options, image, 1);
+  const Window window = source_window(options, image, 1);
   return decode_jpeg_samples(jpeg, options.jpeg, image.shape, window, scratch.jpeg, call.counter)
              .is_ok() &&
          scratch.late_colour
@@ -136,7 +110,7 @@ Status decode(const LoadCall& call, std::size_t i, const IndexedJpeg& jpeg,
   const LoadOptions& options = call.options;
   const Window& crop = image.crop;
   const unsigned denominator = denominator_of(options, image);
-  const Window window = window_of(options, image, denominator);
+  const Window window = source_window(options, image, denominator);
   const Status status = decode_jpeg_part(
       jpeg, options.jpeg, {.fast_dct = options.fast_dct, .scale_denominator = denominator},
       image.shape, window, scratch.jpeg, call.counter);

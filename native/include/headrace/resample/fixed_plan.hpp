@@ -13,10 +13,6 @@ namespace kernels {
 struct FixedColumns;
 }  // namespace kernels
 
-inline constexpr int kFixedWeightOne = 1 << 14;
-// Above this, weights of 14 bits would be too coarse.
-inline constexpr std::size_t kMaxFixedTaps = 32;
-
 class FixedPlan {
  public:
   // Weights in 16384ths that sum to one; columns are padded with weights of nothing to a multiple.

@@ -1,0 +1,364 @@
+#include "gpu/batch.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/images/source_window.hpp"
+#include "core/images/stored_view.hpp"
+#include "core/jpeg/mcus.hpp"
+#include "core/jpeg/scan.hpp"
+#include "core/memory.hpp"
+#include "core/resample/taps.hpp"
+#include "gpu/resample.hpp"
+#include "headrace/checksum.hpp"
+
+namespace headrace::gpu {
+
+// A picture, and the part of it that is used.
+struct SourcePlace {
+  const StoredImageView& image;
+  Window window;
+  std::uint32_t crc32c;
+  bool has_crc32c;
+};
+
+// The tiles of a window.
+struct TileRange {
+  const StoredImageView& image;
+  const BaselineJpeg& jpeg;
+  const TileIndex& index;
+  McuRange mcus;
+  std::size_t first, end;  // columns of tiles
+
+  [[nodiscard]] std::size_t rows() const noexcept { return mcus.bottom - mcus.top; }
+  [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
+    return index.positions[row * index.info.columns + column];
+  }
+};
+
+namespace {
+
+// Positions of bits have 32 bits.
+constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
+// What every GPU gives a thread block.
+constexpr std::size_t kSharedBytes = 48 << 10;
+constexpr std::uint32_t kPartRows = 32;
+constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kNoTable = kJpegTableSlots;
+
+AxisKind kind_of(ResampleFilter filter) noexcept {
+  switch (filter) {
+    case ResampleFilter::bilinear:
+      return AxisKind::triangle;
+    case ResampleFilter::bicubic:
+      return AxisKind::cubic;
+    case ResampleFilter::lanczos:
+      return AxisKind::lanczos;
+    case ResampleFilter::nearest:
+      return AxisKind::nearest;
+    case ResampleFilter::area:
+    case ResampleFilter::opencv_area:
+      break;
+  }
+  return AxisKind::area;
+}
+
+Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop_begin,
+             std::size_t crop_size, std::size_t out, bool is_mirrored) noexcept {
+  return {static_cast<std::uint32_t>(crop_begin - window_begin),
+          static_cast<std::uint32_t>(crop_size),
+          static_cast<std::uint32_t>(window_size),
+          static_cast<std::uint32_t>(window_begin),
+          static_cast<std::uint32_t>(out),
+          is_mirrored ? 1U : 0U};
+}
+
+// Which of the two tables of a kind that the GPU takes is `slot`; kNoTable: there are more.
+std::size_t table_number(std::array<std::size_t, 2>& slots, std::size_t slot) noexcept {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] == kNoTable) slots[i] = slot;
+    if (slots[i] == slot) return i;
+  }
+  return kNoTable;
+}
+
+bool copy_tables(const BaselineJpeg& jpeg, Picture& out) noexcept {
+  std::array<std::size_t, 2> dc{kNoTable, kNoTable}, ac{kNoTable, kNoTable};
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    const BaselineComponent& component = jpeg.component[c];
+    const std::size_t dc_table = table_number(dc, component.dc_table);
+    const std::size_t ac_table = table_number(ac, component.ac_table);
+    if (dc_table == kNoTable || ac_table == kNoTable) return false;
+    const HuffmanSpec& dc_spec = jpeg.dc[component.dc_table];
+    const HuffmanSpec& ac_spec = jpeg.ac[component.ac_table];
+    if (dc_spec.size > std::size(out.dc_symbols[0])) return false;
+    out.dc_table[c] = static_cast<std::uint8_t>(dc_table);
+    out.ac_table[c] = static_cast<std::uint8_t>(ac_table);
+    std::copy(dc_spec.counts.begin(), dc_spec.counts.end(), out.counts[dc_table]);
+    std::copy(ac_spec.counts.begin(), ac_spec.counts.end(), out.counts[2 + ac_table]);
+    std::copy_n(dc_spec.symbols.begin(), dc_spec.size, out.dc_symbols[dc_table]);
+    std::copy_n(ac_spec.symbols.begin(), ac_spec.size, out.ac_symbols[ac_table]);
+    const Quantiser& quantiser = jpeg.quantisers[component.quantiser];
+    for (std::size_t i = 0; i < kBlockSize; ++i) {
+      out.quantiser[c][i % kBlockSide * kBlockSide + i / kBlockSide] = quantiser[i];
+    }
+  }
+  return true;
+}
+
+// Header and tile index, as the CPU's own decoder checks them.
+bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) noexcept {
+  const StoredImageView& image = place.image;
+  BaselineJpeg& jpeg = scratch.jpeg;
+  if (image.tile_index.empty() || !read_baseline(image.bytes, jpeg).is_ok()) return false;
+  if (jpeg.shape.width != image.shape.width || jpeg.shape.height != image.shape.height) {
+    return false;
+  }
+  if (jpeg.h == 2 && jpeg.shape.width < kLeastMixedWidth) return false;
+  mcus = mcus_of(jpeg, place.window);
+  if (!unpack_tile_index(image.tile_index, mcus.bottom, scratch.tile_index).is_ok()) return false;
+  const std::uint32_t crc = place.has_crc32c ? place.crc32c : crc32c(image.bytes);
+  const TileIndexInfo& info = scratch.tile_index.info;
+  return check_tile_index_belongs(info, image.bytes, crc).is_ok() &&
+         check_tile_index_fits(info, jpeg).is_ok();
+}
+
+}  // namespace
+
+bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> steps) noexcept {
+  return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
+         !options.is_reduced && options.filter != ResampleFilter::opencv_area && steps.empty() &&
+         options.shape.width <= 0xFFFF && options.shape.height <= 0xFFFF;
+}
+
+Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
+
+void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options) {
+  memory_ = memory.first(std::min(memory.size(), kMaxBlobBytes));
+  options_ = &options;
+  count_ = count;
+  used_ = count * sizeof(Picture);
+  blocks_ = 0;
+  taps_ = 1;
+  has_fill_ = false;
+  longest_.assign(count, 0);
+  units_.clear();
+  parts_.clear();
+  sizes_ = {};
+}
+
+// What is left over is part of the memory, though nobody writes it: `used_` says how much is missing.
+std::byte* Batch::take(std::size_t size) noexcept {
+  const std::size_t rounded = round_up(size, kAlignment);
+  const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
+  return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
+}
+
+bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
+  const StoredImageView& image = place.image;
+  picture.place_left = static_cast<std::uint32_t>(image.place.left);
+  picture.place_top = static_cast<std::uint32_t>(image.place.top);
+  picture.axes[0] = axis_of(place.window.left, place.window.width, image.crop.left,
+                            image.crop.width, image.place.width, image.is_flipped);
+  picture.axes[1] = axis_of(place.window.top, place.window.height, image.crop.top,
+                            image.crop.height, image.place.height, false);
+  const AxisKind kind = kind_of(options_->filter);
+  const bool is_growing =
+      image.crop.width < image.place.width || image.crop.height < image.place.height;
+  std::size_t taps = 0;
+  for (const Axis& axis : picture.axes) {
+    const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
+    taps = std::max(taps, most_taps(kind == AxisKind::area && is_growing ? AxisKind::area_linear : kind, scale));
+  }
+  if (taps > kMaxFixedTaps) return false;
+  std::uint32_t known = taps_.load(std::memory_order_relaxed);
+  while (known < taps &&
+         !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps), std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
+  const StoredImageView& image = place.image;
+  const auto size = rgb_size_bytes(image.shape);
+  if (!size.is_ok() || image.bytes.size() != size.value()) return Verdict::on_cpu;  // which says what is wrong
+  const Window& window = place.window;
+  const std::size_t row_size = window.width * kRgbChannels;
+  std::byte* const rows = take(row_size * window.height);
+  if (rows == nullptr) return Verdict::no_room;
+  const std::byte* from = image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
+  for (std::size_t y = 0; y < window.height; ++y) {
+    std::memcpy(rows + y * row_size, from + y * image.shape.width * kRgbChannels, row_size);
+  }
+  picture.kind = kRaw;
+  picture.rows = static_cast<std::uint32_t>(rows - memory_.data());
+  picture.row_stride = static_cast<std::uint32_t>(row_size);
+  return Verdict::on_gpu;
+}
+
+Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& picture) noexcept {
+  const std::size_t columns = range.end - range.first, rows = range.rows();
+  std::size_t code_bytes = 0;
+  for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
+    code_bytes += (range.position(row, range.end) + 7) / 8 - range.position(row, range.first) / 8;
+  }
+  const std::size_t tile_bytes = rows * columns * sizeof(Tile);
+  std::byte* const memory = take(tile_bytes + code_bytes);
+  if (memory == nullptr) return Verdict::no_room;
+  auto* const tiles = reinterpret_cast<Tile*>(memory);
+  const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
+  std::size_t to = first_byte + tile_bytes;
+  std::uint32_t longest = 0;
+  for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
+    const std::size_t begin = range.position(row, range.first) / 8;
+    const std::size_t size = (range.position(row, range.end) + 7) / 8 - begin;
+    std::memcpy(memory_.data() + to, range.image.bytes.data() + begin, size);
+    const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
+    for (std::size_t column = range.first; column < range.end; ++column) {
+      // Lanes of a warp take tiles of one column: these have the same number of MCUs.
+      Tile& tile = tiles[(column - range.first) * rows + row - range.mcus.top];
+      tile.begin = range.position(row, column) + shift;
+      tile.end = range.position(row, column + 1) + shift;
+      longest = std::max(longest, tile.end - tile.begin);
+      const auto& predictors = range.index.predictors[row * range.index.info.columns + column];
+      std::copy(predictors.begin(), predictors.end(), tile.predictors);
+      const std::size_t interval = range.jpeg.restart_interval;
+      const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
+      tile.until_restart = static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
+    }
+    to += size;
+  }
+  longest_[number] = longest;
+  picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
+  picture.last_word = static_cast<std::uint32_t>((round_up(to, kAlignment) - 1) / 4);
+  return Verdict::on_gpu;
+}
+
+Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScratch& scratch,
+                        Picture& picture) noexcept {
+  McuRange mcus{};
+  if (!read_jpeg(place, scratch, mcus)) return Verdict::on_cpu;
+  const BaselineJpeg& jpeg = scratch.jpeg;
+  const std::size_t tile = scratch.tile_index.info.tile;
+  const TileRange range{place.image, jpeg, scratch.tile_index, mcus, mcus.left / tile,
+                        divide_up(mcus.right, tile)};
+  const std::size_t mcu_count = (mcus.right - mcus.left) * range.rows();
+  const std::size_t blocks = mcu_count * (jpeg.h * jpeg.v + jpeg.components - 1);
+  // A block takes two bits at least: no memory is asked for that the data do not stand for.
+  if (blocks > place.image.bytes.size() * 4 || !copy_tables(jpeg, picture)) return Verdict::on_cpu;
+  if (const Verdict verdict = copy_tiles(range, number, picture); verdict != Verdict::on_gpu) {
+    return verdict;
+  }
+  std::size_t block = blocks_.fetch_add(blocks, std::memory_order_relaxed);
+  for (std::size_t c = 0; c < jpeg.components; ++c) {
+    const std::size_t h = c == 0 ? jpeg.h : 1, v = c == 0 ? jpeg.v : 1;
+    picture.planes[c] = static_cast<std::uint32_t>(block);
+    picture.across[c] = static_cast<std::uint32_t>((mcus.right - mcus.left) * h);
+    block += mcu_count * h * v;
+  }
+  picture.kind = kJpeg;
+  picture.tile_columns = static_cast<std::uint32_t>(range.end - range.first);
+  picture.tile_rows = static_cast<std::uint32_t>(range.rows());
+  picture.tile = static_cast<std::uint32_t>(tile);
+  picture.mcus = static_cast<std::uint32_t>(mcus.right - range.first * tile);
+  picture.skipped = static_cast<std::uint32_t>(mcus.left - range.first * tile);
+  picture.ends_at_entry = mcus.right == std::min(range.end * tile, jpeg.mcu_columns) ? 1 : 0;
+  picture.restart_interval = static_cast<std::uint32_t>(jpeg.restart_interval);
+  picture.components = static_cast<std::uint32_t>(jpeg.components);
+  picture.h = static_cast<std::uint32_t>(jpeg.h);
+  picture.v = static_cast<std::uint32_t>(jpeg.v);
+  picture.is_ycc = jpeg.color_space == JpegColorSpace::ycbcr ? 1 : 0;
+  picture.left = static_cast<std::uint32_t>(place.window.left - mcus.left * jpeg.mcu_width());
+  picture.top = static_cast<std::uint32_t>(place.window.top - mcus.top * jpeg.mcu_height());
+  picture.chroma_right = static_cast<std::uint32_t>(divide_up(jpeg.shape.width, jpeg.h) - 1 - mcus.left * kBlockSide);
+  picture.chroma_bottom = static_cast<std::uint32_t>(divide_up(jpeg.shape.height, jpeg.v) - 1 - mcus.top * kBlockSide);
+  return Verdict::on_gpu;
+}
+
+Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                   BatchScratch& scratch, Status& failure) noexcept {
+  Picture picture{};
+  const auto located = locate_image(base, batch, *options_, i);
+  if (!located.is_ok()) {
+    failure = located.status();
+    return Verdict::failed;
+  }
+  const StoredImageView& image = located.value();
+  const bool has_crc32c = !batch.checksums.empty();
+  if (has_crc32c) {
+    if (const std::uint32_t found = crc32c(image.bytes); found != batch.checksums[i]) {
+      failure = wrong_checksum(batch.checksums[i], found);
+      return Verdict::failed;
+    }
+  }
+  Verdict verdict = Verdict::on_gpu;
+  if (!image.is_empty()) {
+    const SourcePlace place{image, source_window(*options_, image, 1), has_crc32c ? batch.checksums[i] : 0,
+                            has_crc32c};
+    if (!plan_axes(place, picture)) return Verdict::on_cpu;
+    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture) : add_raw(place, picture);
+  }
+  if (verdict != Verdict::on_gpu) picture = {};
+  const ImageShape shape = options_->shape;
+  if (image.place.width != shape.width || image.place.height != shape.height) has_fill_ = true;
+  if (memory_.size() / sizeof(Picture) > number) pictures()[number] = picture;
+  return verdict;
+}
+
+// As few as fit: each reads the rows and columns around it, too.
+void Batch::add_parts(uint32_t number, const Picture& picture) {
+  const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
+  const bool is_rows_first = !is_sharp(kind_of(options_->filter));
+  const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
+  const auto bytes_of = [&](std::uint32_t first, std::uint32_t columns) {
+    return (is_rows_first ? smooth_bytes : sharp_bytes)(picture, support, first, columns);
+  };
+  for (std::uint32_t x = 0, columns = width; x < width; x += columns) {
+    columns = std::min(columns, width - x);
+    while (columns > 1 && bytes_of(x, columns) > kSharedBytes) columns = (columns + 1) / 2;
+    sizes_.shared_bytes = std::max(sizes_.shared_bytes, bytes_of(x, columns));
+    for (std::uint32_t y = 0; y < height; y += kPartRows) {
+      parts_.push_back({number, static_cast<std::uint16_t>(y),
+                        static_cast<std::uint16_t>(std::min(kPartRows, height - y)),
+                        static_cast<std::uint16_t>(x), static_cast<std::uint16_t>(columns)});
+    }
+  }
+}
+
+const BatchSizes& Batch::finish() {
+  sizes_.blob_bytes = used_;
+  if (sizes_.blob_bytes <= memory_.size()) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Picture& picture = pictures()[i];
+      if (picture.kind == kEmpty) continue;
+      add_parts(i, picture);
+      if (picture.kind != kJpeg) continue;
+      sizes_.has_jpegs = true;
+      for (uint32_t tile = 0; tile < picture.tile_columns * picture.tile_rows; tile += kUnitTiles) {
+        units_.push_back({i, tile});
+      }
+    }
+    // What takes longest comes first.
+    std::stable_sort(units_.begin(), units_.end(),
+                     [this](Unit a, Unit b) { return longest_[a.picture] > longest_[b.picture]; });
+  }
+  const std::size_t unit_bytes = units_.size() * sizeof(Unit), part_bytes = parts_.size() * sizeof(Part);
+  std::byte* const units = take(unit_bytes);
+  std::byte* const parts = take(part_bytes);
+  sizes_.blob_bytes = used_;
+  sizes_.missing_bytes = sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
+  if (sizes_.missing_bytes > 0) return sizes_;
+  std::memcpy(units, units_.data(), unit_bytes);
+  std::memcpy(parts, parts_.data(), part_bytes);
+  sizes_.units_at = static_cast<std::size_t>(units - memory_.data());
+  sizes_.parts_at = static_cast<std::size_t>(parts - memory_.data());
+  sizes_.units = units_.size();
+  sizes_.parts = parts_.size();
+  sizes_.sample_blocks = blocks_;
+  sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
+  sizes_.axis_taps = taps_;
+  sizes_.has_fill = has_fill_;
+  return sizes_;
+}
+
+}  // namespace headrace::gpu

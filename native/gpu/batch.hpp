@@ -1,0 +1,85 @@
+// One batch for the GPU: every picture is checked, and what the GPU needs of it copied to one piece
+// of memory that it can fetch (layout.hpp).
+//
+// Contract. `start` first; then `add` once for each picture, by any number of threads, each with a
+// scratch of its own; then, when all are done, `finish`. A picture that does not fit any more is
+// counted in `missing_bytes`: the caller gives more memory and begins again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/jpeg/baseline.hpp"
+#include "gpu/layout.hpp"
+#include "headrace/images/load.hpp"
+#include "headrace/jpeg/tile_index.hpp"
+
+namespace headrace::gpu {
+
+// Of one thread that adds pictures; used from picture to picture.
+struct BatchScratch {
+  BaselineJpeg jpeg;
+  TileIndex tile_index;
+};
+
+enum class Verdict : uint8_t {
+  on_gpu,
+  on_cpu,   // of a kind that the GPU does not decode, or without a tile index
+  no_room,  // see BatchSizes::missing_bytes
+  failed,   // wrong, whoever decodes it
+};
+
+struct BatchSizes {
+  std::size_t blob_bytes = 0;
+  std::size_t sample_blocks = 0;
+  std::size_t units_at = 0, units = 0;
+  std::size_t parts_at = 0, parts = 0;
+  std::size_t shared_bytes = 0;  // of the resampling
+  uint32_t axis_size = 0, axis_taps = 0;
+  bool has_jpegs = false;
+  bool has_fill = false;  // some pictures do not fill their place
+  std::size_t missing_bytes = 0;
+};
+
+class Batch {
+ public:
+  // True when the GPU can do what the options ask for.
+  [[nodiscard]] static bool is_possible(const LoadOptions& options,
+                                        std::span<const PixelStep> steps) noexcept;
+
+  // `memory` is aligned to 16 bytes. Throws std::bad_alloc.
+  void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options);
+
+  // Picture `number` of the blob is picture `i` of the batch. `failure` is set where it failed.
+  Verdict add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+              BatchScratch& scratch, Status& failure) noexcept;
+
+  // Throws std::bad_alloc.
+  const BatchSizes& finish();
+
+ private:
+  [[nodiscard]] Picture* pictures() const noexcept;
+  std::byte* take(std::size_t size) noexcept;
+  bool plan_axes(const struct SourcePlace& place, Picture& picture) noexcept;
+  Verdict add_raw(const struct SourcePlace& place, Picture& picture) noexcept;
+  Verdict add_jpeg(const struct SourcePlace& place, std::size_t number, BatchScratch& scratch,
+                   Picture& picture) noexcept;
+  Verdict copy_tiles(const struct TileRange& range, std::size_t number, Picture& picture) noexcept;
+  void add_parts(uint32_t number, const Picture& picture);
+
+  MutableByteSpan memory_;
+  const LoadOptions* options_ = nullptr;
+  std::size_t count_ = 0;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> blocks_{0};
+  std::atomic<uint32_t> taps_{1};
+  std::atomic<bool> has_fill_{false};
+  std::vector<uint32_t> longest_;  // tile of each picture, in bits
+  std::vector<Unit> units_;
+  std::vector<Part> parts_;
+  BatchSizes sizes_;
+};
+
+}  // namespace headrace::gpu

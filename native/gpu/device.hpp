@@ -1,0 +1,126 @@
+// What kernels use of a GPU: threads, their exchange of values, shared memory. Compiled by nvcc
+// these are CUDA's own; compiled as plain C++ they run on grid.hpp, so that the same source is
+// tested on machines without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __CUDACC__
+#define HEADRACE_GPU __device__
+#define HEADRACE_GPU_INLINE __device__ __forceinline__
+#define HEADRACE_KERNEL(name, most_threads) extern "C" __global__ void __launch_bounds__(most_threads) name
+#define HEADRACE_UNROLL _Pragma("unroll")
+#else
+#include "gpu/grid.hpp"
+#define HEADRACE_GPU inline
+#define HEADRACE_GPU_INLINE inline
+#define HEADRACE_KERNEL(name, most_threads) inline void name
+#define HEADRACE_UNROLL
+#endif
+
+namespace headrace::gpu {
+
+inline constexpr uint32_t kWarp = 32;
+
+#ifdef __CUDACC__
+
+HEADRACE_GPU_INLINE uint32_t thread_number() { return threadIdx.x; }
+HEADRACE_GPU_INLINE uint32_t thread_count() { return blockDim.x; }
+HEADRACE_GPU_INLINE uint32_t block_number() { return blockIdx.x; }
+HEADRACE_GPU_INLINE uint32_t block_layer() { return blockIdx.y; }
+HEADRACE_GPU_INLINE uint32_t layer_count() { return gridDim.y; }
+HEADRACE_GPU_INLINE void sync_threads() { __syncthreads(); }
+
+HEADRACE_GPU_INLINE uint32_t shuffle(uint32_t value, uint32_t lane) { return __shfl_sync(~0U, value, lane); }
+HEADRACE_GPU_INLINE uint32_t shuffle_up(uint32_t value, uint32_t by) { return __shfl_up_sync(~0U, value, by); }
+HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) { return __shfl_down_sync(~0U, value, by); }
+
+HEADRACE_GPU_INLINE uint32_t count_ones(uint32_t value) { return __popc(value); }
+HEADRACE_GPU_INLINE uint32_t swap_bytes(uint32_t value) { return __byte_perm(value, 0, 0x0123); }
+// The upper word of high:low << by; `by` is taken modulo 32 by the first, at most 32 by the second.
+HEADRACE_GPU_INLINE uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t by) {
+  return __funnelshift_l(low, high, by);
+}
+HEADRACE_GPU_INLINE uint32_t funnel_left_clamped(uint32_t low, uint32_t high, uint32_t by) {
+  return __funnelshift_lc(low, high, by);
+}
+template <typename T>
+HEADRACE_GPU_INLINE T load_constant(const T* from) { return __ldg(from); }
+HEADRACE_GPU_INLINE void add_to(uint32_t* sum, uint32_t value) { atomicAdd(sum, value); }
+
+// Sixteen bytes to shared memory, which are there after wait_for_copies.
+HEADRACE_GPU_INLINE void copy_16(uint32_t* shared, const uint32_t* from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+#else
+  *reinterpret_cast<uint4*>(shared) = *reinterpret_cast<const uint4*>(from);
+#endif
+}
+HEADRACE_GPU_INLINE void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// What the launch has asked for.
+template <typename T>
+HEADRACE_GPU_INLINE T* shared_memory() {
+  extern __shared__ uint4 memory_of_the_block[];
+  return reinterpret_cast<T*>(memory_of_the_block);
+}
+
+#else
+
+inline uint32_t thread_number() { return grid::here().thread; }
+inline uint32_t thread_count() { return grid::here().threads; }
+inline uint32_t block_number() { return grid::here().block; }
+inline uint32_t block_layer() { return grid::here().layer; }
+inline uint32_t layer_count() { return grid::here().layers; }
+inline void sync_threads() { grid::sync_block(); }
+
+inline uint32_t shuffle(uint32_t value, uint32_t lane) { return grid::exchange(value, lane % kWarp); }
+inline uint32_t shuffle_up(uint32_t value, uint32_t by) {
+  const uint32_t lane = thread_number() % kWarp;
+  return grid::exchange(value, lane < by ? lane : lane - by);
+}
+inline uint32_t shuffle_down(uint32_t value, uint32_t by) {
+  const uint32_t lane = thread_number() % kWarp;
+  return grid::exchange(value, lane + by < kWarp ? lane + by : lane);
+}
+
+inline uint32_t count_ones(uint32_t value) { return static_cast<uint32_t>(__builtin_popcount(value)); }
+inline uint32_t swap_bytes(uint32_t value) { return __builtin_bswap32(value); }
+inline uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t by) {
+  return static_cast<uint32_t>((uint64_t{high} << 32 | low) << (by % 32) >> 32);
+}
+inline uint32_t funnel_left_clamped(uint32_t low, uint32_t high, uint32_t by) {
+  return by >= 32 ? low : funnel_left(low, high, by);
+}
+template <typename T>
+inline T load_constant(const T* from) { return *from; }
+inline void add_to(uint32_t* sum, uint32_t value) { *sum += value; }
+inline void copy_16(uint32_t* shared, const uint32_t* from) { std::memcpy(shared, from, 16); }
+inline void wait_for_copies() {}
+
+template <typename T>
+inline T* shared_memory() { return static_cast<T*>(grid::shared_memory()); }
+
+#endif
+
+template <typename T>
+HEADRACE_GPU_INLINE T lesser(T a, T b) { return b < a ? b : a; }
+template <typename T>
+HEADRACE_GPU_INLINE T greater(T a, T b) { return a < b ? b : a; }
+
+HEADRACE_GPU_INLINE int32_t byte_of(uint32_t word, uint32_t i) { return static_cast<int32_t>(word >> 8 * i & 255); }
+HEADRACE_GPU_INLINE uint32_t level_of(int32_t value) {
+  return static_cast<uint32_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+HEADRACE_GPU_INLINE uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return level_of(a) | level_of(b) << 8 | level_of(c) << 16 | level_of(d) << 24;
+}
+
+}  // namespace headrace::gpu

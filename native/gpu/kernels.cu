@@ -1,0 +1,4 @@
+// All kernels in one unit, for nvcc.
+#include "gpu/destuff.hpp"
+#include "gpu/resample.hpp"
+#include "gpu/tiles.hpp"

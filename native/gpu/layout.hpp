@@ -1,0 +1,77 @@
+// What the CPU hands to the GPU for one batch, in one piece ("blob") that is copied as it is:
+//
+//   Picture[n] | for each picture: Tile[], then its codes; or the rows of a raw one | Unit[] | Part[]
+//
+// All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
+// times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.
+// The GPU trusts these numbers, which the CPU has checked, and never the codes.
+#pragma once
+
+#include <cstdint>
+
+namespace headrace::gpu {
+
+struct Tile {
+  uint32_t begin, end;     // bits
+  int16_t predictors[3];   // of DC
+  uint16_t until_restart;  // MCUs; of no meaning without restart intervals
+};
+
+// One axis of the resampling: `length` of `limit` sources from `begin` on become `size` outputs.
+struct Axis {
+  uint32_t begin, length, limit;
+  uint32_t origin;  // of the sources in the picture
+  uint32_t size;
+  uint32_t is_mirrored;
+};
+
+enum PictureKind : uint32_t { kEmpty, kJpeg, kRaw };
+
+struct Picture {
+  uint32_t kind;
+  // Where the result goes in the output, which has `fill` around it.
+  uint32_t place_left, place_top;
+  Axis axes[2];  // across, down
+  // The sources in the planes of a JPEG, or in the rows of a raw picture.
+  uint32_t left, top;
+  uint32_t rows, row_stride;  // raw: position of the first pixel, bytes from row to row
+  // JPEG
+  uint32_t tiles;  // the first one, in units of 16 bytes
+  uint32_t tile_columns, tile_rows;
+  uint32_t tile;      // MCUs of a whole one
+  uint32_t mcus;      // of a row, from the first tile on
+  uint32_t skipped;   // of these at the start: read, not kept
+  uint32_t last_word;  // of four bytes, that may be read
+  uint32_t restart_interval;
+  uint32_t components, h, v, is_ycc;
+  uint32_t planes[3];  // first block in the samples, which are stored block after block
+  uint32_t across[3];  // blocks in a row
+  uint32_t chroma_right, chroma_bottom;  // last sample of chroma that the picture has
+  uint32_t ends_at_entry;  // the last tile of each row is not cut
+  uint32_t unused[2];
+  uint8_t dc_table[4], ac_table[4];  // of each component
+  uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
+  uint8_t dc_symbols[2][16];
+  uint8_t ac_symbols[2][256];
+  uint16_t quantiser[3][64];  // column by column
+};
+
+// So many consecutive tiles of one picture go to one thread block.
+inline constexpr uint32_t kUnitTiles = 64;
+struct Unit {
+  uint32_t picture, first;
+};
+
+// Rows and columns of the output that one thread block makes.
+struct Part {
+  uint32_t picture;
+  uint16_t first_row, rows;
+  uint16_t first_column, columns;
+};
+
+// What became of a picture. The CPU decodes those that are not fine.
+enum PictureStatus : uint32_t { kFine, kDamaged, kOutOfRange };
+
+static_assert(sizeof(Tile) == 16 && sizeof(Picture) % 16 == 0, "read as vectors");
+
+}  // namespace headrace::gpu

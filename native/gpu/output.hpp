@@ -1,0 +1,53 @@
+// The values of a batch: each level becomes an entry of a table that the CPU has made with its own
+// arithmetic, so that both have the same bits.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/layout.hpp"
+
+namespace headrace::gpu {
+
+inline constexpr uint32_t kFillThreads = 256;
+
+struct Output {
+  uint8_t* values;
+  const uint8_t* table;  // [3][256] entries; none: levels as they are
+  uint32_t width, height;
+  uint32_t value_size;  // 1, 2 or 4
+  uint32_t is_channels_first;
+  uint32_t fill;  // a pixel
+};
+
+template <typename Value>
+HEADRACE_GPU_INLINE void write_values(const Output& output, size_t first, size_t step, uint32_t pixel) {
+  auto* to = reinterpret_cast<Value*>(output.values) + first;
+  const auto* table = reinterpret_cast<const Value*>(output.table);
+  HEADRACE_UNROLL
+  for (uint32_t c = 0; c < 3; ++c) {
+    const uint32_t level = pixel >> 8 * c & 255;
+    to[c * step] = table == nullptr ? static_cast<Value>(level) : load_constant(table + c * 256 + level);
+  }
+}
+
+HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uint32_t x, uint32_t y, uint32_t pixel) {
+  const size_t plane = size_t{output.width} * output.height, at = size_t{y} * output.width + x;
+  const size_t first = picture * plane * 3 + (output.is_channels_first ? at : at * 3);
+  const size_t step = output.is_channels_first ? plane : 1;
+  if (output.value_size == 1) return write_values<uint8_t>(output, first, step, pixel);
+  if (output.value_size == 2) return write_values<uint16_t>(output, first, step, pixel);
+  write_values<uint32_t>(output, first, step, pixel);
+}
+
+// What stands around pictures that do not fill their place.
+HEADRACE_KERNEL(fill_around, kFillThreads)(const uint8_t* blob, Output output) {
+  const Picture& picture = reinterpret_cast<const Picture*>(blob)[block_number()];
+  const uint32_t right = picture.place_left + picture.axes[0].size, bottom = picture.place_top + picture.axes[1].size;
+  const bool is_empty = picture.kind == kEmpty;
+  for (uint32_t i = thread_number(); i < output.width * output.height; i += thread_count()) {
+    const uint32_t x = i % output.width, y = i / output.width;
+    const bool is_inside = x >= picture.place_left && x < right && y >= picture.place_top && y < bottom;
+    if (is_empty || !is_inside) write_pixel(output, block_number(), x, y, output.fill);
+  }
+}
+
+}  // namespace headrace::gpu
