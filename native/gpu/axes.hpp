@@ -32,7 +32,8 @@ struct AxisPlans {
   }
 };
 
-HEADRACE_GPU_INLINE Taps taps_of(const AxisRequest& request, uint32_t i, const double* lanczos, float* weights) {
+HEADRACE_GPU_INLINE Taps taps_of(const AxisRequest& request, uint32_t i, const double* lanczos,
+                                 float* weights) {
   const double scale = request.length / static_cast<double>(request.out_size);
   switch (request.kind) {
     case AxisKind::area:
@@ -81,7 +82,8 @@ HEADRACE_KERNEL(plan_axes, kAxisThreads)
     int16_t* out = plans.weights + plane * plans.taps * plans.size + to;
     quantize_weights(weights, taps.count, is_sharp(kind),
                      [&](size_t k, int16_t weight) { out[k * plans.size] = weight; });
-    plans.spans[plane * plans.size + to] = {static_cast<uint32_t>(taps.start), static_cast<uint32_t>(taps.count)};
+    plans.spans[plane * plans.size + to] = {static_cast<uint32_t>(taps.start),
+                                            static_cast<uint32_t>(taps.count)};
   }
 }
 

@@ -147,7 +147,8 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   sizes_ = {};
 }
 
-// What is left over is part of the memory, though nobody writes it: `used_` says how much is missing.
+// What is left over is part of the memory, though nobody writes it: `used_` says how much is
+// missing.
 std::byte* Batch::take(std::size_t size) noexcept {
   const std::size_t rounded = round_up(size, kAlignment);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
@@ -168,12 +169,14 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
   std::size_t taps = 0;
   for (const Axis& axis : picture.axes) {
     const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
-    taps = std::max(taps, most_taps(kind == AxisKind::area && is_growing ? AxisKind::area_linear : kind, scale));
+    taps = std::max(
+        taps,
+        most_taps(kind == AxisKind::area && is_growing ? AxisKind::area_linear : kind, scale));
   }
   if (taps > kMaxFixedTaps) return false;
   std::uint32_t known = taps_.load(std::memory_order_relaxed);
-  while (known < taps &&
-         !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps), std::memory_order_relaxed)) {
+  while (known < taps && !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps),
+                                                      std::memory_order_relaxed)) {
   }
   return true;
 }
@@ -181,12 +184,14 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
 Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
   const StoredImageView& image = place.image;
   const auto size = rgb_size_bytes(image.shape);
-  if (!size.is_ok() || image.bytes.size() != size.value()) return Verdict::on_cpu;  // which says what is wrong
+  if (!size.is_ok() || image.bytes.size() != size.value())
+    return Verdict::on_cpu;  // which says what is wrong
   const Window& window = place.window;
   const std::size_t row_size = window.width * kRgbChannels;
   std::byte* const rows = take(row_size * window.height);
   if (rows == nullptr) return Verdict::no_room;
-  const std::byte* from = image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
+  const std::byte* from =
+      image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
   for (std::size_t y = 0; y < window.height; ++y) {
     std::memcpy(rows + y * row_size, from + y * image.shape.width * kRgbChannels, row_size);
   }
@@ -224,7 +229,8 @@ Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& p
       std::copy(predictors.begin(), predictors.end(), tile.predictors);
       const std::size_t interval = range.jpeg.restart_interval;
       const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
-      tile.until_restart = static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
+      tile.until_restart =
+          static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
     }
     to += size;
   }
@@ -240,8 +246,8 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   if (!read_jpeg(place, scratch, mcus)) return Verdict::on_cpu;
   const BaselineJpeg& jpeg = scratch.jpeg;
   const std::size_t tile = scratch.tile_index.info.tile;
-  const TileRange range{place.image, jpeg, scratch.tile_index, mcus, mcus.left / tile,
-                        divide_up(mcus.right, tile)};
+  const TileRange range{
+      place.image, jpeg, scratch.tile_index, mcus, mcus.left / tile, divide_up(mcus.right, tile)};
   const std::size_t mcu_count = (mcus.right - mcus.left) * range.rows();
   const std::size_t blocks = mcu_count * (jpeg.h * jpeg.v + jpeg.components - 1);
   // A block takes two bits at least: no memory is asked for that the data do not stand for.
@@ -270,8 +276,10 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   picture.is_ycc = jpeg.color_space == JpegColorSpace::ycbcr ? 1 : 0;
   picture.left = static_cast<std::uint32_t>(place.window.left - mcus.left * jpeg.mcu_width());
   picture.top = static_cast<std::uint32_t>(place.window.top - mcus.top * jpeg.mcu_height());
-  picture.chroma_right = static_cast<std::uint32_t>(divide_up(jpeg.shape.width, jpeg.h) - 1 - mcus.left * kBlockSide);
-  picture.chroma_bottom = static_cast<std::uint32_t>(divide_up(jpeg.shape.height, jpeg.v) - 1 - mcus.top * kBlockSide);
+  picture.chroma_right =
+      static_cast<std::uint32_t>(divide_up(jpeg.shape.width, jpeg.h) - 1 - mcus.left * kBlockSide);
+  picture.chroma_bottom =
+      static_cast<std::uint32_t>(divide_up(jpeg.shape.height, jpeg.v) - 1 - mcus.top * kBlockSide);
   return Verdict::on_gpu;
 }
 
@@ -293,10 +301,11 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
   }
   Verdict verdict = Verdict::on_gpu;
   if (!image.is_empty()) {
-    const SourcePlace place{image, source_window(*options_, image, 1), has_crc32c ? batch.checksums[i] : 0,
-                            has_crc32c};
+    const SourcePlace place{image, source_window(*options_, image, 1),
+                            has_crc32c ? batch.checksums[i] : 0, has_crc32c};
     if (!plan_axes(place, picture)) return Verdict::on_cpu;
-    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture) : add_raw(place, picture);
+    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
+                                             : add_raw(place, picture);
   }
   if (verdict != Verdict::on_gpu) picture = {};
   const ImageShape shape = options_->shape;
@@ -342,11 +351,13 @@ const BatchSizes& Batch::finish() {
     std::stable_sort(units_.begin(), units_.end(),
                      [this](Unit a, Unit b) { return longest_[a.picture] > longest_[b.picture]; });
   }
-  const std::size_t unit_bytes = units_.size() * sizeof(Unit), part_bytes = parts_.size() * sizeof(Part);
+  const std::size_t unit_bytes = units_.size() * sizeof(Unit),
+                    part_bytes = parts_.size() * sizeof(Part);
   std::byte* const units = take(unit_bytes);
   std::byte* const parts = take(part_bytes);
   sizes_.blob_bytes = used_;
-  sizes_.missing_bytes = sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
+  sizes_.missing_bytes =
+      sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
   if (sizes_.missing_bytes > 0) return sizes_;
   std::memcpy(units, units_.data(), unit_bytes);
   std::memcpy(parts, parts_.data(), part_bytes);

@@ -18,7 +18,8 @@ struct StuffedWord {
 };
 
 // Bit i: byte i of the word stays. `is_odd`: a marker that has no place among codes.
-HEADRACE_GPU_INLINE uint32_t kept_bytes(const StuffedWord& w, uint32_t begin, uint32_t end, bool& is_odd) {
+HEADRACE_GPU_INLINE uint32_t kept_bytes(const StuffedWord& w, uint32_t begin, uint32_t end,
+                                        bool& is_odd) {
   uint32_t keep = 0;
   HEADRACE_UNROLL
   for (uint32_t i = 0; i < 4; ++i) {
@@ -46,14 +47,16 @@ HEADRACE_GPU_INLINE uint32_t running_sum(uint32_t value, uint32_t lane) {
 }
 
 // Tiles `first`, `first + rows`, ... of a picture, `count` of them, at most 32.
-HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& picture, uint32_t first, uint32_t count,
-                                       uint8_t* codes, uint32_t* status) {
+HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& picture, uint32_t first,
+                                       uint32_t count, uint8_t* codes, uint32_t* status) {
   const uint32_t lane = thread_number() % kWarp, rows = picture.tile_rows;
   Tile tile{};
   if (lane < count) tile = reinterpret_cast<const Tile*>(blob)[picture.tiles + first + lane * rows];
   const uint32_t end_bit = shuffle(tile.end, count - 1);
   const uint32_t begin = shuffle(tile.begin, 0) / 8, end = (end_bit + 7) / 8;
-  const auto load = [&](uint32_t at) { return at < end ? *reinterpret_cast<const uint32_t*>(blob + at) : 0U; };
+  const auto load = [&](uint32_t at) {
+    return at < end ? *reinterpret_cast<const uint32_t*>(blob + at) : 0U;
+  };
   const uint32_t start = begin & ~3U;
   uint32_t kept = begin, column = 0, place = 0, next_tile = begin, before = 0;
   uint32_t next_word = load(start + 4 * lane), third_word = load(start + 4 * kWarp + 4 * lane);
@@ -73,7 +76,8 @@ HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& pictu
     const uint32_t to = kept + sum - count_ones(keep);
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) {
-      if (keep >> i & 1) codes[to + count_ones(keep & ((1U << i) - 1))] = static_cast<uint8_t>(w.word >> 8 * i);
+      if (keep >> i & 1)
+        codes[to + count_ones(keep & ((1U << i) - 1))] = static_cast<uint8_t>(w.word >> 8 * i);
     }
     while (column < count && next_tile < at + 4 * kWarp) {  // tiles that begin in these bytes
       const uint32_t byte = to + count_ones(keep & ((1U << next_tile % 4) - 1));
@@ -86,21 +90,23 @@ HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& pictu
   const uint32_t new_begin = place * 8 + tile.begin % 8;
   const uint32_t new_end = shuffle_down(new_begin, 1);
   tile.begin = new_begin;
-  tile.end = lane + 1 < count ? new_end : kept * 8 - (0U - end_bit & 7);
+  tile.end = lane + 1 < count ? new_end : kept * 8 - ((0U - end_bit) & 7);
   if (lane < count) reinterpret_cast<Tile*>(codes)[picture.tiles + first + lane * rows] = tile;
   if (is_odd) status[0] = kDamaged;
 }
 
 // A layer of thread blocks is a share of each picture's rows.
-HEADRACE_KERNEL(destuff_pictures, kDestuffThreads)(const uint8_t* blob, uint8_t* codes, uint32_t* status) {
+HEADRACE_KERNEL(destuff_pictures, kDestuffThreads)(const uint8_t* blob, uint8_t* codes,
+                                                   uint32_t* status) {
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[block_number()];
   if (picture.kind != kJpeg) return;
   const uint32_t rows = picture.tile_rows, columns = picture.tile_columns;
   const uint32_t warps = thread_count() / kWarp, groups = (columns + kWarp - 1) / kWarp;
-  for (uint32_t i = block_layer() * warps + thread_number() / kWarp; i < rows * groups; i += warps * layer_count()) {
+  for (uint32_t i = block_layer() * warps + thread_number() / kWarp; i < rows * groups;
+       i += warps * layer_count()) {
     const uint32_t group = i / rows;
-    destuff_tiles(blob, picture, group * kWarp * rows + i % rows, lesser(columns - group * kWarp, kWarp), codes,
-                  status + block_number());
+    destuff_tiles(blob, picture, group * kWarp * rows + i % rows,
+                  lesser(columns - group * kWarp, kWarp), codes, status + block_number());
   }
 }
 

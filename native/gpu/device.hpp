@@ -10,7 +10,8 @@
 #ifdef __CUDACC__
 #define HEADRACE_GPU __device__
 #define HEADRACE_GPU_INLINE __device__ __forceinline__
-#define HEADRACE_KERNEL(name, most_threads) extern "C" __global__ void __launch_bounds__(most_threads) name
+#define HEADRACE_KERNEL(name, most_threads) \
+  extern "C" __global__ void __launch_bounds__(most_threads) name
 #define HEADRACE_UNROLL _Pragma("unroll")
 #else
 #include "gpu/grid.hpp"
@@ -33,9 +34,15 @@ HEADRACE_GPU_INLINE uint32_t block_layer() { return blockIdx.y; }
 HEADRACE_GPU_INLINE uint32_t layer_count() { return gridDim.y; }
 HEADRACE_GPU_INLINE void sync_threads() { __syncthreads(); }
 
-HEADRACE_GPU_INLINE uint32_t shuffle(uint32_t value, uint32_t lane) { return __shfl_sync(~0U, value, lane); }
-HEADRACE_GPU_INLINE uint32_t shuffle_up(uint32_t value, uint32_t by) { return __shfl_up_sync(~0U, value, by); }
-HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) { return __shfl_down_sync(~0U, value, by); }
+HEADRACE_GPU_INLINE uint32_t shuffle(uint32_t value, uint32_t lane) {
+  return __shfl_sync(~0U, value, lane);
+}
+HEADRACE_GPU_INLINE uint32_t shuffle_up(uint32_t value, uint32_t by) {
+  return __shfl_up_sync(~0U, value, by);
+}
+HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) {
+  return __shfl_down_sync(~0U, value, by);
+}
 
 HEADRACE_GPU_INLINE uint32_t count_ones(uint32_t value) { return __popc(value); }
 HEADRACE_GPU_INLINE uint32_t swap_bytes(uint32_t value) { return __byte_perm(value, 0, 0x0123); }
@@ -47,7 +54,9 @@ HEADRACE_GPU_INLINE uint32_t funnel_left_clamped(uint32_t low, uint32_t high, ui
   return __funnelshift_lc(low, high, by);
 }
 template <typename T>
-HEADRACE_GPU_INLINE T load_constant(const T* from) { return __ldg(from); }
+HEADRACE_GPU_INLINE T load_constant(const T* from) {
+  return __ldg(from);
+}
 HEADRACE_GPU_INLINE void add_to(uint32_t* sum, uint32_t value) { atomicAdd(sum, value); }
 
 // Sixteen bytes to shared memory, which are there after wait_for_copies.
@@ -81,7 +90,9 @@ inline uint32_t block_layer() { return grid::here().layer; }
 inline uint32_t layer_count() { return grid::here().layers; }
 inline void sync_threads() { grid::sync_block(); }
 
-inline uint32_t shuffle(uint32_t value, uint32_t lane) { return grid::exchange(value, lane % kWarp); }
+inline uint32_t shuffle(uint32_t value, uint32_t lane) {
+  return grid::exchange(value, lane % kWarp);
+}
 inline uint32_t shuffle_up(uint32_t value, uint32_t by) {
   const uint32_t lane = thread_number() % kWarp;
   return grid::exchange(value, lane < by ? lane : lane - by);
@@ -91,7 +102,9 @@ inline uint32_t shuffle_down(uint32_t value, uint32_t by) {
   return grid::exchange(value, lane + by < kWarp ? lane + by : lane);
 }
 
-inline uint32_t count_ones(uint32_t value) { return static_cast<uint32_t>(__builtin_popcount(value)); }
+inline uint32_t count_ones(uint32_t value) {
+  return static_cast<uint32_t>(__builtin_popcount(value));
+}
 inline uint32_t swap_bytes(uint32_t value) { return __builtin_bswap32(value); }
 inline uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t by) {
   return static_cast<uint32_t>((uint64_t{high} << 32 | low) << (by % 32) >> 32);
@@ -100,22 +113,32 @@ inline uint32_t funnel_left_clamped(uint32_t low, uint32_t high, uint32_t by) {
   return by >= 32 ? low : funnel_left(low, high, by);
 }
 template <typename T>
-inline T load_constant(const T* from) { return *from; }
+inline T load_constant(const T* from) {
+  return *from;
+}
 inline void add_to(uint32_t* sum, uint32_t value) { *sum += value; }
 inline void copy_16(uint32_t* shared, const uint32_t* from) { std::memcpy(shared, from, 16); }
 inline void wait_for_copies() {}
 
 template <typename T>
-inline T* shared_memory() { return static_cast<T*>(grid::shared_memory()); }
+inline T* shared_memory() {
+  return static_cast<T*>(grid::shared_memory());
+}
 
 #endif
 
 template <typename T>
-HEADRACE_GPU_INLINE T lesser(T a, T b) { return b < a ? b : a; }
+HEADRACE_GPU_INLINE T lesser(T a, T b) {
+  return b < a ? b : a;
+}
 template <typename T>
-HEADRACE_GPU_INLINE T greater(T a, T b) { return a < b ? b : a; }
+HEADRACE_GPU_INLINE T greater(T a, T b) {
+  return a < b ? b : a;
+}
 
-HEADRACE_GPU_INLINE int32_t byte_of(uint32_t word, uint32_t i) { return static_cast<int32_t>(word >> 8 * i & 255); }
+HEADRACE_GPU_INLINE int32_t byte_of(uint32_t word, uint32_t i) {
+  return static_cast<int32_t>(word >> 8 * i & 255);
+}
 HEADRACE_GPU_INLINE uint32_t level_of(int32_t value) {
   return static_cast<uint32_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }

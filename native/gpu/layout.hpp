@@ -1,6 +1,7 @@
 // What the CPU hands to the GPU for one batch, in one piece ("blob") that is copied as it is:
 //
-//   Picture[n] | for each picture: Tile[], then its codes; or the rows of a raw one | Unit[] | Part[]
+//   Picture[n] | for each picture: Tile[], then its codes; or the rows of a raw one | Unit[] |
+//   Part[]
 //
 // All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
 // times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.
@@ -38,16 +39,16 @@ struct Picture {
   // JPEG
   uint32_t tiles;  // the first one, in units of 16 bytes
   uint32_t tile_columns, tile_rows;
-  uint32_t tile;      // MCUs of a whole one
-  uint32_t mcus;      // of a row, from the first tile on
-  uint32_t skipped;   // of these at the start: read, not kept
+  uint32_t tile;       // MCUs of a whole one
+  uint32_t mcus;       // of a row, from the first tile on
+  uint32_t skipped;    // of these at the start: read, not kept
   uint32_t last_word;  // of four bytes, that may be read
   uint32_t restart_interval;
   uint32_t components, h, v, is_ycc;
   uint32_t planes[3];  // first block in the samples, which are stored block after block
   uint32_t across[3];  // blocks in a row
   uint32_t chroma_right, chroma_bottom;  // last sample of chroma that the picture has
-  uint32_t ends_at_entry;  // the last tile of each row is not cut
+  uint32_t ends_at_entry;                // the last tile of each row is not cut
   uint32_t unused[2];
   uint8_t dc_table[4], ac_table[4];  // of each component
   uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1

@@ -8,8 +8,8 @@
 
 namespace headrace::gpu {
 
-// [3][256] values of the output's type, as the CPU writes them; nothing for uint8, which stays as it
-// is. Throws std::bad_alloc.
+// [3][256] values of the output's type, as the CPU writes them; nothing for uint8, which stays as
+// it is. Throws std::bad_alloc.
 [[nodiscard]] std::vector<std::byte> level_table(const LoadOptions& options);
 
 }  // namespace headrace::gpu

@@ -19,17 +19,20 @@ struct Output {
 };
 
 template <typename Value>
-HEADRACE_GPU_INLINE void write_values(const Output& output, size_t first, size_t step, uint32_t pixel) {
+HEADRACE_GPU_INLINE void write_values(const Output& output, size_t first, size_t step,
+                                      uint32_t pixel) {
   auto* to = reinterpret_cast<Value*>(output.values) + first;
   const auto* table = reinterpret_cast<const Value*>(output.table);
   HEADRACE_UNROLL
   for (uint32_t c = 0; c < 3; ++c) {
     const uint32_t level = pixel >> 8 * c & 255;
-    to[c * step] = table == nullptr ? static_cast<Value>(level) : load_constant(table + c * 256 + level);
+    to[c * step] =
+        table == nullptr ? static_cast<Value>(level) : load_constant(table + c * 256 + level);
   }
 }
 
-HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uint32_t x, uint32_t y, uint32_t pixel) {
+HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uint32_t x, uint32_t y,
+                                     uint32_t pixel) {
   const size_t plane = size_t{output.width} * output.height, at = size_t{y} * output.width + x;
   const size_t first = picture * plane * 3 + (output.is_channels_first ? at : at * 3);
   const size_t step = output.is_channels_first ? plane : 1;
@@ -41,11 +44,13 @@ HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uin
 // What stands around pictures that do not fill their place.
 HEADRACE_KERNEL(fill_around, kFillThreads)(const uint8_t* blob, Output output) {
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[block_number()];
-  const uint32_t right = picture.place_left + picture.axes[0].size, bottom = picture.place_top + picture.axes[1].size;
+  const uint32_t right = picture.place_left + picture.axes[0].size,
+                 bottom = picture.place_top + picture.axes[1].size;
   const bool is_empty = picture.kind == kEmpty;
   for (uint32_t i = thread_number(); i < output.width * output.height; i += thread_count()) {
     const uint32_t x = i % output.width, y = i / output.width;
-    const bool is_inside = x >= picture.place_left && x < right && y >= picture.place_top && y < bottom;
+    const bool is_inside =
+        x >= picture.place_left && x < right && y >= picture.place_top && y < bottom;
     if (is_empty || !is_inside) write_pixel(output, block_number(), x, y, output.fill);
   }
 }

@@ -23,7 +23,8 @@ struct Range {
 };
 
 // All sources that outputs `first` to `first + count - 1` can have, and perhaps some more.
-HEADRACE_DEVICE inline Range sources_of(const Axis& axis, uint32_t support, uint32_t first, uint32_t count) {
+HEADRACE_DEVICE inline Range sources_of(const Axis& axis, uint32_t support, uint32_t first,
+                                        uint32_t count) {
   const uint64_t begin = axis.is_mirrored ? axis.size - first - count : first, end = begin + count;
   const uint64_t shrinking = axis.length / axis.size + 1;
   const uint64_t margin = support * shrinking + 1;
@@ -36,25 +37,29 @@ HEADRACE_DEVICE inline Range sources_of(const Axis& axis, uint32_t support, uint
 // The most rows that `count` outputs one below the other can need.
 HEADRACE_DEVICE inline uint32_t most_rows(const Axis& axis, uint32_t support, uint32_t count) {
   const uint64_t shrinking = axis.length / axis.size + 1;
-  const uint64_t rows = (uint64_t{count} * axis.length + axis.size - 1) / axis.size + 1 + 2 * (support * shrinking + 1);
+  const uint64_t rows = (uint64_t{count} * axis.length + axis.size - 1) / axis.size + 1 +
+                        2 * (support * shrinking + 1);
   return static_cast<uint32_t>(rows < axis.limit ? rows : axis.limit);
 }
 
 // Pixels are converted eight at a time, at multiples of eight of the planes.
-HEADRACE_DEVICE inline uint32_t row_stride_of(const Range& columns) { return (columns.end - columns.begin + 14) / 8 * 8 + 8; }
+HEADRACE_DEVICE inline uint32_t row_stride_of(const Range& columns) {
+  return (columns.end - columns.begin + 14) / 8 * 8 + 8;
+}
 
 struct Parts {
   int16_t v[4];  // red, green, blue; of a level
 };
 
-HEADRACE_DEVICE inline size_t smooth_bytes(const Picture& picture, uint32_t support, uint32_t first_column,
-                                           uint32_t columns) {
+HEADRACE_DEVICE inline size_t smooth_bytes(const Picture& picture, uint32_t support,
+                                           uint32_t first_column, uint32_t columns) {
   const size_t stride = row_stride_of(sources_of(picture.axes[0], support, first_column, columns));
-  return stride * (most_rows(picture.axes[1], support, kRowsAtOnce) * sizeof(uint32_t) + kRowsAtOnce * sizeof(Parts));
+  return stride * (most_rows(picture.axes[1], support, kRowsAtOnce) * sizeof(uint32_t) +
+                   kRowsAtOnce * sizeof(Parts));
 }
 
-HEADRACE_DEVICE inline size_t sharp_bytes(const Picture& picture, uint32_t support, uint32_t first_column,
-                                          uint32_t columns) {
+HEADRACE_DEVICE inline size_t sharp_bytes(const Picture& picture, uint32_t support,
+                                          uint32_t first_column, uint32_t columns) {
   const size_t stride = row_stride_of(sources_of(picture.axes[0], support, first_column, columns));
   return stride * kRowsAtOnce * sizeof(uint32_t) +
          size_t{most_rows(picture.axes[1], support, kRowsAtOnce)} * columns * sizeof(Parts);
@@ -68,8 +73,12 @@ struct PixelSource {
   const Picture& picture;
   Range columns;
 
-  HEADRACE_GPU_INLINE uint32_t aligned_begin() const { return (picture.left + columns.begin) & ~7U; }
-  HEADRACE_GPU_INLINE uint32_t lead() const { return picture.left + columns.begin - aligned_begin(); }
+  HEADRACE_GPU_INLINE uint32_t aligned_begin() const {
+    return (picture.left + columns.begin) & ~7U;
+  }
+  HEADRACE_GPU_INLINE uint32_t lead() const {
+    return picture.left + columns.begin - aligned_begin();
+  }
 
   template <typename Place>
   HEADRACE_GPU_INLINE void convert(uint32_t begin, uint32_t end, const Place& place) const {
@@ -93,7 +102,8 @@ struct PixelSource {
 struct Sum {
   int32_t v[3];
 
-  HEADRACE_GPU_INLINE explicit Sum(int32_t shift) : v{1 << (shift - 1), 1 << (shift - 1), 1 << (shift - 1)} {}
+  HEADRACE_GPU_INLINE explicit Sum(int32_t shift)
+      : v{1 << (shift - 1), 1 << (shift - 1), 1 << (shift - 1)} {}
   HEADRACE_GPU_INLINE void add(uint32_t pixel, int32_t weight) {
     HEADRACE_UNROLL
     for (uint32_t c = 0; c < 3; ++c) v[c] += weight * byte_of(pixel, c);
@@ -146,7 +156,8 @@ struct PartView {
         sources(sources_of(picture.axes[0], call.support, part.first_column, part.columns)),
         size(call.plans.size) {}
 
-  HEADRACE_GPU_INLINE void write(const ResampleCall& call, uint32_t x, uint32_t y, uint32_t pixel) const {
+  HEADRACE_GPU_INLINE void write(const ResampleCall& call, uint32_t x, uint32_t y,
+                                 uint32_t pixel) const {
     write_pixel(call.output, part.picture, picture.place_left + x, picture.place_top + y, pixel);
   }
 };
@@ -174,7 +185,8 @@ HEADRACE_KERNEL(resample_smooth, kResampleThreads)(ResampleCall call) {
       const AxisSpan span = view.rows[y0 + y];
       Sum sum(kBlendShift);
       for (uint32_t k = 0; k < span.count; ++k) {
-        sum.add(row_at(span.start + k)[lead + x], load_constant(view.row_weights + k * view.size + y0 + y));
+        sum.add(row_at(span.start + k)[lead + x],
+                load_constant(view.row_weights + k * view.size + y0 + y));
       }
       work[y * stride + x] = sum.parts();
     }
@@ -216,7 +228,8 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
         const uint32_t* from = pixels + y * stride + lead + (span.start - view.sources.begin);
         Sum sum(kBlendShift);
         for (uint32_t k = 0; k < span.count; ++k) {
-          sum.add(from[k], load_constant(view.column_weights + k * view.size + part.first_column + x));
+          sum.add(from[k],
+                  load_constant(view.column_weights + k * view.size + part.first_column + x));
         }
         row_at(row + y)[x] = sum.parts();
       }
@@ -228,7 +241,8 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
       const AxisSpan span = view.rows[y0 + y];
       Sum sum(kReduceShift);
       for (uint32_t k = 0; k < span.count; ++k) {
-        sum.add(row_at(span.start + k)[x], load_constant(view.row_weights + k * view.size + y0 + y));
+        sum.add(row_at(span.start + k)[x],
+                load_constant(view.row_weights + k * view.size + y0 + y));
       }
       view.write(call, part.first_column + x, y0 + y, sum.pixel());
     }

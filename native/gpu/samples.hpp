@@ -28,7 +28,8 @@ HEADRACE_GPU_INLINE Plane plane_of(const Picture& picture, const uint8_t* sample
 HEADRACE_GPU_INLINE uint32_t to_rgb(int32_t y, int32_t cb, int32_t cr) {
   cb -= 128;
   cr -= 128;
-  return pack_levels(y + ((91881 * cr + 32768) >> 16), y + ((-22554 * cb - 46802 * cr + 32768) >> 16),
+  return pack_levels(y + ((91881 * cr + 32768) >> 16),
+                     y + ((-22554 * cb - 46802 * cr + 32768) >> 16),
                      y + ((116130 * cb + 32768) >> 16), 0);
 }
 
@@ -48,8 +49,8 @@ struct Sums {
 };
 
 // Of the samples x to x + 3, x a multiple of 4. What lies behind the last sample repeats it.
-HEADRACE_GPU_INLINE Sums sums_of(const Plane& plane, uint32_t x, const ChromaRows& rows, bool is_mixed,
-                                 uint32_t right) {
+HEADRACE_GPU_INLINE Sums sums_of(const Plane& plane, uint32_t x, const ChromaRows& rows,
+                                 bool is_mixed, uint32_t right) {
   const uint32_t before = x == 0 ? 0 : x - 1, behind = lesser(x + 4, right);
   const uint32_t near = plane.four(x, rows.row);
   Sums s{*plane.at(before, rows.row),
@@ -70,7 +71,8 @@ HEADRACE_GPU_INLINE Sums sums_of(const Plane& plane, uint32_t x, const ChromaRow
   return s;
 }
 
-HEADRACE_GPU_INLINE void widen(const Sums& s, int32_t shift, int32_t even_bias, int32_t odd_bias, int32_t* out) {
+HEADRACE_GPU_INLINE void widen(const Sums& s, int32_t shift, int32_t even_bias, int32_t odd_bias,
+                               int32_t* out) {
   HEADRACE_UNROLL
   for (uint32_t i = 0; i < 4; ++i) {
     const int32_t left = i == 0 ? s.left : s.v[i - 1], right = i == 3 ? s.right : s.v[i + 1];
@@ -80,10 +82,12 @@ HEADRACE_GPU_INLINE void widen(const Sums& s, int32_t shift, int32_t even_bias, 
 }
 
 // Chroma of the pixels x to x + 7 of a row, x a multiple of 8.
-HEADRACE_GPU_INLINE void chroma_of(const Picture& picture, const Plane& plane, uint32_t x, uint32_t y, int32_t* out) {
+HEADRACE_GPU_INLINE void chroma_of(const Picture& picture, const Plane& plane, uint32_t x,
+                                   uint32_t y, int32_t* out) {
   const ChromaRows rows = chroma_rows(picture, y);
   if (picture.h == 2) {
-    if (picture.v == 2) return widen(sums_of(plane, x / 2, rows, true, picture.chroma_right), 4, 8, 7, out);
+    if (picture.v == 2)
+      return widen(sums_of(plane, x / 2, rows, true, picture.chroma_right), 4, 8, 7, out);
     return widen(sums_of(plane, x / 2, {y, y}, false, picture.chroma_right), 2, 1, 2, out);
   }
   const bool is_mixed = picture.v == 2;
@@ -94,19 +98,21 @@ HEADRACE_GPU_INLINE void chroma_of(const Picture& picture, const Plane& plane, u
     const uint32_t far = is_mixed ? plane.four(x + 4 * half, rows.beside) : 0;
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) {
-      out[4 * half + i] = is_mixed ? (3 * byte_of(near, i) + byte_of(far, i) + bias) >> 2 : byte_of(near, i);
+      out[4 * half + i] =
+          is_mixed ? (3 * byte_of(near, i) + byte_of(far, i) + bias) >> 2 : byte_of(near, i);
     }
   }
 }
 
 // The pixels x to x + 7 of a row of the planes, x a multiple of 8.
-HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samples, uint32_t x, uint32_t y,
-                                     uint32_t* out) {
+HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samples, uint32_t x,
+                                     uint32_t y, uint32_t* out) {
   const Plane luma = plane_of(picture, samples, 0);
   const uint32_t words[2] = {luma.four(x, y), luma.four(x + 4, y)};
   if (picture.components == 1) {
     HEADRACE_UNROLL
-    for (uint32_t i = 0; i < 8; ++i) out[i] = static_cast<uint32_t>(byte_of(words[i / 4], i % 4)) * 0x010101;
+    for (uint32_t i = 0; i < 8; ++i)
+      out[i] = static_cast<uint32_t>(byte_of(words[i / 4], i % 4)) * 0x010101;
     return;
   }
   int32_t cb[8], cr[8];
@@ -120,8 +126,8 @@ HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samp
 }
 
 // Up to eight pixels of a row of a raw picture; those behind `limit` are not read.
-HEADRACE_GPU_INLINE void raw_pixels(const uint8_t* blob, const Picture& picture, uint32_t x, uint32_t y,
-                                    uint32_t limit, uint32_t* out) {
+HEADRACE_GPU_INLINE void raw_pixels(const uint8_t* blob, const Picture& picture, uint32_t x,
+                                    uint32_t y, uint32_t limit, uint32_t* out) {
   const uint8_t* from = blob + picture.rows + size_t{y} * picture.row_stride + 3 * size_t{x};
   HEADRACE_UNROLL
   for (uint32_t i = 0; i < 8; ++i) {

@@ -1,8 +1,9 @@
-// Codes to samples: a thread for each tile. Huffman codes and the accurate inverse DCT of libjpeg in
-// one kernel; a block's coefficients stay in shared memory.
+// Codes to samples: a thread for each tile. Huffman codes and the accurate inverse DCT of libjpeg
+// in one kernel; a block's coefficients stay in shared memory.
 //
 // No loop waits for a value in the data: each step of a block advances by one coefficient at least,
-// so a block ends after 64 of them and a tile after its MCUs. Reads stop at the picture's last word.
+// so a block ends after 64 of them and a tile after its MCUs. Reads stop at the picture's last
+// word.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -38,9 +39,10 @@ HEADRACE_GPU_INLINE uint8_t place_of(uint32_t k) {
 #else
   static constexpr
 #endif
-      uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
-                             13, 20, 27, 34, 41, 48, 56, 49, 42, 35, 28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58,
-                             51, 44, 37, 30, 23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
+      uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40,
+                             33, 26, 19, 12, 5,  6,  13, 20, 27, 34, 41, 48, 56, 49, 42, 35,
+                             28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58, 51, 44, 37, 30,
+                             23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
   return kPlaces[k];
 }
 
@@ -63,28 +65,33 @@ HEADRACE_GPU_INLINE void fill_limits(const Picture& picture, uint32_t table, Til
   }
 }
 
-HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint32_t length, uint32_t top) {
-  return s.symbols[table][(s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length))) & 255];
+HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint32_t length,
+                                       uint32_t top) {
+  return s.symbols[table]
+                  [(s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length))) & 255];
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   const uint32_t t = thread_number(), threads = thread_count();
   if (t < 4) fill_limits(picture, t, s);
   for (uint32_t i = t; i < 64; i += threads) s.places[i] = place_of(i);
-  for (uint32_t i = t; i < 512; i += threads) s.symbols[2 + i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
+  for (uint32_t i = t; i < 512; i += threads)
+    s.symbols[2 + i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
   for (uint32_t i = t; i < 512; i += threads) {
     s.symbols[i / 256][i % 256] = i % 256 < 16 ? picture.dc_symbols[i / 256][i % 256] : 0;
   }
-  for (uint32_t i = t; i < 192; i += threads) s.quantiser[i / 64][i % 64] = picture.quantiser[i / 64][i % 64];
-  for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads) reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
+  for (uint32_t i = t; i < 192; i += threads)
+    s.quantiser[i / 64][i % 64] = picture.quantiser[i / 64][i % 64];
+  for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
+    reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
   for (uint32_t i = t; i < 4U << kTableBits; i += threads) {
     const uint32_t table = i >> kTableBits, at = i & ((1U << kTableBits) - 1);
     const uint32_t top = at << (16 - kTableBits);
     uint32_t length = 1;
     while (length <= kTableBits && top >= s.limits[table][length]) ++length;
-    s.entries[table][at] =
-        static_cast<uint16_t>(length > kTableBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+    s.entries[table][at] = static_cast<uint16_t>(
+        length > kTableBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
   }
   sync_threads();
 }
@@ -136,7 +143,7 @@ __device__ __noinline__
 #else
 inline
 #endif
-uint32_t long_entry(const TileMemory& s, uint32_t table, uint32_t bits) {
+    uint32_t long_entry(const TileMemory& s, uint32_t table, uint32_t bits) {
   const uint32_t top = bits >> 16;
   uint32_t length = kTableBits + 1;
   HEADRACE_UNROLL
@@ -151,8 +158,8 @@ HEADRACE_GPU_INLINE int32_t value_of(uint32_t bits, uint32_t size) {
 }
 
 // One block to `slot`, which is zero. False: a code that does not exist, or too many coefficients.
-HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_t dc, uint32_t ac, int32_t& predictor,
-                                    int16_t* slot) {
+HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_t dc, uint32_t ac,
+                                    int32_t& predictor, int16_t* slot) {
   bool is_right = true;
   {
     const uint32_t next = reader.ahead(), bits = reader.peek();
@@ -185,7 +192,9 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
   return is_right;
 }
 
-HEADRACE_GPU_INLINE bool is_beyond(int32_t value) { return value < -kMaxValue || value > kMaxValue; }
+HEADRACE_GPU_INLINE bool is_beyond(int32_t value) {
+  return value < -kMaxValue || value > kMaxValue;
+}
 
 // One dimension of the accurate inverse DCT of libjpeg, in 1/8192; in exact arithmetic the order of
 // additions does not matter.
@@ -252,16 +261,16 @@ struct TileState {
 };
 
 // MCU `m` of the window's row `row`, counted from the first tile.
-HEADRACE_GPU_INLINE void decode_mcu(const Picture& picture, TileMemory& s, uint32_t m, uint32_t row, uint8_t* samples,
-                                    TileState& state) {
+HEADRACE_GPU_INLINE void decode_mcu(const Picture& picture, TileMemory& s, uint32_t m, uint32_t row,
+                                    uint8_t* samples, TileState& state) {
   int16_t* slot = s.slots + thread_number() * kSlotValues;
   HEADRACE_UNROLL
   for (uint32_t c = 0; c < 3; ++c) {
     if (c >= picture.components) break;
     const uint32_t across = c == 0 ? picture.h : 1, down = c == 0 ? picture.v : 1;
     for (uint32_t b = 0; b < across * down; ++b) {
-      const bool is_right =
-          read_block(state.reader, s, picture.dc_table[c], 2 + picture.ac_table[c], state.predictors[c], slot);
+      const bool is_right = read_block(state.reader, s, picture.dc_table[c],
+                                       2 + picture.ac_table[c], state.predictors[c], slot);
       if (!is_right) state.status = kDamaged;
       state.reader.fill();
       if (m < picture.skipped) {
@@ -270,7 +279,8 @@ HEADRACE_GPU_INLINE void decode_mcu(const Picture& picture, TileMemory& s, uint3
         const uint32_t x = (m - picture.skipped) * across + b % across, y = row * down + b / across;
         const size_t block = picture.planes[c] + size_t{y} * picture.across[c] + x;
         const bool is_tame = transform_block(slot, s.quantiser[c], samples + block * 64);
-        if ((!is_tame || state.predictors[c] != static_cast<int16_t>(state.predictors[c])) && state.status == kFine) {
+        if ((!is_tame || state.predictors[c] != static_cast<int16_t>(state.predictors[c])) &&
+            state.status == kFine) {
           state.status = kOutOfRange;
         }
       }
@@ -279,17 +289,18 @@ HEADRACE_GPU_INLINE void decode_mcu(const Picture& picture, TileMemory& s, uint3
   }
 }
 
-// A tile ends where the next one begins, with the predictors that the next one has. Where restart
-// markers are, bits that fill a byte may be in between.
+// A tile ends where the next one begins, with the predictors that the next one has. Before a
+// restart marker, which is gone, bits that fill a byte are in between.
 HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles, uint32_t number,
                                       const TileState& state) {
   const Tile& tile = tiles[number];
   const uint32_t position = state.reader.position();
-  const bool has_restarts = picture.restart_interval != 0;
+  const bool is_before_restart = picture.restart_interval != 0 && state.until_restart == 0;
   const bool is_last = number / picture.tile_rows + 1 == picture.tile_columns;
-  if (position > tile.end) return false;
-  if (!has_restarts && position != tile.end && (!is_last || picture.ends_at_entry != 0)) return false;
-  if (is_last || (has_restarts && state.until_restart == 0)) return true;
+  if (is_last && picture.ends_at_entry == 0) return position <= tile.end;
+  const bool is_filled = is_before_restart && (position + 7) / 8 * 8 == tile.end;
+  if (position != tile.end && !is_filled) return false;
+  if (is_last || is_before_restart) return true;
   const Tile& next = tiles[number + picture.tile_rows];
   for (uint32_t c = 0; c < picture.components; ++c) {
     if (next.predictors[c] != state.predictors[c]) return false;
@@ -329,7 +340,8 @@ HEADRACE_KERNEL(decode_tiles, kUnitTiles)
     }
     decode_mcu(picture, s, first + m, number % rows, samples, state);
   }
-  if (state.status == kFine && !is_end_right(picture, tiles, number, state)) state.status = kDamaged;
+  if (state.status == kFine && !is_end_right(picture, tiles, number, state))
+    state.status = kDamaged;
   if (state.status != kFine) status[unit.picture] = state.status;
 }
 

@@ -32,9 +32,8 @@ void FixedPlan::fill(const AxisPlan& rows, const AxisPlan& columns, bool is_sign
   pairs_.assign(padded * pair_count_, 0);
   for (std::size_t j = 0; j < pixels_; ++j) {
     std::int16_t weights[kMaxFixedTaps + 1] = {};
-    quantize_weights(
-        columns.weights.data() + j * columns.stride, columns.counts[j], is_signed,
-        [&weights](std::size_t k, std::int16_t weight) { weights[k] = weight; });
+    quantize_weights(columns.weights.data() + j * columns.stride, columns.counts[j], is_signed,
+                     [&weights](std::size_t k, std::int16_t weight) { weights[k] = weight; });
     for (std::size_t p = 0; p < pair_count_; ++p) pairs_[p * padded + j] = pair_of(weights + 2 * p);
   }
 }
