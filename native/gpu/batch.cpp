@@ -46,23 +46,6 @@ constexpr std::uint32_t kPartRows = 32;
 constexpr std::size_t kAlignment = 16;
 constexpr std::size_t kNoTable = kJpegTableSlots;
 
-AxisKind kind_of(ResampleFilter filter) noexcept {
-  switch (filter) {
-    case ResampleFilter::bilinear:
-      return AxisKind::triangle;
-    case ResampleFilter::bicubic:
-      return AxisKind::cubic;
-    case ResampleFilter::lanczos:
-      return AxisKind::lanczos;
-    case ResampleFilter::nearest:
-      return AxisKind::nearest;
-    case ResampleFilter::area:
-    case ResampleFilter::opencv_area:
-      break;
-  }
-  return AxisKind::area;
-}
-
 Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop_begin,
              std::size_t crop_size, std::size_t out, bool is_mirrored) noexcept {
   return {static_cast<std::uint32_t>(crop_begin - window_begin),
@@ -125,6 +108,23 @@ bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) 
 
 }  // namespace
 
+AxisKind axis_kind_of(ResampleFilter filter) noexcept {
+  switch (filter) {
+    case ResampleFilter::bilinear:
+      return AxisKind::triangle;
+    case ResampleFilter::bicubic:
+      return AxisKind::cubic;
+    case ResampleFilter::lanczos:
+      return AxisKind::lanczos;
+    case ResampleFilter::nearest:
+      return AxisKind::nearest;
+    case ResampleFilter::area:
+    case ResampleFilter::opencv_area:
+      break;
+  }
+  return AxisKind::area;
+}
+
 bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> steps) noexcept {
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
          !options.is_reduced && options.filter != ResampleFilter::opencv_area && steps.empty() &&
@@ -163,7 +163,7 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
                             image.crop.width, image.place.width, image.is_flipped);
   picture.axes[1] = axis_of(place.window.top, place.window.height, image.crop.top,
                             image.crop.height, image.place.height, false);
-  const AxisKind kind = kind_of(options_->filter);
+  const AxisKind kind = axis_kind_of(options_->filter);
   const bool is_growing =
       image.crop.width < image.place.width || image.crop.height < image.place.height;
   std::size_t taps = 0;
@@ -317,7 +317,7 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
 // As few as fit: each reads the rows and columns around it, too.
 void Batch::add_parts(uint32_t number, const Picture& picture) {
   const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
-  const bool is_rows_first = !is_sharp(kind_of(options_->filter));
+  const bool is_rows_first = !is_sharp(axis_kind_of(options_->filter));
   const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
   const auto bytes_of = [&](std::uint32_t first, std::uint32_t columns) {
     return (is_rows_first ? smooth_bytes : sharp_bytes)(picture, support, first, columns);

@@ -12,11 +12,15 @@
 #include <vector>
 
 #include "core/jpeg/baseline.hpp"
+#include "core/resample/taps.hpp"
 #include "gpu/layout.hpp"
 #include "headrace/images/load.hpp"
 #include "headrace/jpeg/tile_index.hpp"
 
 namespace headrace::gpu {
+
+// `area` where it shrinks.
+[[nodiscard]] AxisKind axis_kind_of(ResampleFilter filter) noexcept;
 
 // Of one thread that adds pictures; used from picture to picture.
 struct BatchScratch {

@@ -1,23 +1,23 @@
-// The kernels, run on the CPU (gpu/grid.hpp), against the CPU's own loader.
+// The kernels, run on the CPU (gpu/grid.hpp) and on a GPU, against the CPU's own loader.
 #include <cstring>
 #include <string>
 
 #include "core/resample/filter_plan.hpp"
 #include "gpu/batch.hpp"
-#include "gpu/destuff.hpp"
 #include "gpu/level_table.hpp"
-#include "gpu/resample.hpp"
-#include "gpu/tiles.hpp"
+#include "gpu/stages.hpp"
 #include "headrace/checksum.hpp"
+#include "tests/gpu/machine.hpp"
 #include "tests/jpeg/support.hpp"
 
 namespace headrace::gpu {
 namespace {
 
-using testing::Bytes;
-using testing::expect_ok;
-using testing::JpegKind;
-using testing::JpegSpec;
+using headrace::testing::Bytes;
+using headrace::testing::expect_ok;
+using headrace::testing::JpegKind;
+using headrace::testing::JpegSpec;
+using testing::Machine;
 
 // A batch of pictures in memory.
 struct Stored {
@@ -64,82 +64,51 @@ struct Outcome {
   std::vector<Verdict> verdicts;
 };
 
-// Memory as the GPU has it: aligned, and longer than what is used.
-template <typename T>
-std::vector<T> device_memory(std::size_t count) {
-  return std::vector<T>(count + 64);
-}
-
-Outcome run_kernels(const Stored& stored, const LoadOptions& options) {
+// Pictures as the CPU prepares them; memory grows until they fit.
+BatchSizes prepare(const Stored& stored, const LoadOptions& options, std::vector<Tile>& memory,
+                   std::vector<Verdict>& verdicts) {
   const LoadBatch batch = stored.batch();
   const std::size_t count = batch.offsets.size();
-  Outcome outcome;
-  outcome.status.assign(count, kFine);
   Batch prepared;
   BatchScratch scratch;
-  auto memory = device_memory<Tile>(1 << 12);
-  BatchSizes sizes;
+  memory.resize(1 << 12);
   for (;;) {
-    const MutableByteSpan bytes = std::as_writable_bytes(std::span(memory));
-    prepared.start(bytes, count, options);
-    outcome.verdicts.clear();
+    prepared.start(std::as_writable_bytes(std::span(memory)), count, options);
+    verdicts.clear();
     for (std::size_t i = 0; i < count; ++i) {
       Status failure;
-      outcome.verdicts.push_back(prepared.add(stored.base, batch, i, i, scratch, failure));
+      verdicts.push_back(prepared.add(stored.base, batch, i, i, scratch, failure));
       expect_ok(failure);
     }
-    sizes = prepared.finish();
-    if (sizes.missing_bytes == 0) break;
+    const BatchSizes& sizes = prepared.finish();
+    if (sizes.missing_bytes == 0) return sizes;
     memory.resize(memory.size() + sizes.missing_bytes / sizeof(Tile) + 64);
   }
-  const auto* blob = reinterpret_cast<const std::uint8_t*>(memory.data());
-  auto codes = device_memory<Tile>(sizes.blob_bytes / sizeof(Tile));
-  auto samples = device_memory<std::uint64_t>(sizes.sample_blocks * 8);
-  auto spans = device_memory<AxisSpan>(count * 2 * sizes.axis_size);
-  auto weights = device_memory<std::int16_t>(count * 2 * sizes.axis_size * sizes.axis_taps);
+}
+
+Outcome run_kernels(Machine& machine, const Stored& stored, const LoadOptions& options) {
+  const std::size_t count = stored.offsets.size();
+  Outcome outcome;
+  std::vector<Tile> memory;
+  const BatchSizes sizes = prepare(stored, options, memory, outcome.verdicts);
+  const StageBytes bytes = bytes_of(sizes, count);
   const Bytes table = level_table(options);
   const std::size_t slot =
       options.shape.width * options.shape.height * 3 * size_bytes_of(options.type);
   outcome.values.assign(count * slot, std::byte{0xEE});
-  auto* code_bytes = reinterpret_cast<std::uint8_t*>(codes.data());
-  auto* sample_bytes = reinterpret_cast<std::uint8_t*>(samples.data());
-  const auto n = static_cast<std::uint32_t>(count);
-  grid::run(n, 2, kDestuffThreads, 0,
-            [&] { destuff_pictures(blob, code_bytes, outcome.status.data()); });
-  const auto* units = reinterpret_cast<const Unit*>(blob + sizes.units_at);
-  grid::run(static_cast<std::uint32_t>(sizes.units), 1, kUnitTiles, sizeof(TileMemory),
-            [&] { decode_tiles(blob, units, code_bytes, sample_bytes, outcome.status.data()); });
-  const AxisPlans plans{spans.data(), weights.data(), sizes.axis_size, sizes.axis_taps};
-  const auto kind = options.filter == ResampleFilter::bilinear  ? AxisKind::triangle
-                    : options.filter == ResampleFilter::bicubic ? AxisKind::cubic
-                    : options.filter == ResampleFilter::lanczos ? AxisKind::lanczos
-                    : options.filter == ResampleFilter::nearest ? AxisKind::nearest
-                                                                : AxisKind::area;
-  grid::run(n, 2, kAxisThreads, 0, [&] {
-    gpu::plan_axes(blob, static_cast<std::uint32_t>(kind), lanczos_values(), plans);
-  });
-  const Colour fill = options.fill.value_or(Colour{});
-  const Output output{reinterpret_cast<std::uint8_t*>(outcome.values.data()),
-                      reinterpret_cast<const std::uint8_t*>(table.empty() ? nullptr : table.data()),
-                      static_cast<std::uint32_t>(options.shape.width),
-                      static_cast<std::uint32_t>(options.shape.height),
-                      static_cast<std::uint32_t>(size_bytes_of(options.type)),
-                      options.is_channels_first ? 1U : 0U,
-                      pack_levels(fill[0], fill[1], fill[2], 0)};
-  if (sizes.has_fill) grid::run(n, 1, kFillThreads, 0, [&] { fill_around(blob, output); });
-  const ResampleCall call{blob,
-                          sample_bytes,
-                          reinterpret_cast<const Part*>(blob + sizes.parts_at),
-                          plans,
-                          static_cast<std::uint32_t>(support_of(options.filter)),
-                          output};
-  grid::run(static_cast<std::uint32_t>(sizes.parts), 1, kResampleThreads, sizes.shared_bytes, [&] {
-    if (is_sharp(kind)) {
-      resample_sharp(call);
-    } else {
-      resample_smooth(call);
-    }
-  });
+  outcome.status.resize(count);
+  const StageMemory device{machine.put(std::as_bytes(std::span(memory)).first(sizes.blob_bytes)),
+                           machine.make(bytes.codes),
+                           machine.make(bytes.samples),
+                           machine.make(bytes.status),
+                           machine.make(bytes.spans),
+                           machine.make(bytes.weights),
+                           machine.put(std::as_bytes(std::span(lanczos_values(), kLanczosSize))),
+                           table.empty() ? 0 : machine.put(table),
+                           machine.put(outcome.values)};
+  expect_ok(launch_stages(machine.launcher(), device, sizes, count, options));
+  machine.get(device.status, std::as_writable_bytes(std::span(outcome.status)));
+  machine.get(device.values, outcome.values);
   return outcome;
 }
 
@@ -168,9 +137,9 @@ std::size_t expect_equal(const Stored& stored, const LoadOptions& options, const
 }
 
 void add_jpeg(Stored& stored, const JpegSpec& spec, std::mt19937& engine, unsigned tile = 8) {
-  const Bytes file = testing::make_jpeg(spec);
-  stored.add(file, testing::index_of(file, tile), false, spec.shape,
-             testing::random_window(engine, spec.shape), engine() % 2 == 0);
+  const Bytes file = headrace::testing::make_jpeg(spec);
+  stored.add(file, headrace::testing::index_of(file, tile), false, spec.shape,
+             headrace::testing::random_window(engine, spec.shape), engine() % 2 == 0);
 }
 
 std::string name_of(ResampleFilter filter) {
@@ -181,7 +150,20 @@ constexpr ResampleFilter kFilters[] = {ResampleFilter::area, ResampleFilter::bil
                                        ResampleFilter::bicubic, ResampleFilter::lanczos,
                                        ResampleFilter::nearest};
 
-TEST(GpuKernels, PixelsAreThoseOfTheCpu) {
+class GpuKernels : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    machine_ = std::string(GetParam()) == "cpu" ? testing::make_cpu() : testing::make_gpu();
+    if (machine_ == nullptr) GTEST_SKIP() << "HEADRACE_GPU_KERNELS names no kernels for a GPU";
+  }
+
+  std::unique_ptr<Machine> machine_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Machines, GpuKernels, ::testing::Values("cpu", "gpu"),
+                         [](const auto& machine) { return std::string(machine.param); });
+
+TEST_P(GpuKernels, PixelsAreThoseOfTheCpu) {
   std::mt19937 engine(1);
   Stored stored;
   for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
@@ -204,13 +186,13 @@ TEST(GpuKernels, PixelsAreThoseOfTheCpu) {
       {.shape = {61, 50}, .kind = JpegKind::rgb, .horizontal_sampling = 1, .vertical_sampling = 1},
       engine);
   const ImageShape raw{33, 21};
-  stored.add(testing::random_bytes(raw.width * raw.height * 3, 5), {}, true, raw, {3, 2, 17, 13},
-             true);
+  stored.add(headrace::testing::random_bytes(raw.width * raw.height * 3, 5), {}, true, raw,
+             {3, 2, 17, 13}, true);
   for (const ResampleFilter filter : kFilters) {
     SCOPED_TRACE(name_of(filter));
     for (const ImageShape shape : {ImageShape{20, 24}, ImageShape{64, 40}}) {
       const LoadOptions options{.shape = shape, .filter = filter};
-      const Outcome outcome = run_kernels(stored, options);
+      const Outcome outcome = run_kernels(*machine_, stored, options);
       EXPECT_EQ(expect_equal(stored, options, outcome), stored.offsets.size());
     }
   }
@@ -228,19 +210,19 @@ void sign_index(const Bytes& file, Bytes& index) {
 
 // Whatever the codes, tables and entry points are: the GPU has the CPU's pixels, or says that it
 // has not, and touches nothing that is not its own (which the sanitizers see).
-TEST(GpuKernels, DamageIsNoticed) {
+TEST_P(GpuKernels, DamageIsNoticed) {
   std::mt19937 engine(4);
   std::size_t fine = 0, noticed = 0;
   for (int round = 0; round < 12; ++round) {
     Stored stored;
     for (int i = 0; i < 12; ++i) {
       const ImageShape shape{64 + engine() % 40, 48 + engine() % 40};
-      Bytes file = testing::make_jpeg({.shape = shape,
-                                       .restart_interval = i % 3 == 0 ? 3U : 0U,
-                                       .horizontal_sampling = 1 + i % 2,
-                                       .vertical_sampling = 1 + i / 2 % 2,
-                                       .is_noisy = i % 2 == 0});
-      Bytes index = testing::index_of(file, 2);
+      Bytes file = headrace::testing::make_jpeg({.shape = shape,
+                                                 .restart_interval = i % 3 == 0 ? 3U : 0U,
+                                                 .horizontal_sampling = 1 + i % 2,
+                                                 .vertical_sampling = 1 + i / 2 % 2,
+                                                 .is_noisy = i % 2 == 0});
+      Bytes index = headrace::testing::index_of(file, 2);
       const std::size_t header = i % 4 == 1 ? 160 : file.size() / 3;  // tables, or codes alone
       for (int k = 0; k <= i % 5; ++k) {
         file[header + engine() % (file.size() - header)] = static_cast<std::byte>(engine() & 0xFF);
@@ -248,10 +230,10 @@ TEST(GpuKernels, DamageIsNoticed) {
       if (i % 6 == 5)
         index[30 + engine() % (index.size() - 34)] = static_cast<std::byte>(engine() & 0xFF);
       sign_index(file, index);
-      stored.add(file, index, false, shape, testing::random_window(engine, shape), false);
+      stored.add(file, index, false, shape, headrace::testing::random_window(engine, shape), false);
     }
     const LoadOptions options{.shape = {16, 16}};
-    const Outcome outcome = run_kernels(stored, options);
+    const Outcome outcome = run_kernels(*machine_, stored, options);
     fine += expect_equal(stored, options, outcome);
     for (const std::uint32_t status : outcome.status) noticed += status == kFine ? 0 : 1;
   }
@@ -259,7 +241,7 @@ TEST(GpuKernels, DamageIsNoticed) {
   EXPECT_GT(noticed, 10U);
 }
 
-TEST(GpuKernels, TypesAndLayouts) {
+TEST_P(GpuKernels, TypesAndLayouts) {
   std::mt19937 engine(2);
   Stored stored;
   for (int i = 0; i < 3; ++i) add_jpeg(stored, {.shape = {70, 60}, .is_noisy = true}, engine);
@@ -270,12 +252,12 @@ TEST(GpuKernels, TypesAndLayouts) {
         options.scale = {0.017F, 0.0175F, 0.0174F};
         options.bias = {-2.1F, -2.0F, -1.8F};
       }
-      EXPECT_EQ(expect_equal(stored, options, run_kernels(stored, options)), 3U);
+      EXPECT_EQ(expect_equal(stored, options, run_kernels(*machine_, stored, options)), 3U);
     }
   }
 }
 
-TEST(GpuKernels, EverySmallSize) {
+TEST_P(GpuKernels, EverySmallSize) {
   std::mt19937 engine(3);
   Stored stored;
   for (std::size_t side = 1; side <= 40; ++side) {
@@ -287,7 +269,7 @@ TEST(GpuKernels, EverySmallSize) {
   }
   const LoadOptions options{.shape = {8, 8}};
   // Halved chroma in pictures narrower than five pixels is left to the CPU.
-  EXPECT_GE(expect_equal(stored, options, run_kernels(stored, options)), 37U);
+  EXPECT_GE(expect_equal(stored, options, run_kernels(*machine_, stored, options)), 37U);
 }
 
 }  // namespace

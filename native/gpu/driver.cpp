@@ -1,0 +1,257 @@
+#include "gpu/driver.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+
+namespace headrace::gpu {
+namespace {
+
+using Result32 = int;  // CUresult
+constexpr Result32 kOutOfMemory = 2;
+constexpr Result32 kNoKernelsForDevice = 209;
+constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
+constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
+constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
+constexpr std::size_t kUsualSharedBytes = 48 << 10;
+
+}  // namespace
+
+// Those of the driver that are used, with its types as plain ones.
+struct DriverFunctions {
+  Result32 (*init)(unsigned);
+  Result32 (*get_device)(int*, int);
+  Result32 (*count_devices)(int*);
+  Result32 (*retain_context)(void**, int);
+  Result32 (*release_context)(int);
+  Result32 (*push_context)(void*);
+  Result32 (*pop_context)(void**);
+  Result32 (*load_module)(void**, const void*);
+  Result32 (*unload_module)(void*);
+  Result32 (*get_function)(void**, void*, const char*);
+  Result32 (*set_function)(void*, int, int);
+  Result32 (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     void*, void**, void**);
+  Result32 (*allocate)(DevicePointer*, std::size_t);
+  Result32 (*free)(DevicePointer);
+  Result32 (*allocate_host)(void**, std::size_t, unsigned);
+  Result32 (*free_host)(void*);
+  Result32 (*copy_in)(DevicePointer, const void*, std::size_t, void*);
+  Result32 (*copy_out)(void*, DevicePointer, std::size_t, void*);
+  Result32 (*fill)(DevicePointer, unsigned char, std::size_t, void*);
+  Result32 (*make_stream)(void**, unsigned);
+  Result32 (*destroy_stream)(void*);
+  Result32 (*wait_stream)(void*);
+  Result32 (*memory_info)(std::size_t*, std::size_t*);
+  Result32 (*error_text)(Result32, const char**);
+};
+
+namespace {
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) noexcept {
+  void* const found = dlsym(library, name);
+  static_assert(sizeof found == sizeof function);
+  function = reinterpret_cast<Function>(found);
+  return found != nullptr;
+}
+
+bool find_all(void* library, DriverFunctions& f) noexcept {
+  return find(library, "cuInit", f.init) && find(library, "cuDeviceGet", f.get_device) &&
+         find(library, "cuDeviceGetCount", f.count_devices) &&
+         find(library, "cuDevicePrimaryCtxRetain", f.retain_context) &&
+         find(library, "cuDevicePrimaryCtxRelease_v2", f.release_context) &&
+         find(library, "cuCtxPushCurrent_v2", f.push_context) &&
+         find(library, "cuCtxPopCurrent_v2", f.pop_context) &&
+         find(library, "cuModuleLoadData", f.load_module) &&
+         find(library, "cuModuleUnload", f.unload_module) &&
+         find(library, "cuModuleGetFunction", f.get_function) &&
+         find(library, "cuFuncSetAttribute", f.set_function) &&
+         find(library, "cuLaunchKernel", f.launch) && find(library, "cuMemAlloc_v2", f.allocate) &&
+         find(library, "cuMemFree_v2", f.free) &&
+         find(library, "cuMemHostAlloc", f.allocate_host) &&
+         find(library, "cuMemFreeHost", f.free_host) &&
+         find(library, "cuMemcpyHtoDAsync_v2", f.copy_in) &&
+         find(library, "cuMemcpyDtoHAsync_v2", f.copy_out) &&
+         find(library, "cuMemsetD8Async", f.fill) &&
+         find(library, "cuStreamCreate", f.make_stream) &&
+         find(library, "cuStreamDestroy_v2", f.destroy_stream) &&
+         find(library, "cuStreamSynchronize", f.wait_stream) &&
+         find(library, "cuMemGetInfo_v2", f.memory_info) &&
+         find(library, "cuGetErrorString", f.error_text);
+}
+
+// Opened once and never closed: the driver does not like that.
+const DriverFunctions* functions() noexcept {
+  static const DriverFunctions* const found = []() -> const DriverFunctions* {
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    static DriverFunctions all;
+    return library != nullptr && find_all(library, all) && all.init(0) == 0 ? &all : nullptr;
+  }();
+  return found;
+}
+
+Status failed(const DriverFunctions& f, Result32 result, std::string_view what) noexcept {
+  const char* text = nullptr;
+  if (f.error_text(result, &text) != 0 || text == nullptr) text = "an unknown error";
+  const Code code = result == kOutOfMemory ? Code::out_of_memory : Code::io_error;
+  return Status(code, Detail("the GPU's driver says: ") << text << " (" << what << ")");
+}
+
+}  // namespace
+
+struct Driver::State {
+  explicit State(const DriverFunctions& functions) noexcept : f(functions) {}
+
+  const DriverFunctions& f;
+  int device = 0;
+  void* context = nullptr;
+  void* module = nullptr;
+  std::mutex mutex;  // of `kernels`
+  std::map<std::string, void*, std::less<>> kernels;
+};
+
+Driver::Driver(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+Driver::Scope::Scope(const Driver& driver) noexcept
+    : driver_(driver), is_pushed_(driver.state_->f.push_context(driver.state_->context) == 0) {}
+
+Driver::Scope::~Scope() {
+  void* context = nullptr;
+  if (is_pushed_) driver_.state_->f.pop_context(&context);
+}
+
+Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexcept {
+  const DriverFunctions* const f = functions();
+  if (f == nullptr) {
+    return Status(Code::unsupported,
+                  "no GPU of NVIDIA: its driver (libcuda.so.1) cannot be loaded");
+  }
+  int count = 0;
+  if (f->count_devices(&count) != 0 || device < 0 || device >= count) {
+    return Status(Code::unsupported, Detail("there is no GPU ")
+                                         << static_cast<std::uint64_t>(std::max(device, 0))
+                                         << "; the driver finds "
+                                         << static_cast<std::uint64_t>(count));
+  }
+  try {
+    std::unique_ptr<Driver> driver(new Driver(std::unique_ptr<State>(new State(*f))));
+    State& state = *driver->state_;
+    Result32 result = f->get_device(&state.device, device);
+    if (result == 0) result = f->retain_context(&state.context, state.device);
+    if (result != 0) return failed(*f, result, "opening the device");
+    const Scope scope(*driver);
+    result = f->load_module(&state.module, kernels.data());
+    if (result == kNoKernelsForDevice) {
+      return Status(Code::unsupported, "the kernels were not built for this kind of GPU");
+    }
+    if (result != 0) return failed(*f, result, "loading the kernels");
+    return driver;
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for the GPU's driver");
+  }
+}
+
+Driver::~Driver() {
+  if (state_->context == nullptr) return;
+  {
+    const Scope scope(*this);
+    if (state_->module != nullptr) state_->f.unload_module(state_->module);
+  }
+  state_->f.release_context(state_->device);
+}
+
+Result<DevicePointer> Driver::allocate(std::size_t size) const noexcept {
+  DevicePointer memory = 0;
+  const Result32 result = state_->f.allocate(&memory, size);
+  if (result != 0) return failed(state_->f, result, "memory of the device");
+  return memory;
+}
+
+void Driver::free(DevicePointer memory) const noexcept {
+  if (memory != 0) state_->f.free(memory);
+}
+
+Result<MutableByteSpan> Driver::allocate_pinned(std::size_t size) const noexcept {
+  void* memory = nullptr;
+  const Result32 result = state_->f.allocate_host(&memory, size, kPortable);
+  if (result != 0) return failed(state_->f, result, "pinned memory");
+  return MutableByteSpan(static_cast<std::byte*>(memory), size);
+}
+
+void Driver::free_pinned(MutableByteSpan memory) const noexcept {
+  if (memory.data() != nullptr) state_->f.free_host(memory.data());
+}
+
+Result<Driver::Stream*> Driver::make_stream() const noexcept {
+  void* stream = nullptr;
+  const Result32 result = state_->f.make_stream(&stream, kNonBlockingStream);
+  if (result != 0) return failed(state_->f, result, "a stream");
+  return static_cast<Stream*>(stream);
+}
+
+void Driver::destroy(Stream* stream) const noexcept {
+  if (stream != nullptr) state_->f.destroy_stream(stream);
+}
+
+Status Driver::wait(Stream* stream) const noexcept {
+  const Result32 result = state_->f.wait_stream(stream);
+  return result == 0 ? Status() : failed(state_->f, result, "decoding");
+}
+
+Status Driver::copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) const noexcept {
+  if (from.empty()) return {};
+  const Result32 result = state_->f.copy_in(to, from.data(), from.size(), stream);
+  return result == 0 ? Status() : failed(state_->f, result, "a copy to the device");
+}
+
+Status Driver::copy_to_host(MutableByteSpan to, DevicePointer from, Stream* stream) const noexcept {
+  if (to.empty()) return {};
+  const Result32 result = state_->f.copy_out(to.data(), from, to.size(), stream);
+  return result == 0 ? Status() : failed(state_->f, result, "a copy from the device");
+}
+
+Status Driver::clear(DevicePointer memory, std::size_t size, Stream* stream) const noexcept {
+  const Result32 result = size == 0 ? 0 : state_->f.fill(memory, 0, size, stream);
+  return result == 0 ? Status() : failed(state_->f, result, "clearing memory of the device");
+}
+
+Status Driver::launch(const Launch& launch, void** arguments, Stream* stream) noexcept {
+  if (launch.blocks == 0) return {};
+  State& state = *state_;
+  void* kernel = nullptr;
+  try {
+    const std::lock_guard lock(state.mutex);
+    auto found = state.kernels.find(launch.kernel);
+    if (found == state.kernels.end()) {
+      const std::string name(launch.kernel);
+      const Result32 result = state.f.get_function(&kernel, state.module, name.c_str());
+      if (result != 0) return failed(state.f, result, launch.kernel);
+      found = state.kernels.emplace(name, kernel).first;
+    }
+    kernel = found->second;
+    if (launch.shared_bytes > kUsualSharedBytes) {
+      const Result32 result = state.f.set_function(kernel, kMaxDynamicSharedBytes,
+                                                   static_cast<int>(launch.shared_bytes));
+      if (result != 0) return failed(state.f, result, launch.kernel);
+    }
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for the names of kernels");
+  }
+  const Result32 result =
+      state.f.launch(kernel, launch.blocks, launch.layers, 1, launch.threads, 1, 1,
+                     static_cast<unsigned>(launch.shared_bytes), stream, arguments, nullptr);
+  return result == 0 ? Status() : failed(state.f, result, launch.kernel);
+}
+
+Driver::Memory Driver::memory() const noexcept {
+  Memory memory{0, 0};
+  state_->f.memory_info(&memory.free, &memory.total);
+  return memory;
+}
+
+}  // namespace headrace::gpu

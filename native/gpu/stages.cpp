@@ -1,0 +1,87 @@
+#include "gpu/stages.hpp"
+
+#include "gpu/destuff.hpp"
+#include "gpu/resample.hpp"
+#include "gpu/tiles.hpp"
+
+namespace headrace::gpu {
+namespace {
+
+// What kernels may read behind the last value.
+constexpr std::size_t kSlackBytes = 256;
+constexpr std::uint32_t kDestuffLayers = 4;
+
+template <typename T>
+T* at(DevicePointer pointer) noexcept {
+  return reinterpret_cast<T*>(pointer);
+}
+
+template <typename... Arguments>
+Status launch(Launcher& launcher, const Launch& how, Arguments... arguments) noexcept {
+  void* addresses[] = {&arguments...};
+  return launcher.launch(how, addresses);
+}
+
+Output output_of(const StageMemory& memory, const LoadOptions& options) noexcept {
+  const Colour fill = options.fill.value_or(Colour{});
+  return {at<std::uint8_t>(memory.values),
+          at<const std::uint8_t>(memory.table),
+          static_cast<std::uint32_t>(options.shape.width),
+          static_cast<std::uint32_t>(options.shape.height),
+          static_cast<std::uint32_t>(size_bytes_of(options.type)),
+          options.is_channels_first ? 1U : 0U,
+          fill[0] | std::uint32_t{fill[1]} << 8 | std::uint32_t{fill[2]} << 16};
+}
+
+}  // namespace
+
+StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
+  const std::size_t outputs = pictures * 2 * sizes.axis_size;
+  return {sizes.blob_bytes + kSlackBytes, sizes.sample_blocks * 64 + kSlackBytes,
+          pictures * sizeof(std::uint32_t), outputs * sizeof(AxisSpan),
+          outputs * sizes.axis_taps * sizeof(std::int16_t)};
+}
+
+Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,
+                     std::size_t pictures, const LoadOptions& options) noexcept {
+  const auto count = static_cast<std::uint32_t>(pictures);
+  const auto* blob = at<const std::uint8_t>(memory.blob);
+  auto* codes = at<std::uint8_t>(memory.codes);
+  auto* samples = at<std::uint8_t>(memory.samples);
+  auto* status = at<std::uint32_t>(memory.status);
+  Status result;
+  if (sizes.has_jpegs) {
+    result = launch(launcher, {"destuff_pictures", count, kDestuffLayers, kDestuffThreads, 0}, blob,
+                    codes, status);
+    if (!result.is_ok()) return result;
+    const auto* units = at<const Unit>(memory.blob + sizes.units_at);
+    result = launch(launcher,
+                    {"decode_tiles", static_cast<std::uint32_t>(sizes.units), 1, kUnitTiles,
+                     sizeof(TileMemory)},
+                    blob, units, static_cast<const std::uint8_t*>(codes), samples, status);
+    if (!result.is_ok()) return result;
+  }
+  const AxisKind kind = axis_kind_of(options.filter);
+  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::int16_t>(memory.weights),
+                        sizes.axis_size, sizes.axis_taps};
+  result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,
+                  static_cast<std::uint32_t>(kind), at<const double>(memory.lanczos), plans);
+  if (!result.is_ok()) return result;
+  const Output output = output_of(memory, options);
+  if (sizes.has_fill) {
+    result = launch(launcher, {"fill_around", count, 1, kFillThreads, 0}, blob, output);
+    if (!result.is_ok()) return result;
+  }
+  const ResampleCall call{blob,
+                          samples,
+                          at<const Part>(memory.blob + sizes.parts_at),
+                          plans,
+                          static_cast<std::uint32_t>(support_of(options.filter)),
+                          output};
+  return launch(launcher,
+                {is_sharp(kind) ? "resample_sharp" : "resample_smooth",
+                 static_cast<std::uint32_t>(sizes.parts), 1, kResampleThreads, sizes.shared_bytes},
+                call);
+}
+
+}  // namespace headrace::gpu

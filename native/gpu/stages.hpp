@@ -1,0 +1,43 @@
+// The kernels of a batch, one after the other.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/batch.hpp"
+#include "gpu/driver.hpp"
+#include "headrace/images/load.hpp"
+#include "headrace/status.hpp"
+
+namespace headrace::gpu {
+
+// Where a batch is on the device. Sizes are those of `bytes_of`.
+struct StageMemory {
+  DevicePointer blob, codes, samples, status, spans, weights;
+  DevicePointer lanczos;  // lanczos_values(), for that filter
+  DevicePointer table;    // level_table(), 0 if it is empty
+  DevicePointer values;   // the output
+};
+
+// As it is for one batch.
+struct StageBytes {
+  std::size_t codes, samples, status, spans, weights;
+};
+[[nodiscard]] StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept;
+
+// Where kernels run: a stream of a GPU, or the CPU of a test.
+class Launcher {
+ public:
+  Launcher() noexcept = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  // Arguments as the kernel has them, by address.
+  virtual Status launch(const Launch& launch, void** arguments) noexcept = 0;
+};
+
+// The blob is there, and `status` is zero.
+Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,
+                     std::size_t pictures, const LoadOptions& options) noexcept;
+
+}  // namespace headrace::gpu
