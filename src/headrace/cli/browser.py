@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headrace.cli.common import printable
+from headrace.cli.common import message_of, printable
 from headrace.cli.previews import describe_file, shrink
 from headrace.errors import HeadraceError, MissingExtraError
 from headrace.formats.barecat.index.rows import FileInfo
@@ -14,6 +16,7 @@ from headrace.transfer.extract import extract_files
 try:
     from rich.text import Text
     from textual.app import App, ComposeResult
+    from textual.binding import Binding
     from textual.containers import Horizontal, VerticalScroll
     from textual.widgets import DataTable, Footer, Header, Static
 except ImportError:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArchiveBrowser"]
 
+_FAILURES = (HeadraceError, OSError, ValueError, MemoryError)
 _MAX_ROWS = 10_000
 _BAR = 10
 
@@ -46,6 +50,7 @@ class ArchiveBrowser(App[None]):
         ("s", "sort", "Sort by size or name"),
         ("x", "extract", "Extract here"),
         ("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, archive: Archive, directory: str = "") -> None:
@@ -66,7 +71,9 @@ class ArchiveBrowser(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Fill the list for the first time."""
+        """Fill the list for the first time; from now on, signals end the browser as ``q`` does."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         self.table.add_columns("size", "share", "name")
         self.show_directory()
         self.table.focus()
@@ -76,9 +83,18 @@ class ArchiveBrowser(App[None]):
         """The list."""
         return self.query_one(DataTable)
 
-    def show_directory(self, under_cursor: str = "") -> None:
-        """Fill the list; the cursor goes to an entry of this name."""
-        entries = list(self.archive.scandir(self.directory))
+    def show_directory(self, directory: str | None = None, under_cursor: str = "") -> None:
+        """Fill the list with another directory, or with this one again; the cursor goes to an entry of this name.
+
+        Where the directory cannot be read, because the archive is damaged or gone, what is shown stays.
+        """
+        directory = self.directory if directory is None else directory
+        try:
+            entries = list(self.archive.scandir(directory))
+        except _FAILURES as error:
+            self.say_failure(error)
+            return
+        self.directory = directory
         entries.sort(
             key=lambda entry: (-_size(entry), entry.name) if self.is_by_size else (entry.is_file(), entry.name)
         )
@@ -86,7 +102,7 @@ class ArchiveBrowser(App[None]):
         total = max(sum(map(_size, entries)), 1)
         self.table.clear()
         for entry in self.entries:
-            bar = "#" * round(_BAR * _size(entry) / total)
+            bar = "#" * max(0, min(_BAR, round(_BAR * _size(entry) / total)))  # sizes may be made up
             name = printable(entry.name) + ("/" if entry.is_dir() else "")
             self.table.add_row(Text(format_bytes(_size(entry)), justify="right"), bar, Text(name))
         left_out = len(entries) - len(self.entries)
@@ -138,20 +154,19 @@ class ArchiveBrowser(App[None]):
         """Open the directory under the cursor."""
         entry = self.current
         if entry is not None and entry.is_dir():
-            self.directory = entry.path
-            self.show_directory()
+            self.show_directory(entry.path)
 
     def action_up(self) -> None:
         """Go to the directory above."""
         if self.directory:
-            self.directory, _, name = self.directory.rpartition("/")
-            self.show_directory(name)
+            above, _, name = self.directory.rpartition("/")
+            self.show_directory(above, name)
 
     def action_sort(self) -> None:
         """Sort by size, or by name again."""
         entry = self.current
         self.is_by_size = not self.is_by_size
-        self.show_directory("" if entry is None else entry.name)
+        self.show_directory(under_cursor="" if entry is None else entry.name)
 
     def action_extract(self) -> None:
         """Write the entry under the cursor below the current directory of the machine."""
@@ -160,10 +175,14 @@ class ArchiveBrowser(App[None]):
             return
         try:
             result = extract_files(self.archive, ".", [entry.path])
-        except (HeadraceError, OSError, ValueError) as error:
-            self.notify(printable(str(error)), severity="error", markup=False)
+        except _FAILURES as error:
+            self.say_failure(error)
         else:
             self.notify(f"{result.files:,} files written to {printable(entry.path)}", markup=False)
+
+    def say_failure(self, error: Exception) -> None:
+        """Show for a moment what went wrong."""
+        self.notify(printable(message_of(error)), severity="error", markup=False)
 
 
 def _size(entry: FileInfo | DirInfo) -> int:

@@ -38,5 +38,6 @@ def run(args: argparse.Namespace) -> int:
 
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise ValueError("browse needs a terminal; use 'headrace ls', 'headrace tree' or 'headrace shell' instead")
-        ArchiveBrowser(archive, args.directory.strip("/")).run()
-    return 0
+        browser = ArchiveBrowser(archive, args.directory.strip("/"))
+        browser.run()
+    return browser.return_code or 0
