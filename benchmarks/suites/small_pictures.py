@@ -60,6 +60,7 @@ class Side:
     cpu_seconds: list[float] = field(default_factory=list)
 
     def add(self, output: str) -> None:
+        """Take what a process printed."""
         told = json.loads(output.splitlines()[-1])
         self.seconds += told["seconds"]
         self.cpu_seconds += told["cpu_seconds"]
