@@ -60,6 +60,7 @@ class FakeNumba(types.ModuleType):
                     raise Refusal("cannot type this")
                 return function(*arguments)
 
+            compiled.py_func = function  # type: ignore[attr-defined]
             return compiled
 
         return decorate

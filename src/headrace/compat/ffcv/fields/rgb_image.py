@@ -15,8 +15,10 @@ from headrace.codecs import jpeg
 from headrace.compat.ffcv.fields.base import Field, no_arguments
 from headrace.compat.ffcv.images import load_images, whole
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
+from headrace.compat.ffcv.pipeline.compiled import compiled
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.ffcv.pipeline.own_random import OwnRandom
 from headrace.compat.ffcv.storage import locate_images
 from headrace.compat.passed_on import pass_on
 from headrace.ops import RandomResizedCrop
@@ -89,8 +91,24 @@ def get_center_crop(height: Any, width: Any, _: Any, ratio: Any) -> tuple[int, i
     return (height - side) // 2, (width - side) // 2, side, side
 
 
+def _crop_loop(generate: Any) -> Any:
+    crop_of = Compiler.compile(generate)
+
+    def loop(heights: Any, widths: Any, scale: Any, ratio: Any, crops: Any) -> None:
+        for i in range(len(heights)):
+            top, left, height, width = crop_of(heights[i], widths[i], scale, ratio)
+            crops[i, 0] = top
+            crops[i, 1] = left
+            crops[i, 2] = height
+            crops[i, 3] = width
+
+    return loop
+
+
 class SimpleRGBImageDecoder(Operation):
     """Pictures as they are; all of a file must have one size."""
+
+    _fill_crops: Any = None
 
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, Any]:
         """Pictures of the size that all have."""
@@ -110,6 +128,7 @@ class SimpleRGBImageDecoder(Operation):
     def generate_code(self) -> Callable[..., Any]:
         """A function that decodes a batch by one native call."""
         native = ImageLoader(max(1, Compiler.num_threads))
+        self._fill_crops = None
 
         def decode(batch_indices: Any, destination: Any, metadata: Any, storage_state: Any) -> Any:
             out = destination[0] if isinstance(destination, tuple) else destination
@@ -149,11 +168,14 @@ class ResizedCropRGBImageDecoder(SimpleRGBImageDecoder, metaclass=ABCMeta):
         raise NotImplementedError
 
     def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
-        """Ask the crop generator for each picture."""
-        generate = self.get_crop_generator
+        """Ask the crop generator for each picture; it is that of the time when the code was made."""
+        if self._fill_crops is None:
+            name = f"{type(self).__name__}.get_crop_generator"
+            self._fill_crops = compiled(_crop_loop(self.get_crop_generator), name, OwnRandom())
         scale, ratio = (np.array(v) if isinstance(v, tuple) else v for v in (self.scale, self.ratio))
-        sides = zip(spans.heights.tolist(), spans.widths.tolist(), strict=True)
-        return np.array([generate(h, w, scale, ratio) for h, w in sides], np.int32).reshape(-1, 4)
+        crops = np.empty((len(spans.sizes), 4), np.int32)
+        self._fill_crops(spans.heights.astype(np.int64), spans.widths.astype(np.int64), scale, ratio, crops)
+        return crops
 
 
 class RandomResizedCropRGBImageDecoder(ResizedCropRGBImageDecoder):
@@ -189,6 +211,14 @@ class CenterCropRGBImageDecoder(ResizedCropRGBImageDecoder):
     def get_crop_generator(self) -> Callable[..., tuple[int, int, int, int]]:
         """The middle square."""
         return get_center_crop
+
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
+        """Compute all crops of a batch at once."""
+        if self.get_crop_generator is not get_center_crop:
+            return super().choose_crops(spans, draws)
+        heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
+        sides = (self.ratio * np.minimum(heights, widths)).astype(np.int64)
+        return np.stack([(heights - sides) // 2, (widths - sides) // 2, sides, sides], 1).astype(np.int32)
 
 
 class RGBImageField(Field):
