@@ -13,13 +13,13 @@ from headrace import fields
 from headrace._native import ImageLoader
 from headrace.codecs import jpeg
 from headrace.compat.ffcv.fields.base import Field, no_arguments
-from headrace.compat.ffcv.images import load_images, whole
+from headrace.compat.ffcv.images import load_images
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.compiled import compiled
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
 from headrace.compat.ffcv.pipeline.own_random import OwnRandom
-from headrace.compat.ffcv.storage import locate_images
+from headrace.compat.ffcv.storage import column_of, locate_images
 from headrace.compat.passed_on import pass_on
 from headrace.ops import RandomResizedCrop
 
@@ -121,9 +121,9 @@ class SimpleRGBImageDecoder(Operation):
             )
         return replace(previous_state, jit_mode=True, shape=shape, dtype=_PIXEL), AllocationQuery(shape, _PIXEL)
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
-        """Rows of top, left, height and width; with ``draws`` their random numbers are used."""
-        return whole(spans)
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
+        """Rows of top, left, height and width, or None for whole pictures; ``draws`` has the random numbers."""
+        return None
 
     def generate_code(self) -> Callable[..., Any]:
         """A function that decodes a batch by one native call."""
@@ -133,7 +133,7 @@ class SimpleRGBImageDecoder(Operation):
         def decode(batch_indices: Any, destination: Any, metadata: Any, storage_state: Any) -> Any:
             out = destination[0] if isinstance(destination, tuple) else destination
             out = out[: len(batch_indices)]
-            spans = locate_images(metadata, batch_indices, storage_state)
+            spans = locate_images(metadata, batch_indices, storage_state, column=column_of(self, metadata))
             load_images(native, spans, self.choose_crops(spans, None), out, batch_indices)
             return out
 
@@ -167,7 +167,7 @@ class ResizedCropRGBImageDecoder(SimpleRGBImageDecoder, metaclass=ABCMeta):
         """A function of (height, width, scale, ratio) that gives top, left, height and width."""
         raise NotImplementedError
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
         """Ask the crop generator for each picture; it is that of the time when the code was made."""
         if self._fill_crops is None:
             name = f"{type(self).__name__}.get_crop_generator"
@@ -191,7 +191,7 @@ class RandomResizedCropRGBImageDecoder(ResizedCropRGBImageDecoder):
         """The usual random crop."""
         return get_random_crop
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
         """Draw all crops of a batch at once."""
         if draws is None or self.get_crop_generator is not get_random_crop:
             return super().choose_crops(spans, draws)
@@ -212,7 +212,7 @@ class CenterCropRGBImageDecoder(ResizedCropRGBImageDecoder):
         """The middle square."""
         return get_center_crop
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
         """Compute all crops of a batch at once."""
         if self.get_crop_generator is not get_center_crop:
             return super().choose_crops(spans, draws)
