@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from headrace import _native
 from headrace._native import step_kinds
-from headrace.counter_random import random_bits, random_uniform
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,6 +36,8 @@ NativeStep: TypeAlias = "tuple[str, npt.NDArray[np.float32]]"
 
 CHOICE_VALUES = 10  # of the step "choice": the number of a kind, and its values, at most nine
 
+_MASK = (1 << 64) - 1
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -46,21 +48,15 @@ class Draws:
     op: int
     samples: IndexArray
 
-    @property
-    def _named(self) -> npt.NDArray[np.uint64]:
-        # Not a cached_property: before Python 3.12 all loaders' threads would wait for one lock there.
-        known: npt.NDArray[np.uint64] | None = self.__dict__.get("_known")
-        if known is None:
-            known = self.__dict__["_known"] = random_bits(self.seed, self.epoch, self.op, self.samples)
-        return known
-
     def uniform(self, draw: int) -> npt.NDArray[np.float64]:
         """A number in [0, 1) for each sample."""
-        return random_uniform(draw, after=self._named)
+        numbers: npt.NDArray[np.float64] = self.uniforms(draw, 1)[0]
+        return numbers
 
     def uniforms(self, first: int, count: int) -> npt.NDArray[np.float64]:
         """The same as rows for several draws."""
-        return random_uniform(np.arange(first, first + count)[:, None], after=self._named[None, :])
+        words = [int(word) & _MASK for word in (self.seed, self.epoch, self.op)]
+        return _native.draw_uniforms(words, np.ascontiguousarray(self.samples, np.int64), first, count)
 
 
 @dataclass(frozen=True, slots=True)
