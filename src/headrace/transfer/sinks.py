@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.index.rows import Metadata
     from headrace.formats.report import Transfer
 
-__all__ = ["ArchiveSink", "Sink", "open_sink"]
+__all__ = ["ArchiveSink", "NoSink", "Sink", "open_sink"]
 
 _PIECE = 1 << 20
 
@@ -122,6 +122,19 @@ class _NewArchiveSink:
     def abort(self, error: BaseException | None = None) -> None:
         cause = error or InterruptedError("given up")
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+class NoSink:
+    """Takes entries in a dry run, and does nothing with them."""
+
+    def put(self, entry: Entry) -> None:
+        """Take one."""
+
+    def finish(self) -> None:
+        """All were taken."""
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """Something went wrong."""
 
 
 Sink: TypeAlias = TarSink | ZipSink | FolderSink | _NewArchiveSink
