@@ -49,6 +49,9 @@ from headrace._native._core import (
     simd_level,
     slice_jpeg,
     store_jpegs,
+    tar_files,
+    tar_header,
+    tar_members,
     tile_index_info,
 )
 
@@ -95,6 +98,9 @@ __all__ = [
     "simd_level",
     "slice_jpeg",
     "store_jpegs",
+    "tar_files",
+    "tar_header",
+    "tar_members",
     "tile_index_info",
 ]
 

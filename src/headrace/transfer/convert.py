@@ -31,13 +31,16 @@ from headrace.transfer.containers import (
 from headrace.transfer.file_samples import ArchiveContents, FileContents, FileSamples, FolderContents
 from headrace.transfer.samples import FilesWriter, SampleOptions, Ways, files_per_sample, open_origin, select
 from headrace.transfer.sinks import NoSink, open_sink
+from headrace.transfer.tar import TarSink
+from headrace.transfer.tar_parts import put_archive, put_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     from headrace.errors import PathLike
     from headrace.formats.contract import Format
+    from headrace.transfer.entry import Entry
     from headrace.transfer.file_samples import Contents
     from headrace.transfer.samples import SampleOrigin
     from headrace.transfer.sinks import Sink
@@ -61,6 +64,7 @@ def convert(
     workers: int | None = None,
     shuffle_seed: int | None = None,
     shard_size: int | None = None,
+    exact_times: bool = False,
     max_bytes: int | None = None,
     follow_links: bool = False,
     force: bool = False,
@@ -97,6 +101,8 @@ def convert(
         workers: threads that encode samples; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
         shard_size: limit of the shards of a .barecat.
+        exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
+            in whole seconds, as tar(1) writes them.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
         follow_links: also read shards and an annex of the source that are symbolic links.
         force: replace the target.
@@ -133,6 +139,7 @@ def convert(
         target_kind=target_kind,
         decode=decode,
         samples=SampleOptions(fields=_names_of(field), names=names, workers=workers, shuffle_seed=shuffle_seed),
+        exact_times=exact_times,
         max_bytes=max_bytes,
         follow_links=follow_links,
         force=force,
@@ -167,6 +174,7 @@ class _Conversion:
     target_kind: str | None
     decode: str | None
     samples: SampleOptions
+    exact_times: bool
     max_bytes: int | None
     follow_links: bool
     force: bool
@@ -218,6 +226,8 @@ class _Conversion:
     def _refuse_options(self, origin: Format | None, goal: Format | None) -> None:
         if "shard_size" in self.options and (goal is None or "shard_size" not in goal.writer_options):
             raise ValueError("shard_size= or --shard-size is for what is written to a .barecat")
+        if self.exact_times and (goal is not None or not self._target_kind().startswith("tar")):
+            raise ValueError("exact_times= or --exact-times is for what is written to a tar")
         if self.max_bytes is not None and origin is not None:
             raise ValueError("max_bytes= or --max-size is for what is read from tar and zip")
         is_folder = origin is not None and origin.holds_files and os.path.isdir(str(self.source))
@@ -258,13 +268,7 @@ class _Conversion:
                 translate_errors(source),
                 count_entries(source, bar, kind=kind, follow_links=follow_links) as report,
             ):
-                for entry in entries:
-                    sink.put(entry)
-                    result.dirs += entry.is_dir
-                    result.files += not entry.is_dir
-                    result.size_bytes += entry.size
-                    if report is not None:
-                        report(result.files, None, result.size_bytes)
+                self._put_all(entries, sink, result, report)
             sink.finish()
         except BaseException as error:
             sink.abort(error)
@@ -272,9 +276,33 @@ class _Conversion:
         self._tell(result)
         return result
 
+    def _put_all(
+        self, entries: Iterator[Entry], sink: Sink | NoSink, result: Transfer, report: Progress | None
+    ) -> None:
+        if isinstance(sink, TarSink) and isinstance(self.source, str):
+            kind = self.source_kind or kind_of(self.source)
+            if kind == "folder":
+                put_folder(sink, self.source, result, report)
+                return
+            if kind == "archive":
+                with open_archive(self.source, follow_links=self.follow_links) as archive:
+                    put_archive(sink, archive, result, report)
+                return
+        for entry in entries:
+            sink.put(entry)
+            result.dirs += entry.is_dir
+            result.files += not entry.is_dir
+            result.size_bytes += entry.size
+            if report is not None:
+                report(result.files, None, result.size_bytes)
+
+    def _target_kind(self) -> str:
+        """What kind of files are written: a tar, a zip or a folder."""
+        return self.target_kind or (kind_of(self.target) if isinstance(self.target, str) else "")
+
     def _check_files_target(self) -> None:
-        target, kind = self.target, self.target_kind
-        if isinstance(target, str) and (kind or kind_of(target)) != "folder" and os.path.exists(target):
+        target = self.target
+        if isinstance(target, str) and self._target_kind() != "folder" and os.path.exists(target):
             self._refuse_existing(target)
 
     def _refuse_existing(self, path: str) -> None:
@@ -296,8 +324,10 @@ class _Conversion:
         return Ways(source, target, self.source_kind)
 
     def _open_sink(self) -> Sink:
-        limit = self.options.get("shard_size")
-        return open_sink(self.target, kind=self.target_kind, shard_size=limit, force=self.force)
+        limit, exact_times = self.options.get("shard_size"), self.exact_times
+        return open_sink(
+            self.target, kind=self.target_kind, shard_size=limit, exact_times=exact_times, force=self.force
+        )
 
     def _open_origin(self, origin: Format, goal: Format | None) -> Dataset:
         return open_origin(str(self.source), origin, goal, self.decode, follow_links=self.follow_links)

@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
+    parser.add_argument("--exact-times", action="store_true", help="to tar: keep fractions of seconds (1 kB a file)")
     add_max_size(parser)
     add_follow_links(parser)
     add_dry_run(parser)
@@ -112,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         workers=args.workers,
         shuffle_seed=args.shuffle,
         shard_size=args.shard_size,
+        exact_times=args.exact_times,
         max_bytes=args.max_size,
         force=args.force,
         dry_run=args.dry_run,
