@@ -32,7 +32,7 @@ __all__ = [
     "large_scenarios",
 ]
 
-READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion")
+READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion", "help", "version")
 """Verbs that write nothing; ``test_reading_verbs`` holds them to it."""
 
 WITHOUT = {"demo": "it writes what it made up itself, with create, which is tried"}

@@ -78,8 +78,7 @@ def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None, 
     found = find_format(path)
     if found.open_archive is None:
         raise _no_archive(path, found)
-    options = {"follow_links": True} if follow_links else {}
-    return found.open_archive(path, mode, shard_size=shard_size, **options)
+    return found.open_archive(path, mode, shard_size=shard_size, **found.link_options(follow_links))
 
 
 def new_archive(path: str, *, shard_size: int | None = None, force: bool = False) -> AbstractContextManager[Archive]:
@@ -94,8 +93,13 @@ def new_archive(path: str, *, shard_size: int | None = None, force: bool = False
 
 def _no_archive(path: str, found: Format | None) -> ValueError:
     known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
-    what = "not an archive" if found is None else f"a {found.name}, which holds samples"
-    return ValueError(f"{path} is {what}; this is for archives ({known})")
+    if found is None or not found.suffixes or os.path.isdir(path):
+        return ValueError(f"{path} is not an archive; this verb is for archives ({known})")
+    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known}"
+    return ValueError(
+        f"{path} is a dataset of samples ({found.suffixes[0]}), and this verb is for archives of files ({known}). "
+        f"Look at it with: headrace ls {path}; or make an archive of it: {convert}"
+    )
 
 
 def names_from(args: argparse.Namespace, paths: list[str]) -> list[str]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SampleSequence,
         Source,
         Summary,
+        TakeArray,
     )
 
 __all__ = [
@@ -77,6 +78,9 @@ class Format:
         holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
+        has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
+            ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
+            that option changes nothing, and they need not know it.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
         pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can, and may give a Transfer
             that says what was done; None for those into which a folder of pictures goes through ``create``.
@@ -102,6 +106,7 @@ class Format:
     max_fields: int | None = None
     holds_raw_pictures: bool = True
     decodes: tuple[str, ...] = ()
+    has_files_beside: bool = False
     holds_files: bool = False
     pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
@@ -116,10 +121,16 @@ class Format:
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
         """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""
+        if not self.has_files_beside:
+            options.pop("follow_links", None)
         dataset = self.open(path, **options)
         check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
         check_field_names(dataset.path, dataset.schema)
         return dataset
+
+    def link_options(self, follow_links: bool) -> dict[str, bool]:
+        """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
+        return {"follow_links": True} if follow_links and self.has_files_beside else {}
 
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
@@ -300,6 +311,19 @@ class BaseDataset(ABC):
             return np.array(values, kind.dtype).reshape(-1, *kind.shape)
         dtype = {"int": np.int64, "float": np.float64}.get(kind.kind)
         return values if dtype is None else np.array(values, dtype)
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field as one array.
+
+        Args:
+            indices: the samples.
+            field: which field.
+            take: makes an array of a shape and dtype, for formats that can fill one; its memory may be used again.
+            source: see read_values.
+        """
+        return np.asarray(self.read_values(indices, field, source))
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""

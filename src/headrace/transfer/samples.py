@@ -94,7 +94,7 @@ def open_origin(
         decode: what the samples are, for formats that do not say so themselves.
         follow_links: also read shards and an annex that are symbolic links.
     """
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = source.link_options(follow_links)
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
