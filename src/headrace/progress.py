@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
+__all__ = ["ProgressBar", "format_bytes", "format_count", "format_duration", "parse_bytes"]
 
 _CELLS = 24
 _MIN_CELLS = 5
@@ -51,6 +51,23 @@ def parse_bytes(text: str) -> int:
     if size > _LARGEST:
         raise ValueError(f"{text!r} is larger than any file can be ({_LARGEST} bytes)")
     return size
+
+
+def format_count(count: int, noun: str) -> str:
+    """Spell how many there are of something, which is named in the singular.
+
+    Bytes are written as offsets are, without commas; ``format_bytes`` is for sizes that need not be exact.
+
+    Example:
+        >>> format_count(1, "file"), format_count(2000, "directory"), format_count(2000, "byte")
+        ('1 file', '2,000 directories', '2000 bytes')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    number = str(count) if noun == "byte" else f"{count:,}"
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{number} {noun[:-1]}ies"
+    return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def format_duration(seconds: float) -> str:
@@ -114,9 +131,13 @@ class ProgressBar:
         done, total, size_bytes = self._last
         elapsed_s = max(now_s - self._start_s, 1e-9)
         rate = done / elapsed_s
-        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s"]
+        noun = self._unit.removesuffix("s")
+        parts = [
+            f"{format_count(round(rate), noun)}/s",
+            f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s",
+        ]
         if not total:
-            head = f"{self._label} {done:,} {self._unit}"
+            head = f"{self._label} {format_count(done, noun)}"
             return " | ".join([head, *parts, format_duration(elapsed_s)])
         share = min(done / total, 1.0)
         left_s = (total - done) / rate if rate > 0 else 0.0

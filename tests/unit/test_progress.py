@@ -65,7 +65,7 @@ def test_the_next_of_several_steps_has_its_own_rate() -> None:
     bar(10, 10, 0)
     bar(1, 10, 0)
     assert "in " not in bar.line(bar._start_s + 1)
-    assert "| 1 samples/s |" in bar.line(bar._start_s + 1)
+    assert "| 1 sample/s |" in bar.line(bar._start_s + 1)
 
 
 def test_what_fails_before_it_began_draws_nothing() -> None:
@@ -102,3 +102,8 @@ def test_draws_one_line_over_itself_and_ends_it() -> None:
     assert text.endswith("\n")
     assert text.count("\n") == 1
     assert text.count("\r") <= 3, "drawing is limited to ten times a second"
+
+
+def test_one_is_one() -> None:
+    assert bar_at(1, 1, None, 500) == "writing 1 sample | 1 sample/s | 500 B, 500 B/s | 0:01"
+    assert "| 1 sample/s |" in bar_at(10, 10, 1000)

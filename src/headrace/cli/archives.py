@@ -13,7 +13,7 @@ from headrace.cli.common import print_json, printable, progress_bar, reading_opt
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.open import all_formats, find_format, format_of_name
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _no_archive(path: str, found: Format | None) -> ValueError:
     known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
     if found is None or not found.suffixes or os.path.isdir(path):
         return ValueError(f"{path} is not an archive; this verb is for archives ({known})")
-    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known}"
+    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known.partition(',')[0]}"
     return ValueError(
         f"{path} is a dataset of samples ({found.suffixes[0]}), and this verb is for archives of files ({known}). "
         f"Look at it with: headrace ls {path}; or make an archive of it: {convert}"
@@ -153,9 +153,11 @@ def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapse
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
     elif not args.quiet:
-        rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
+        rate = (
+            f", {format_count(round(result.files / max(elapsed_s, 1e-9)), 'file')}/s" if elapsed_s is not None else ""
+        )
         stream = sys.stderr if path == "-" else sys.stdout
-        say(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {format_count(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
@@ -184,8 +186,8 @@ def refuse_damage(path: str, damage: list[str], unit: str) -> None:
     """Say what was left out because it is damaged, and that this is an error."""
     print_left_out(damage[:_SHOWN])
     if damage:
-        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
-        raise ValueError(f"{count} damaged and not written; headrace verify {path} names all damage")
+        count = f"{format_count(len(damage), unit)} {'is' if len(damage) == 1 else 'are'}"
+        raise ValueError(f"{count} damaged and not written; headrace verify {path} lists all damage")
 
 
 def cat_file(args: argparse.Namespace) -> int:

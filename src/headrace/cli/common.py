@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
-from headrace.progress import ProgressBar, parse_bytes
+from headrace.progress import ProgressBar, format_count, parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -227,7 +227,9 @@ def _select(dataset: Dataset, word: str) -> range:
         try:
             return range(whole[int(word)], whole[int(word)] + 1)
         except IndexError:
-            raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
+            raise ValueError(
+                f"sample {word} is out of range, the dataset has {format_count(len(dataset), 'sample')}"
+            ) from None
     hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
     raise ValueError(f"no sample is called {_short(word)}{hint}")
 

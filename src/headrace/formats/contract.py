@@ -15,6 +15,7 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
+from headrace.progress import format_count
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def normalize_indices(indices: Indices, length: int) -> IndexArray:
         raise TypeError(f"indices must be one-dimensional, got shape {array.shape}")
     if array.dtype == np.bool_:
         if len(array) != length:
-            raise IndexError(f"a mask must have {length} entries, got {len(array)}")
+            raise IndexError(f"a mask must have {format_count(length, 'entry')}, got {len(array):,}")
         return np.flatnonzero(array)
     if len(array) == 0:
         return np.empty(0, np.int64)
@@ -206,7 +207,7 @@ def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
 
 
 def _out_of_range(index: int, length: int) -> IndexError:
-    return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+    return IndexError(f"sample {index} is out of range, the dataset has {format_count(length, 'sample')}")
 
 
 class BaseWriter(ABC):
@@ -376,7 +377,7 @@ class BaseDataset(ABC):
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
-        return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+        return f"<{type(self).__name__} {self.path!r}: {format_count(len(self), 'sample')} ({fields})>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +415,7 @@ def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
     if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
         if len(sample) != len(names):
             raise WriteError(
-                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                f"sample {index} has {format_count(len(sample), 'value')}, expected {len(names)} ({', '.join(names)})",
                 sample=index,
             )
         return sample

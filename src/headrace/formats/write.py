@@ -15,7 +15,7 @@ import numpy as np
 from headrace.errors import WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
-from headrace.progress import ProgressBar
+from headrace.progress import ProgressBar, format_count
 from headrace.types import Dataset
 
 if TYPE_CHECKING:
@@ -179,7 +179,9 @@ class _Supply:
             if shuffle_seed is not None:
                 order = np.random.default_rng(shuffle_seed).permutation(order)
             if names is not None and len(names) != len(samples):
-                raise ValueError(f"names has {len(names)} entries, there are {len(samples)} samples")
+                raise ValueError(
+                    f"names has {format_count(len(names), 'entry')}, there are {format_count(len(samples), 'sample')}"
+                )
             return cls(samples, order, None, names, len(order))
         if not isinstance(samples, Iterable):
             raise TypeError(f"samples must be indexable or iterable, got {type(samples).__name__}")
@@ -205,7 +207,7 @@ class _Supply:
             problem = f"sample {index}: the iterator failed: {type(error).__name__}: {error}"
             raise WriteError(problem, sample=index) from error
         if self.names is not None and samples and first + len(samples) > len(self.names):
-            raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
+            raise ValueError(f"names has {format_count(len(self.names), 'entry')}, and there are more samples")
         return Block(first, samples, list(range(first, first + len(samples)))) if samples else None
 
     def names_of(self, block: Block) -> list[str] | None:
@@ -258,5 +260,7 @@ def _run(
                 if progress is not None:
                     progress(len(writer), supply.length, writer.size_bytes)
     if supply.iterator is not None and supply.names is not None and position != len(supply.names):
-        raise ValueError(f"names has {len(supply.names)} entries, there are {position} samples")
+        raise ValueError(
+            f"names has {format_count(len(supply.names), 'entry')}, there are {format_count(position, 'sample')}"
+        )
     return position

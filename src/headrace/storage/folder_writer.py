@@ -17,6 +17,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from headrace.progress import format_count
 from headrace.storage.leftovers import is_hidden, remove_leftovers_in
 from headrace.storage.new_file import NewFile, kept_mode
 
@@ -140,7 +141,8 @@ class FolderWriter:
             return error  # it speaks for itself, or is about what is read
         if isinstance(error, FileExistsError):
             return FileExistsError(f"{self.path_of(name)} exists; give --force to replace it")
-        before = f"{self.files} files were written before it and are complete" if self.files else "nothing was written"
+        complete = "was written before it and is" if self.files == 1 else "were written before it and are"
+        before = f"{format_count(self.files, 'file')} {complete} complete" if self.files else "nothing was written"
         reason = f"{error.strerror}; this file was not written, {before}"
         return type(error)(error.errno, reason, self.path_of(name))
 

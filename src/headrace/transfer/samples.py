@@ -14,6 +14,7 @@ from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.writer import SampleFiles
 from headrace.formats.contract import BaseWriter
 from headrace.formats.write import fill
+from headrace.progress import format_count
 from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _choose_fields(origin: SampleOrigin, field: str | None, target: Format | Non
     if target is None:
         return chosen
     if target.max_fields is not None and len(chosen) > target.max_fields:
-        most = "one field" if target.max_fields == 1 else f"{target.max_fields} fields"
+        most = "one field" if target.max_fields == 1 else format_count(target.max_fields, "field")
         raise ValueError(f"{name} can hold {most}; say which by field (--field): one of {', '.join(chosen)}")
     if target.holds_raw_pictures:
         return chosen

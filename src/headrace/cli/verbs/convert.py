@@ -20,7 +20,7 @@ from headrace.cli.common import (
     say,
     whole_number_from,
 )
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.transfer.containers import STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.out, **facts})
     elif not args.quiet:
-        rate = f"{result.samples / elapsed_s:,.0f} samples/s"
-        say(f"{args.out}: {result.samples:,} samples, {format_bytes(result.size_bytes)}, {rate}")
+        rate = f"{format_count(round(result.samples / elapsed_s), 'sample')}/s"
+        say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
     return 0
 
 

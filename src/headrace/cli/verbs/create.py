@@ -21,7 +21,7 @@ from headrace.cli.common import (
 )
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
     elif not args.quiet:
-        rate = samples / elapsed_s
-        say(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+        rate = format_count(round(samples / elapsed_s), "sample")
+        say(f"{args.out}: {format_count(samples, 'sample')}, {format_bytes(size_bytes)}, {rate}/s")
     return 0
 
 

@@ -19,6 +19,7 @@ from headrace.errors import ClosedError, ImageError
 from headrace.fields import JPG, NDArray
 from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.progress import format_count
 from headrace.storage import room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
@@ -383,7 +384,7 @@ def _arrays(
 ) -> npt.NDArray[Any]:
     """Arrays of one shape, copied into one by one native call."""
     spans, base, pointers = file.checked_spans(indices, column, source)
-    what = f"{len(indices)} arrays of field {column.name!r}"
+    what = f"{format_count(len(indices), 'array')} of field {column.name!r}"
     with room_for(len(indices) * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
         out = np.empty((len(indices), *field.shape), field.dtype)
     places = np.arange(len(indices), dtype=np.uint64) * np.uint64(field.size_bytes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from headrace.formats.ffr.packed_index import Tree, find, pack_index, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
 from headrace.formats.ffr.writer import FfrWriter
+from headrace.progress import format_count
 from headrace.storage import open_stream, walk_folder
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class PackedFolder:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<PackedFolder {self.reader.paths[0]!r}: {self.num_files():,} files>"
+        return f"<PackedFolder {self.reader.paths[0]!r}: {format_count(self.num_files(), 'file')}>"
 
     def num_files(self) -> int:
         """How many files there are, in all folders."""
