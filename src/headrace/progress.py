@@ -65,6 +65,8 @@ def format_count(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     number = str(count) if noun == "byte" else f"{count:,}"
+    if noun.endswith("index"):
+        return f"{number} {noun[:-2]}ices"
     if re.search(r"[^aeiou]y$", noun):
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"

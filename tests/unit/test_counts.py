@@ -21,7 +21,7 @@ NOUNS = (
     "archives arguments arrays batches bytes channels checksums classes columns commands copies cores "
     "dimensions directories entries epochs errors fields files folders gaps images indices ids items jobs JPEGs keys "
     "labels levels lines links members names numbers pages paths parts pictures pieces places problems processes "
-    "ranks records requests rows samples sections shards sizes slots sources steps strings tables threads tiles times "
+    "ranks records requests rows samples sections shards sizes slots sources steps strings tables threads tiles "
     "values words workers"
 )
 COUNTED = re.compile(
@@ -80,6 +80,7 @@ def test_every_count_in_a_message_agrees_with_its_noun() -> None:
         (2, "batch", "2 batches"),
         (1, "batch", "1 batch"),
         (3, "class", "3 classes"),
+        (3, "index", "3 indices"),
         (2, "key", "2 keys"),
         (2, "more problem", "2 more problems"),
     ],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ERRORS",
     "ReadingOptions",
+    "add_dry_run",
     "add_follow_links",
     "add_json",
     "add_max_size",
@@ -65,6 +66,11 @@ class ReadingOptions(TypedDict, total=False):
 def reading_options(args: argparse.Namespace) -> ReadingOptions:
     """What ``--follow-links`` means for whatever opens a dataset; nothing where it is not given."""
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -110,14 +110,15 @@ def build_parser() -> CommandParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
+    done = "nothing unfinished was left behind"
     try:
         return _run(argv)
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as interrupt:
+        done = "; ".join(getattr(interrupt, "__notes__", [done]))  # what was written file by file
     except Exception as error:
         if not isinstance(error.__context__, KeyboardInterrupt):
             raise  # an interrupt in the middle of argparse, say, becomes an error of its own
-    print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
+    say(f"headrace: interrupted; {done}", file=sys.stderr)
     return 130
 
 

@@ -29,7 +29,8 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
     Args:
         path: a file or folder; for formats of several parts, such as .ffr, also a list of files.
         format: name of the format; by default it is found by the name's ending, then by the content.
-        **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton.
+        **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton. ``follow_links``
+            (also read an annex and shards that are symbolic links) may be given for every format.
 
     Raises:
         FileNotFoundError: there is nothing at the path.

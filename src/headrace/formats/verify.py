@@ -35,7 +35,7 @@ def verify(
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
     found = find_format(path)
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = found.link_options(follow_links)
     with explained(path, all_formats):
         if found.verify is not None:
             return found.verify(path, decode=decode, workers=workers, progress=progress, **options)

@@ -1,8 +1,8 @@
 """A run of picture ops as one native call for a batch.
 
-A run is: crop or resize, flip, steps on pixels (colour, translate, cut out, flip), normalize, dtype, layout; each part
-may be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch
-of uint8 pictures in memory.
+A run is: crop or resize, flip, steps on pixels (colours, moves, blur, erasing), normalize, dtype, layout; each part may
+be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch of
+uint8 pictures in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,28 @@ from headrace.errors import CorruptSampleError
 from headrace.loader.job import BadSamples, JpegNote
 from headrace.ops import (
     CenterCrop,
+    ColorJitter,
     Cutout,
+    GaussianBlur,
     Normalize,
+    RandAugment,
     RandomBrightness,
     RandomContrast,
     RandomCrop,
+    RandomErasing,
+    RandomGrayscale,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotate90,
     RandomSaturation,
     RandomTranslate,
+    RandomVerticalFlip,
     Resize,
     ToDtype,
     ToLayout,
+    TrivialAugmentWide,
 )
-from headrace.ops.base import checked_fill
+from headrace.ops.base import checked_fill, native_steps
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
@@ -42,7 +50,9 @@ if TYPE_CHECKING:
 __all__ = ["FusedRun", "KeyedOp"]
 
 _CROPS = (RandomResizedCrop, RandomCrop, CenterCrop, Resize)
-_STEPS = (RandomBrightness, RandomContrast, RandomSaturation, RandomTranslate, Cutout, RandomHorizontalFlip)
+_COLOURS = (RandomBrightness, RandomContrast, RandomSaturation, ColorJitter, RandomGrayscale, GaussianBlur)
+_MOVES = (RandomHorizontalFlip, RandomVerticalFlip, RandomRotate90, RandomTranslate, Cutout, RandomErasing)
+_STEPS = (*_COLOURS, *_MOVES, RandAugment, TrivialAugmentWide)
 _LAST = (Normalize, ToDtype, ToLayout)
 _NATIVE_DTYPES = ("uint8", "float16", "float32")
 _RAW = 1
@@ -100,14 +110,14 @@ class FusedRun:
             size = tuple(pictures.shape[1:3])  # also when there are none
         else:
             size = self._output_size(job, heights, widths)
-        crops = self._choose_crops(job, heights, widths, size)
-        flips = np.zeros(len(heights), np.uint8)
+        crops = self._choose_crops(job, heights, widths)
+        flips = None
         if self.flip is not None:
             flips = self.flip.op.flips(job.draws(self.flip.key))
-            if self.is_flip_first:  # the part was chosen in the mirrored picture
+            if self.is_flip_first and crops is not None:  # the part was chosen in the mirrored picture
                 mirrored = widths - crops[:, 1] - crops[:, 3]
                 crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
-        steps = [(keyed.op.kind, keyed.op.step(size, job.draws(keyed.key))) for keyed in self.steps]
+        steps = [step for keyed in self.steps for step in native_steps(keyed.op, size, job.draws(keyed.key))]
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
         out = job.slots.take(shape, self.dtype)
         self._load(job, spans, crops, flips, steps, out)
@@ -127,11 +137,10 @@ class FusedRun:
         sizes = np.full(count, size, np.uint64)
         return ImageSpans(array.reshape(-1), offsets, sizes, np.full(count, _RAW, np.uint8), *sides)
 
-    def _choose_crops(
-        self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], size: tuple[int, int]
-    ) -> Crops:
+    def _choose_crops(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> Crops | None:
+        """None: whole pictures."""
         if self.crop is None:
-            return Resize(size).crops(heights, widths, job.draws(0))
+            return None
         crops: Crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
         return crops
 
@@ -155,8 +164,8 @@ class FusedRun:
         self,
         job: Job,
         spans: ImageSpans,
-        crops: Crops,
-        flips: npt.NDArray[np.uint8],
+        crops: Crops | None,
+        flips: npt.NDArray[np.uint8] | None,
         steps: list[tuple[str, npt.NDArray[np.float32]]],
         out: npt.NDArray[Any],
     ) -> None:

@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from headrace.counter_random import random_bits, random_uniform
+from headrace import _native
+from headrace._native import step_kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.types import IndexArray
 
-__all__ = ["ArrayOp", "Draws", "Form", "checked_fill", "checked_probability", "picture_form"]
+__all__ = [
+    "CHOICE_VALUES",
+    "ArrayOp",
+    "Draws",
+    "Form",
+    "NativeStep",
+    "checked_fill",
+    "checked_probability",
+    "checked_range",
+    "native_steps",
+    "picture_form",
+    "step_number",
+]
+
+NativeStep: TypeAlias = "tuple[str, npt.NDArray[np.float32]]"
+"""The kind of a native step, and its values: a row for each picture."""
+
+CHOICE_VALUES = 10  # of the step "choice": the number of a kind, and its values, at most nine
+
+_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -28,21 +48,15 @@ class Draws:
     op: int
     samples: IndexArray
 
-    @property
-    def _named(self) -> npt.NDArray[np.uint64]:
-        # Not a cached_property: before Python 3.12 all loaders' threads would wait for one lock there.
-        known: npt.NDArray[np.uint64] | None = self.__dict__.get("_known")
-        if known is None:
-            known = self.__dict__["_known"] = random_bits(self.seed, self.epoch, self.op, self.samples)
-        return known
-
     def uniform(self, draw: int) -> npt.NDArray[np.float64]:
         """A number in [0, 1) for each sample."""
-        return random_uniform(draw, after=self._named)
+        numbers: npt.NDArray[np.float64] = self.uniforms(draw, 1)[0]
+        return numbers
 
     def uniforms(self, first: int, count: int) -> npt.NDArray[np.float64]:
         """The same as rows for several draws."""
-        return random_uniform(np.arange(first, first + count)[:, None], after=self._named[None, :])
+        words = [int(word) & _MASK for word in (self.seed, self.epoch, self.op)]
+        return _native.draw_uniforms(words, np.ascontiguousarray(self.samples, np.int64), first, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,26 @@ def picture_form(op: object, before: Form) -> Form:
             "put it before Normalize, ToDtype and ToLayout"
         )
     return before if before.is_known else Form("uint8", (None, None, 3))
+
+
+def native_steps(op: Any, size: tuple[int, int], draws: Draws) -> list[NativeStep]:
+    """What an op does to pictures of a size (height, width): one native step, or those that it lists."""
+    steps: list[NativeStep] = op.steps(size, draws) if hasattr(op, "steps") else [(op.kind, op.step(size, draws))]
+    return steps
+
+
+def step_number(kind: str) -> float:
+    """How the step "choice" names a kind of step."""
+    return float(step_kinds().index(kind))
+
+
+def checked_range(name: str, limits: tuple[float, float], low: float, high: float = np.inf) -> tuple[float, float]:
+    """Two ascending numbers within limits."""
+    pair = tuple(float(limit) for limit in limits)
+    if len(pair) != 2 or not low <= pair[0] <= pair[1] <= high or pair[1] == np.inf:
+        most = "" if high == np.inf else f" and at most {high:g}"
+        raise ValueError(f"{name} must be two ascending numbers, at least {low:g}{most}, got {limits}")
+    return pair[0], pair[1]
 
 
 def checked_probability(probability: float) -> None:

@@ -164,10 +164,11 @@ def link_archives(
 def _insert_rows(
     source: Archive, target: Archive, base: int, before: str, ignore_duplicates: bool, total: Transfer
 ) -> None:
-    for directory in source.dirs("path"):
-        if directory.path:
-            target.mkdir(before + directory.path, metadata=directory.metadata, exist_ok=True)
-            total.dirs += 1
+    for directory in source.dirs():
+        name = (before + directory.path).rstrip("/")
+        if name:
+            target.mkdir(name, metadata=directory.metadata, exist_ok=True)
+            total.dirs += bool(directory.path)
     for info in source.files("address"):
         place = (info.shard + base, info.offset, info.size, info.crc32c)
         try:

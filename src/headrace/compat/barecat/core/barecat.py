@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headrace import errors
 from headrace._native import crc32c as crc32c_of
-from headrace.compat.barecat.core.index import Index, path_of
+from headrace.compat.barecat.core._merge import check_merge, merge_dirs
+from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import normalize_path, resolve_index_path
 from headrace.compat.barecat.core.sharder import COPY_BUFSIZE, Sharder, as_stream, check_content
-from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo
+from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, path_of
 from headrace.compat.barecat.exceptions import (
     BarecatError,
     FileExistsBarecatError,
@@ -29,6 +30,7 @@ from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.file_objects import parse_mode
+from headrace.formats.barecat.names import parent_of
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import archive_entries
 from headrace.transfer.sinks import ArchiveSink
@@ -427,17 +429,20 @@ class Barecat(MutableMapping[str, Any]):
         below, keep = normalize_path(prefix or ""), make_filter(pattern, filter_rules)
         with translated(), Archive(source_path, follow_links=True) as source:
             files = [info for info in source.files() if keep(info.path)]
-            dirs = [] if pattern is not None or filter_rules else list(source.dirs("path"))
-            self.index.check_merge(below, [info.path for info in files], dirs, ignore_duplicates)
+            is_filtered = pattern is not None or bool(filter_rules)
+            dirs = [] if is_filtered else list(source.dirs("path"))
+            check_merge(self.index, below, [info.path for info in files], dirs, ignore_duplicates)
             if any(info.size > self.shard_size_limit for info in files):
                 raise ValueError("Files in the source archive are larger than the shard size")
-            wanted = self.index.merge_dirs(dirs, below)
+            wanted = merge_dirs(self.index, dirs, below)
+            for parent in sorted({parent_of(info.path) for info in files} if is_filtered else ()):
+                self.index.put_dir(BarecatDirInfo(f"{below}/{parent}"))
             sink = ArchiveSink(self._archive, prefix=below, ignore_duplicates=ignore_duplicates)
             for entry in archive_entries(source, lambda path: bool(keep(path))):
                 if not entry.is_dir:
                     sink.put_counted(entry, Transfer())
             for directory in wanted:  # adding files has touched them
-                self.index.add_dir(directory, exist_ok=True)
+                self.index.put_dir(directory)
 
     def truncate_all_to_logical_size(self) -> None:
         """End every shard after its last file, and delete the empty ones at the end."""

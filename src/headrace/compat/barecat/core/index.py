@@ -1,8 +1,4 @@
-"""The index of an archive: what files there are, and where. The bytes in the shards are not touched.
-
-Patterns of methods whose names begin with ``raw`` are SQLite's own, in which ``*`` crosses slashes; all others are
-those of Python's ``glob``.
-"""
+"""The index of an archive: what files there are, and where. The bytes in the shards are not touched."""
 
 from __future__ import annotations
 
@@ -14,39 +10,34 @@ import os
 import sqlite3
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import quote
 
-from headrace.compat.barecat.core._sources import ArchiveSource, FileSource
+from headrace.compat.barecat.core._changes import Changes
+from headrace.compat.barecat.core._index_file import IndexFile
+from headrace.compat.barecat.core._merge import check_merge, merge_index
+from headrace.compat.barecat.core._patterns import Patterns
+from headrace.compat.barecat.core._rows import Rows, dir_row, file_row
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, BarecatEntryInfo, BarecatFileInfo, Order
 from headrace.compat.barecat.exceptions import (
-    BarecatError,
     BarecatFormatError,
-    DirectoryNotEmptyBarecatError,
-    DuplicateBarecatError,
-    FileExistsBarecatError,
     FileNotFoundBarecatError,
-    IsADirectoryBarecatError,
     NotADirectoryBarecatError,
     translated,
 )
-from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, matcher
+from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.edit.directories import delete_below, move_tree
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 from headrace.formats.barecat.index.schema import VERSION
-from headrace.formats.barecat.names import check_new_name, parent_of
-from headrace.formats.barecat.patterns import fixed_prefix
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat import DirInfo
 
     FileItem: TypeAlias = BarecatFileInfo | str
     DirItem: TypeAlias = BarecatDirInfo | str
@@ -54,13 +45,11 @@ if TYPE_CHECKING:
     DirInfos: TypeAlias = Iterator[BarecatDirInfo]
     Infos: TypeAlias = Iterator[BarecatEntryInfo]
 
-__all__ = ["Index", "normalize_path", "path_of"]
+__all__ = ["Index", "normalize_path"]
 
 _logger = logging.getLogger(__name__)
 _FETCHED = 1024
 _CHUNK = 500
-_INSERT = """INSERT INTO files (path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns)
-    VALUES (:path, :shard, :offset, :size, :crc32c, :mode, :uid, :gid, :mtime_ns)"""
 _SET_TRIGGERS = "UPDATE config SET value_int = ? WHERE key = 'use_triggers'"
 _COUNT_TREES = """UPDATE dirs SET
     num_files = (SELECT count(*) FROM files WHERE parent = dirs.path),
@@ -68,19 +57,8 @@ _COUNT_TREES = """UPDATE dirs SET
     (num_files_tree, size_tree) = (SELECT count(*), coalesce(sum(size), 0) FROM files WHERE {}) WHERE {}"""
 
 
-def path_of(item: BarecatEntryInfo | str) -> str:
-    """The clean path of an info or of text."""
-    return item.path if isinstance(item, BarecatEntryInfo) else normalize_path(item)
-
-
 def _number(query: str, about: str) -> property:
-    return property(lambda self: self._ask_number(query), doc=about)
-
-
-def _path_of(row: Any) -> str:
-    if not isinstance(row[0], str):
-        raise BarecatFormatError(f"the index has a path that is not text: {row[0]!r:.60}")
-    return row[0]
+    return property(lambda self: self._rows.number(query), doc=about)
 
 
 class Index:
@@ -107,94 +85,44 @@ class Index:
         readonly_is_immutable: bool = False,
     ) -> None:
         name = os.fspath(path)
+        self._is_owner = True
         with translated():
-            source = (
-                ArchiveSource(Archive(name, follow_links=True), is_owned=True)
-                if readonly
-                else FileSource(name, wal=wal)
-            )
-        self._begin(name, readonly, source)
+            self._begin(name, readonly, Archive(name, follow_links=True) if readonly else IndexFile(name, wal=wal))
         if shard_size_limit is not None and not readonly:
             self.shard_size_limit = shard_size_limit
 
     @classmethod
     def of_archive(cls, archive: Archive, path: str) -> Self:
-        """The index of an archive that is open."""
+        """The index of an archive that is open, and that is closed by whoever opened it."""
         index = cls.__new__(cls)
-        index._begin(path, not archive.is_writable, ArchiveSource(archive))
+        index._is_owner = False
+        index._begin(path, not archive.is_writable, archive)
         return index
 
-    def _begin(self, path: str, readonly: bool, source: ArchiveSource | FileSource) -> None:
-        self.path, self.readonly, self._source = path, readonly, source
+    def _begin(self, path: str, readonly: bool, archive: Archive | IndexFile) -> None:
+        self.path, self.readonly, self._archive = path, readonly, archive
+        self._rows = Rows(archive)
+        self._patterns = Patterns(self._rows)
+        self._changes = Changes(self._rows, archive)
         self.is_closed = False
-        _warn_of_version(path, source.version)
+        _warn_of_version(path, archive.version)
         if not readonly and not self._triggers_enabled:  # somebody was killed inside no_triggers()
-            self._change(_SET_TRIGGERS, 1)
+            self._changes.change(_SET_TRIGGERS, 1)
 
     # Questions in SQL
 
-    def _ask(self, query: str, params: Any, rowcls: Any, cursor: sqlite3.Cursor | None = None) -> sqlite3.Cursor:
-        asked = self._source.cursor() if cursor is None else cursor
-        asked.row_factory = getattr(rowcls, "row_factory", rowcls) or sqlite3.Row
-        return asked.execute(query, params)
-
-    def fetch_iter(
-        self, query: str, params: Any = (), cursor: Any = None, bufsize: int | None = None, rowcls: Any = None
-    ) -> Iterator[Any]:
-        """All rows, a few at a time."""
-        asked = self._ask(query, params, rowcls, cursor)
-        while rows := asked.fetchmany(bufsize or _FETCHED):
-            yield from rows
-
-    def fetch_one(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> Any:
-        """The first row, or None."""
-        return self._ask(query, params, rowcls, cursor).fetchone()
-
-    def fetch_one_or_raise(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> Any:
-        """The first row; LookupError if there is none."""
-        row = self.fetch_one(query, params, cursor, rowcls)
-        if row is None:
-            raise LookupError(f"no row answers {query!r}")
-        return row
-
-    def fetch_all(self, query: str, params: Any = (), cursor: Any = None, rowcls: Any = None) -> list[Any]:
-        """All rows."""
-        return self._ask(query, params, rowcls, cursor).fetchall()
-
-    def fetch_many(
-        self, query: str, params: Any = (), cursor: Any = None, bufsize: int | None = None, rowcls: Any = None
-    ) -> list[Any]:
-        """The first rows."""
-        return self._ask(query, params, rowcls, cursor).fetchmany(bufsize or 128)
-
-    def _ask_number(self, query: str, *params: object) -> int:
-        return int(self.fetch_one(query, params)[0])
-
-    def _files(
-        self, where: str = "1", params: Any = (), order: Order = Order.ANY, bufsize: int | None = None
-    ) -> FileInfos:
-        query = f"SELECT {FILE_COLUMNS} FROM files WHERE {where}{order.as_query_text()}"
-        return self.fetch_iter(query, params, None, bufsize, _file_row)
-
-    def _dirs(
-        self, where: str = "1", params: Any = (), order: Order = Order.ANY, bufsize: int | None = None
-    ) -> DirInfos:
-        query = f"SELECT {DIR_COLUMNS} FROM dirs WHERE {where}{_order_of_dirs(order)}"
-        return self.fetch_iter(query, params, None, bufsize, _dir_row)
-
-    def _paths(self, where: str, params: Any, order: Order, bufsize: int | None) -> Iterator[str]:
-        """Paths of directories and files together."""
-        of_dirs, of_files = ("NULL AS shard, NULL AS offset", "shard, offset") if order & Order.ADDRESS else ("1", "1")
-        dirs, files = f"SELECT path, {of_dirs} FROM dirs", f"SELECT path, {of_files} FROM files"
-        query = f"{dirs} WHERE {where} UNION ALL {files} WHERE {where}{order.as_query_text()}"
-        return map(_path_of, self.fetch_iter(query, params, bufsize=bufsize))
+    fetch_iter = misc.delegate("_rows", Rows.fetch_iter)
+    fetch_one = misc.delegate("_rows", Rows.fetch_one)
+    fetch_one_or_raise = misc.delegate("_rows", Rows.fetch_one_or_raise)
+    fetch_all = misc.delegate("_rows", Rows.fetch_all)
+    fetch_many = misc.delegate("_rows", Rows.fetch_many)
 
     # One file or directory
 
     def lookup_file(self, path: str, normalized: bool = False) -> BarecatFileInfo:
         """All about a file."""
         name = path if normalized else normalize_path(path)
-        found = next(self._files("path = ?", (name,)), None)
+        found = next(self._rows.files("path = ?", (name,)), None)
         if found is None:
             raise FileNotFoundBarecatError(name)
         return found
@@ -205,7 +133,7 @@ class Index:
         found: dict[str, BarecatFileInfo] = {}
         for start in range(0, len(names), _CHUNK):
             part = names[start : start + _CHUNK]
-            found |= {info.path: info for info in self._files(f"path IN ({','.join('?' * len(part))})", part)}
+            found |= {info.path: info for info in self._rows.files(f"path IN ({','.join('?' * len(part))})", part)}
         missing = next((name for name in names if name not in found), None)
         if missing is not None:
             raise FileNotFoundBarecatError(missing)
@@ -213,11 +141,7 @@ class Index:
 
     def lookup_dir(self, dirpath: str) -> BarecatDirInfo:
         """All about a directory."""
-        name = normalize_path(dirpath)
-        found = next(self._dirs("path = ?", (name,)), None)
-        if found is None:
-            raise FileNotFoundBarecatError(f"Directory {name} not found in index")
-        return found
+        return self._rows.dir(normalize_path(dirpath))
 
     def lookup(self, path: str) -> BarecatEntryInfo:
         """All about a file or directory."""
@@ -232,11 +156,11 @@ class Index:
 
     def isfile(self, path: str) -> bool:
         """There is a file of this name."""
-        return self.fetch_one("SELECT 1 FROM files WHERE path = ?", (normalize_path(path),)) is not None
+        return self._rows.has("files", normalize_path(path))
 
     def isdir(self, path: str) -> bool:
         """There is a directory of this name."""
-        return self.fetch_one("SELECT 1 FROM dirs WHERE path = ?", (normalize_path(path),)) is not None
+        return self._rows.has("dirs", normalize_path(path))
 
     def exists(self, path: str) -> bool:
         """There is a file or directory of this name."""
@@ -263,11 +187,11 @@ class Index:
 
     def iter_all_fileinfos(self, order: Order = Order.ANY, bufsize: int | None = None) -> FileInfos:
         """All files."""
-        return self._files(order=order, bufsize=bufsize)
+        return self._rows.files(order=order, bufsize=bufsize)
 
     def iter_all_dirinfos(self, order: Order = Order.ANY, bufsize: int | None = None) -> DirInfos:
         """All directories, the root included."""
-        return self._dirs(order=order, bufsize=bufsize)
+        return self._rows.dirs(order=order, bufsize=bufsize)
 
     def iter_all_infos(self, order: Order = Order.ANY, bufsize: int | None = None) -> Infos:
         """All directories and files; by address, and without an order, directories come first."""
@@ -278,41 +202,39 @@ class Index:
         # Both tables have four numbers between the path and what they have in common.
         query = f"SELECT {DIR_COLUMNS}, 1 FROM dirs UNION ALL SELECT {FILE_COLUMNS}, 0 FROM files"
         for *row, is_dir in self.fetch_iter(query + order.as_query_text(), bufsize=bufsize):
-            yield _dir_row(None, row) if is_dir else _file_row(None, row)
+            yield dir_row(None, row) if is_dir else file_row(None, row)
 
     def iter_all_filepaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all files."""
-        rows = self.fetch_iter("SELECT path FROM files" + order.as_query_text(), bufsize=bufsize)
-        return map(_path_of, rows)
+        return self._rows.paths(order=order, bufsize=bufsize, tables=("files",))
 
     def iter_all_dirpaths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories, the root included."""
-        rows = self.fetch_iter("SELECT path FROM dirs" + _order_of_dirs(order), bufsize=bufsize)
-        return map(_path_of, rows)
+        return self._rows.paths(order=order, bufsize=bufsize, tables=("dirs",))
 
     def iter_all_paths(self, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Paths of all directories and files."""
-        return self._paths("1", (), order, bufsize)
+        return self._rows.paths(order=order, bufsize=bufsize)
 
     # One directory
 
     def list_direct_fileinfos(self, dirpath: str, order: Order = Order.ANY) -> list[BarecatFileInfo]:
         """The files directly in a directory."""
-        return list(self._files("parent = ?", (normalize_path(dirpath),), order))
+        return list(self._rows.files("parent = ?", (normalize_path(dirpath),), order))
 
     def list_subdir_dirinfos(self, dirpath: str, order: Order = Order.ANY) -> list[BarecatDirInfo]:
         """The directories directly in a directory."""
-        return list(self._dirs("parent = ?", (normalize_path(dirpath),), order))
+        return list(self._rows.dirs("parent = ?", (normalize_path(dirpath),), order))
 
     def iter_direct_fileinfos(
         self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None
     ) -> FileInfos:
         """The files directly in a directory."""
-        return self._files("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
+        return self._rows.files("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
 
     def iter_subdir_dirinfos(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> DirInfos:
         """The directories directly in a directory."""
-        return self._dirs("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
+        return self._rows.dirs("parent = ?", (self._dir_of(diritem).path,), order, bufsize)
 
     def listdir_names(self, diritem: DirItem, order: Order = Order.ANY) -> list[str]:
         """Names (last parts) of what is directly in a directory."""
@@ -324,7 +246,7 @@ class Index:
 
     def iterdir_names(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> Iterator[str]:
         """Names (last parts) of what is directly in a directory."""
-        found = self._paths("parent = :parent", {"parent": self._dir_of(diritem).path}, order, bufsize)
+        found = self._rows.paths("parent = :parent", {"parent": self._dir_of(diritem).path}, order, bufsize)
         return (path.rpartition("/")[2] for path in found)
 
     def iterdir_infos(self, diritem: DirItem, order: Order = Order.ANY, bufsize: int | None = None) -> Infos:
@@ -352,118 +274,34 @@ class Index:
 
     # Patterns
 
-    def raw_glob_paths(self, pattern: str, order: Order = Order.ANY) -> list[str]:
-        """Paths that match a GLOB of SQLite."""
-        return list(self.raw_iterglob_paths(pattern, order))
-
-    def raw_iterglob_paths(
-        self, pattern: str, order: Order = Order.ANY, only_files: bool = False, bufsize: int | None = None
-    ) -> Iterator[str]:
-        """Paths that match a GLOB of SQLite."""
-        return self.raw_iterglob_paths_multi([pattern], order, only_files, bufsize)
-
-    def raw_iterglob_paths_multi(
-        self, patterns: Sequence[str], order: Order = Order.ANY, only_files: bool = False, bufsize: int | None = None
-    ) -> Iterator[str]:
-        """Paths that match one of several GLOBs of SQLite."""
-        where, params = _chain([(True, pattern) for pattern in patterns])
-        if only_files:
-            return (info.path for info in self._files(where, params, order, bufsize))
-        return self._paths(where, params, order, bufsize)
-
-    def raw_iterglob_infos(self, pattern: str, only_files: bool = False, bufsize: int | None = None) -> Infos:
-        """What matches a GLOB of SQLite, files first."""
-        return self.raw_iterglob_infos_multi([pattern], only_files, bufsize)
-
-    def raw_iterglob_infos_multi(
-        self, patterns: Sequence[str], only_files: bool = False, bufsize: int | None = None
-    ) -> Infos:
-        """What matches one of several GLOBs of SQLite, files first."""
-        return self.raw_iterglob_infos_incl_excl([(True, pattern) for pattern in patterns], only_files, bufsize)
-
-    def raw_iterglob_infos_incl_excl(
-        self, patterns: Sequence[tuple[bool, str]], only_files: bool = False, bufsize: int | None = None
-    ) -> Infos:
-        """What matches a chain of GLOBs, each of which takes (True) or leaves out (False); files first."""
-        return self._matching(*_chain(patterns), only_files, bufsize)
-
-    def _matching(
-        self, where: str, params: Any, only_files: bool, bufsize: int | None, *, dirs_first: bool = False
-    ) -> Infos:
-        files = self._files(where, params, bufsize=bufsize)
-        if only_files:
-            return files
-        dirs = self._dirs(where, params, bufsize=bufsize)
-        return itertools.chain(dirs, files) if dirs_first else itertools.chain(files, dirs)
-
-    def glob_paths(
-        self, pattern: str, recursive: bool = False, include_hidden: bool = False, only_files: bool = False
-    ) -> list[str]:
-        """Paths that match a pattern."""
-        return list(self.iterglob_paths(pattern, recursive, include_hidden, only_files=only_files))
-
-    def iterglob_paths(
-        self,
-        pattern: str,
-        recursive: bool = False,
-        include_hidden: bool = False,
-        bufsize: int | None = None,
-        only_files: bool = False,
-    ) -> Iterator[str]:
-        """Paths that match a pattern."""
-        above = pattern[:-3]
-        is_tree = recursive and pattern.endswith("/**") and fixed_prefix(above) == above
-        if is_tree and not only_files and self.isdir(above):
-            yield f"{above}/"  # as Python has it
-        if pattern.endswith("/") and not only_files and not (recursive and "**" in pattern):
-            match = matcher(pattern, recursive, include_hidden)
-            yield from (f"{path}/" for path in self.iter_all_dirpaths(Order.PATH) if path and match(f"{path}/"))
-        for info in self.iterglob_infos(pattern, recursive, include_hidden, bufsize, only_files):
-            yield info.path
-
-    def iterglob_infos(
-        self,
-        pattern: str,
-        recursive: bool = False,
-        include_hidden: bool = False,
-        bufsize: int | None = None,
-        only_files: bool = False,
-    ) -> Infos:
-        """What matches a pattern."""
-        match = matcher(pattern, recursive, include_hidden)
-        where, params = candidates(pattern, recursive)
-        is_listing = where.startswith("parent") or pattern == "**"  # comes in the order of listings
-        found = self._matching(where, params, only_files, bufsize, dirs_first=is_listing)
-        return (info for info in found if match(info.path))
-
-    def iterglob_infos_incl_excl(
-        self,
-        rules: Sequence[tuple[str, str]],
-        default_include: bool = True,
-        only_files: bool = False,
-        bufsize: int | None = None,
-    ) -> Infos:
-        """What rules let through: the first pattern that matches decides, ``+`` for yes and ``-`` for no."""
-        keep = compile_rules(rules, default_include)
-        return (info for info in self._matching("1", (), only_files, bufsize) if keep(info.path))
+    raw_glob_paths = misc.delegate("_patterns", Patterns.raw_glob_paths)
+    raw_iterglob_paths = misc.delegate("_patterns", Patterns.raw_iterglob_paths)
+    raw_iterglob_paths_multi = misc.delegate("_patterns", Patterns.raw_iterglob_paths_multi)
+    raw_iterglob_infos = misc.delegate("_patterns", Patterns.raw_iterglob_infos)
+    raw_iterglob_infos_multi = misc.delegate("_patterns", Patterns.raw_iterglob_infos_multi)
+    raw_iterglob_infos_incl_excl = misc.delegate("_patterns", Patterns.raw_iterglob_infos_incl_excl)
+    glob_paths = misc.delegate("_patterns", Patterns.glob_paths)
+    iterglob_paths = misc.delegate("_patterns", Patterns.iterglob_paths)
+    iterglob_infos = misc.delegate("_patterns", Patterns.iterglob_infos)
+    iterglob_infos_incl_excl = misc.delegate("_patterns", Patterns.iterglob_infos_incl_excl)
 
     # Shards
 
     def get_last_file(self) -> BarecatFileInfo:
         """The file with the highest address; LookupError when there is none."""
-        found = next(self._files(order=Order.ADDRESS | Order.DESC, bufsize=1), None)
+        found = next(self._rows.files(order=Order.ADDRESS | Order.DESC, bufsize=1), None)
         if found is None:
             raise LookupError("Index is empty, it has no last file")
         return found
 
     def logical_shard_end(self, shard: int) -> int:
         """The byte after the last file of a shard."""
-        return self._ask_number("SELECT coalesce(max(offset + size), 0) FROM files WHERE shard = ?", shard)
+        return self._rows.number("SELECT coalesce(max(offset + size), 0) FROM files WHERE shard = ?", shard)
 
     @property
     def shard_size_limit(self) -> int:
         """How large a shard may be."""
-        return self._ask_number("SELECT value_int FROM config WHERE key = 'shard_size_limit'")
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'shard_size_limit'")
 
     @shard_size_limit.setter
     def shard_size_limit(self, value: int | str) -> None:
@@ -478,7 +316,7 @@ class Index:
                 f"Trying to set shard size limit as {limit}, which is smaller than the largest existing shard size "
                 f"{largest}. Increase the shard size limit or re-shard the data first."
             )
-        self._source.set_limit(limit)
+        self._archive.editor.set_limit(limit)
 
     def find_space(self, path: FileItem, size: int) -> BarecatFileInfo:
         """Where a file could be if it had another size: where it is, in the first gap, or in a new shard."""
@@ -499,198 +337,57 @@ class Index:
 
     # Changes
 
-    def _change(self, statement: str, *params: object) -> int:
-        """Run a statement inside the transaction; gives how many rows it has changed."""
-        with self._source.changing() as connection:
-            return connection.execute(statement, params).rowcount
-
-    def _set_columns(self, table: str, path: str, columns: dict[str, int]) -> int:
-        settings = ", ".join(f"{column} = ?" for column in columns)
-        return self._change(f"UPDATE {table} SET {settings} WHERE path = ?", *columns.values(), path)
-
-    def add(self, info: BarecatEntryInfo) -> None:
-        """Add a file or directory."""
-        if isinstance(info, BarecatFileInfo):
-            self.add_file(info)
-        elif isinstance(info, BarecatDirInfo):
-            self.add_dir(info)
-        else:
-            raise TypeError(f"a BarecatFileInfo or BarecatDirInfo is needed, got {type(info).__name__}")
-
-    def add_file(self, finfo: BarecatFileInfo) -> None:
-        """Add the row of a file."""
-        self.add_files([finfo])
-
-    def add_files(self, finfos: Sequence[BarecatFileInfo]) -> None:
-        """Add the rows of many files: all, or none if one of them cannot be."""
-        for finfo in finfos:
-            check_new_name(finfo.path)
-        with self._source.changing() as connection:
-            connection.execute("SAVEPOINT files")
-            try:
-                connection.executemany(_INSERT, [finfo.asdict() for finfo in finfos])
-            except sqlite3.IntegrityError as error:
-                connection.execute("ROLLBACK TO files")
-                paths = [finfo.path for finfo in finfos]
-                raise _named(error, paths[0] if len(paths) == 1 else paths) from error
-            finally:
-                connection.execute("RELEASE files")
-
-    def update_file(
-        self,
-        path: str,
-        new_shard: int | None = None,
-        new_offset: int | None = None,
-        new_size: int | None = None,
-        new_crc32c: int | None = None,
-        new_mtime_ns: int | None = None,
-        new_mode: int | None = None,
-        new_uid: int | None = None,
-        new_gid: int | None = None,
-    ) -> None:
-        """Change those columns of a file that are not None."""
-        names = ("shard", "offset", "size", "crc32c", "mtime_ns", "mode", "uid", "gid")
-        values = (new_shard, new_offset, new_size, new_crc32c, new_mtime_ns, new_mode, new_uid, new_gid)
-        changes = {name: value for name, value in zip(names, values, strict=True) if value is not None}
-        if changes:
-            self._set_columns("files", normalize_path(path), changes)
-
-    def add_dir(self, dinfo: BarecatDirInfo, exist_ok: bool = False) -> None:
-        """Add a directory and those it lies in; with ``exist_ok`` one that is there takes the new metadata."""
-        path, about = check_new_name(dinfo.path), dinfo.metadata
-        if not self.isdir(path):
-            try:
-                self._change("INSERT INTO dirs (path, mode, uid, gid, mtime_ns) VALUES (?, ?, ?, ?, ?)", path, *about)
-            except sqlite3.IntegrityError as error:
-                raise NotADirectoryBarecatError(f"{path!r} or a parent exists as a file") from error
-        elif not exist_ok:
-            raise FileExistsBarecatError(path)
-        elif known := {name: value for name, value in about._asdict().items() if value is not None}:
-            self._set_columns("dirs", path, known)
-
-    def rename(self, old: BarecatEntryInfo | str, new: str, allow_overwrite: bool = False) -> None:
-        """Give a file or directory another name; directories on the way are made, everything in one follows."""
-        (self.rename_file if self.isfile(path_of(old)) else self.rename_dir)(path_of(old), new, allow_overwrite)
-
-    def rename_file(self, old: FileItem, new: str, allow_overwrite: bool = False) -> None:
-        """Give a file another name."""
-        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
-        if not self.isfile(old_path):
-            raise FileNotFoundBarecatError(old_path)
-        if self.isfile(new_path):
-            if not allow_overwrite:
-                raise FileExistsBarecatError(new_path)
-            if new_path == old_path:
-                return
-            self.remove_file(new_path)
-        if self.isdir(new_path):
-            raise IsADirectoryBarecatError(new_path)
-        self._make_parent(new_path)
-        self._change("UPDATE files SET path = ? WHERE path = ?", new_path, old_path)
-
-    def rename_dir(self, old: DirItem, new: str, allow_overwrite: bool = False) -> None:
-        """Give a directory another name; everything in it follows."""
-        old_path, new_path = path_of(old), check_new_name(normalize_path(new))
-        if not self.isdir(old_path):
-            raise FileNotFoundBarecatError(old_path)
-        if old_path == new_path:
-            return
-        if old_path == "" or new_path.startswith(f"{old_path}/"):
-            raise BarecatError(f"{old_path or 'the root'} cannot be moved to {new_path}, which lies inside it")
-        if self.isfile(new_path):
-            raise NotADirectoryBarecatError(new_path)
-        if self.isdir(new_path):
-            if not allow_overwrite:
-                raise FileExistsBarecatError(new_path)
-            self.remove_empty_dir(new_path)
-        self._make_parent(new_path)
-        with self._source.changing() as connection:
-            move_tree(connection, old_path, new_path)
-
-    def _make_parent(self, path: str) -> None:
-        if not self.isdir(parent_of(path)):
-            self.add_dir(BarecatDirInfo(path=parent_of(path)))
-
-    def remove_file(self, item: FileItem) -> None:
-        """Remove the row of a file."""
-        if not self._change("DELETE FROM files WHERE path = ?", path_of(item)):
-            raise FileNotFoundBarecatError(path_of(item))
-
-    def remove_files(self, items: Iterable[FileItem]) -> None:
-        """Remove the rows of those files that are there."""
-        with self._source.changing() as connection:
-            connection.executemany("DELETE FROM files WHERE path = ?", [(path_of(item),) for item in items])
-
-    def remove_empty_dir(self, item: DirItem) -> None:
-        """Remove a directory that has nothing in it."""
-        info = self.lookup_dir(path_of(item))
-        if info.num_entries or info.path == "":
-            raise DirectoryNotEmptyBarecatError(info.path)
-        self._change("DELETE FROM dirs WHERE path = ?", info.path)
-
-    def remove_recursively(self, item: DirItem) -> None:
-        """Remove a directory and everything below."""
-        path = self.lookup_dir(path_of(item)).path
-        if path == "":
-            raise BarecatError("Cannot remove the root directory")
-        with self._source.changing() as connection:
-            delete_below(connection, path)
-            connection.execute("DELETE FROM dirs WHERE path = ?", (path,))
-
-    def chmod(self, path: str, mode: int) -> None:
-        """Set the mode of a file or directory."""
-        self._set(path, mode=mode)
-
-    def chown(self, path: str, uid: int, gid: int) -> None:
-        """Set the owner of a file or directory."""
-        self._set(path, uid=uid, gid=gid)
-
-    def update_mtime(self, path: str, mtime_ns: int) -> None:
-        """Set the time of the last change of a file or directory."""
-        self._set(path, mtime_ns=mtime_ns)
-
-    def _set(self, path: str, **columns: int) -> None:
-        name = normalize_path(path)
-        if not any(self._set_columns(table, name, columns) for table in ("files", "dirs")):
-            raise FileNotFoundBarecatError(f"Path {name} not found in index")
+    add = misc.delegate("_changes", Changes.add)
+    add_file = misc.delegate("_changes", Changes.add_file)
+    add_files = misc.delegate("_changes", Changes.add_files)
+    update_file = misc.delegate("_changes", Changes.update_file)
+    add_dir = misc.delegate("_changes", Changes.add_dir)
+    put_dir = misc.delegate("_changes", Changes.put_dir)
+    rename = misc.delegate("_changes", Changes.rename)
+    rename_file = misc.delegate("_changes", Changes.rename_file)
+    rename_dir = misc.delegate("_changes", Changes.rename_dir)
+    remove_file = misc.delegate("_changes", Changes.remove_file)
+    remove_files = misc.delegate("_changes", Changes.remove_files)
+    remove_empty_dir = misc.delegate("_changes", Changes.remove_empty_dir)
+    remove_recursively = misc.delegate("_changes", Changes.remove_recursively)
+    chmod = misc.delegate("_changes", Changes.chmod)
+    chown = misc.delegate("_changes", Changes.chown)
+    update_mtime = misc.delegate("_changes", Changes.update_mtime)
 
     # Statistics
 
     def update_dirs(self) -> None:
         """Make the directories that files and directories lie in and that are missing."""
-        needed: set[str] = {""}
-        for row in self.fetch_iter("SELECT parent FROM files UNION SELECT parent FROM dirs WHERE path <> ''"):
-            path = row[0]
-            while path not in needed:
-                needed.add(path)
-                path = parent_of(path)
-        with self._source.changing() as connection, triggers_off(connection):
-            connection.executemany("INSERT OR IGNORE INTO dirs (path) VALUES (?)", [(path,) for path in sorted(needed)])
+        missing = "SELECT parent FROM files UNION SELECT parent FROM dirs WHERE path <> '' UNION SELECT '' ORDER BY 1"
+        try:
+            self._changes.change(f"INSERT OR IGNORE INTO dirs (path) {missing}")
+        except sqlite3.IntegrityError as error:
+            raise NotADirectoryBarecatError(f"a directory of {self.path} exists as a file") from error
 
     def update_treestats(self) -> None:
         """Count files, directories and bytes of all directories anew."""
         below = "path > dirs.path || '/' AND path < dirs.path || '0'"  # which follows the slash
-        with self._source.changing() as connection, triggers_off(connection):
+        with self._changes.changing() as connection, triggers_off(connection):
             connection.execute(_COUNT_TREES.format(below, "path <> ''"))
             connection.execute(_COUNT_TREES.format("1", "path = ''"))
 
     @property
     def _triggers_enabled(self) -> bool:
-        return self._ask_number("SELECT value_int FROM config WHERE key = 'use_triggers'") == 1
+        return self._rows.number("SELECT value_int FROM config WHERE key = 'use_triggers'") == 1
 
     @property
     def _foreign_keys_enabled(self) -> bool:
-        return self._ask_number("PRAGMA foreign_keys") == 1
+        return self._rows.number("PRAGMA foreign_keys") == 1
 
     @contextlib.contextmanager
     def no_foreign_keys(self) -> Iterator[None]:
         """Inside, nobody checks that directories exist."""
         was = self._foreign_keys_enabled
-        self._source.check_references(False)
+        self._archive.editor.check_references(False)
         try:
             yield
         finally:
-            self._source.check_references(was)
+            self._archive.editor.check_references(was)
 
     @contextlib.contextmanager
     def no_triggers(self) -> Iterator[None]:
@@ -699,11 +396,11 @@ class Index:
             yield
             return
         with self.no_foreign_keys():
-            self._change(_SET_TRIGGERS, 0)
+            self._changes.change(_SET_TRIGGERS, 0)
             try:
                 yield
             finally:
-                self._change(_SET_TRIGGERS, 1)
+                self._changes.change(_SET_TRIGGERS, 1)
 
     @contextlib.contextmanager
     def bulk_mode(
@@ -721,7 +418,7 @@ class Index:
 
     def verify_integrity(self) -> bool:
         """Check the index against itself; what is wrong goes to the log."""
-        problems = [*file_problems(self._source.questions), *table_problems(self._source.questions)]
+        problems = [*file_problems(self._archive.index), *table_problems(self._archive.index)]
         for problem in problems:
             _logger.error("%s: %s", self.path, problem.message)
         return not problems
@@ -734,57 +431,14 @@ class Index:
         update_treestats: bool = True,
     ) -> None:
         """Add the rows of another index, whose shards are counted on from those in use here."""
-        below, base = normalize_path(prefix or ""), self.num_used_shards
         with Index(source_index_path) as source:
-            files = list(source.iter_all_fileinfos(Order.ADDRESS))
-            dirs = list(source.iter_all_dirinfos(Order.PATH))
-        self.check_merge(below, [info.path for info in files], dirs, ignore_duplicates)
-        wanted = self.merge_dirs(dirs, below)
-        for info in files:
-            info.path = f"{below}/{info.path}"
-            info.shard = (info.shard or 0) + base
-        self.add_files([info for info in files if not (ignore_duplicates and self.isfile(info.path))])
-        for directory in wanted:  # adding files has touched them
-            self.add_dir(directory, exist_ok=True)
-
-    def check_merge(
-        self, prefix: str, files: Iterable[str], dirs: Iterable[DirInfo | BarecatDirInfo], ignore_duplicates: bool
-    ) -> None:
-        """Refuse files and directories that cannot all be added below a directory."""
-        above = prefix
-        while above:
-            if self.isfile(above):
-                raise ValueError(f"Cannot use prefix '{prefix}': '{above}' exists as a file")
-            above = parent_of(above)
-        before = f"{prefix}/" if prefix else ""
-        for path in files:
-            if self.isdir(before + path):
-                raise ValueError(f"Source file '{before}{path}' conflicts with target directory")
-            if not ignore_duplicates and self.isfile(before + path):
-                raise DuplicateBarecatError(before + path)
-        for directory in dirs:
-            if directory.path and self.isfile(before + directory.path):
-                raise ValueError(f"Source directory '{before}{directory.path}' conflicts with target file")
-
-    def merge_dirs(self, dirs: Iterable[DirInfo | BarecatDirInfo], below: str) -> list[BarecatDirInfo]:
-        """Make directories, and give them; where both have one, modes are joined and the later time counts."""
-        wanted = []
-        for directory in dirs:
-            path = normalize_path(f"{below}/{directory.path}")
-            old = self.lookup_dir(path) if self.isdir(path) else BarecatDirInfo(path)
-            mode = None if old.mode is None and directory.mode is None else (old.mode or 0) | (directory.mode or 0)
-            times = [time for time in (old.mtime_ns, directory.mtime_ns) if time is not None]
-            uid = old.uid if directory.uid is None else directory.uid
-            gid = old.gid if directory.gid is None else directory.gid
-            wanted.append(BarecatDirInfo(path, mode, uid, gid, max(times, default=None)))
-            self.add_dir(wanted[-1], exist_ok=True)
-        return wanted
+            merge_index(self, source, normalize_path(prefix or ""), ignore_duplicates)
 
     def check_merge_conflicts(self, prefix: str) -> str:
         """Refuse what cannot be merged from the database that is attached as ``sourcedb``; gives paths as SQL."""
         files = [row[0] for row in self.fetch_iter("SELECT path FROM sourcedb.files")]
         dirs = [BarecatDirInfo(row[0]) for row in self.fetch_iter("SELECT path FROM sourcedb.dirs")]
-        self.check_merge(prefix, files, dirs, ignore_duplicates=True)
+        check_merge(self, prefix, files, dirs, ignore_duplicates=True)
         quoted = prefix.replace("'", "''")
         return f"CASE WHEN path = '' THEN '{quoted}' ELSE '{quoted}/' || path END" if prefix else "path"
 
@@ -794,9 +448,9 @@ class Index:
     def cursor(self) -> sqlite3.Cursor:
         """A cursor for statements of one's own; of a writer it is inside the transaction."""
         if not self.readonly:
-            with self._source.changing():
+            with self._changes.changing():
                 pass  # has begun one
-        cursor = self._source.cursor()
+        cursor = self._rows.cursor()
         cursor.row_factory = sqlite3.Row
         return cursor
 
@@ -811,20 +465,22 @@ class Index:
     def attached_database(self, path: str, name: str = "sourcedb", readonly: bool = True) -> Iterator[None]:
         """Another SQLite file under a name, for statements of one's own."""
         mode = "ro" if readonly else "rw"
-        self._source.commit()
-        connection = self._source.cursor().connection
+        if not self.readonly:
+            self._archive.editor.commit()
+        connection = self._rows.cursor().connection
         connection.execute(f"ATTACH DATABASE ? AS {name}", (f"file:{quote(os.path.abspath(path))}?mode={mode}",))
         try:
             yield
         finally:
-            self._source.commit()
+            if not self.readonly:
+                self._archive.editor.commit()
             connection.execute(f"DETACH DATABASE {name}")
 
     def optimize(self) -> None:
         """Let SQLite tidy up."""
         if not self.readonly:
-            self._source.commit()
-            connection = self._source.cursor().connection
+            self._archive.editor.commit()
+            connection = self._rows.cursor().connection
             for statement in ("ANALYZE", "VACUUM", "PRAGMA optimize"):
                 connection.execute(statement)
 
@@ -832,50 +488,14 @@ class Index:
         """Commit and let go of the file."""
         if not self.is_closed:
             self.is_closed = True
-            self._source.close()
+            if self._is_owner:
+                self._archive.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _file_row(cursor: sqlite3.Cursor | None, row: Any) -> BarecatFileInfo:
-    new = BarecatFileInfo.__new__(BarecatFileInfo)
-    new._path, new.shard, new.offset, new.size, new.crc32c, new.mode, new.uid, new.gid, new.mtime_ns = row
-    return new
-
-
-def _dir_row(cursor: sqlite3.Cursor | None, row: Any) -> BarecatDirInfo:
-    new = BarecatDirInfo.__new__(BarecatDirInfo)
-    new._path, new.num_subdirs, new.num_files, new.num_files_tree, new.size_tree, *about = row
-    new.mode, new.uid, new.gid, new.mtime_ns = about
-    return new
-
-
-def _order_of_dirs(order: Order) -> str:
-    return "" if order & Order.ADDRESS else order.as_query_text()  # directories have no address
-
-
-def _chain(patterns: Sequence[tuple[bool, str]]) -> tuple[str, dict[str, str]]:
-    """A condition from GLOBs that take (True) or leave out (False), and the values in it."""
-    where = ""
-    for number, (is_taken, _) in enumerate(patterns):
-        link = "" if number == 0 else (" OR " if is_taken else " AND ")
-        where += f"{link}path {'GLOB' if is_taken else 'NOT GLOB'} :p{number}"
-    return where, {f"p{number}": normalize_path(pattern) for number, (_, pattern) in enumerate(patterns)}
-
-
-def _named(error: sqlite3.IntegrityError, path: object) -> Exception:
-    text = str(error)
-    if "as file" in text:
-        return NotADirectoryBarecatError(f"A parent of {path!r} exists as a file")
-    if "as directory" in text:
-        return IsADirectoryBarecatError(path)
-    if "UNIQUE" in text:
-        return FileExistsBarecatError(path)
-    return BarecatError(f"{path!r} cannot be stored ({error})")
 
 
 def _warn_of_version(path: str, version: tuple[int, int]) -> None:

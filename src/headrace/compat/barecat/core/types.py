@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import os
     import sqlite3
 
-__all__ = ["SHARD_SIZE_UNLIMITED", "BarecatDirInfo", "BarecatEntryInfo", "BarecatFileInfo", "Order"]
+__all__ = ["SHARD_SIZE_UNLIMITED", "BarecatDirInfo", "BarecatEntryInfo", "BarecatFileInfo", "Order", "path_of"]
 
 SHARD_SIZE_UNLIMITED = UNLIMITED
 """The limit of an archive that has none."""
@@ -172,6 +172,11 @@ class BarecatDirInfo(BarecatEntryInfo):
         if self.size_tree is not None:
             parts.append(_format_size_short(self.size_tree))
         return f"BarecatDirInfo({', '.join(parts)})"
+
+
+def path_of(item: BarecatEntryInfo | str) -> str:
+    """The clean path of an info or of text."""
+    return item.path if isinstance(item, BarecatEntryInfo) else normalize_path(item)
 
 
 def _format_size_short(size: float) -> str:

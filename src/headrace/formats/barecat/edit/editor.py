@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace._native import crc32c
@@ -16,6 +18,7 @@ from headrace.errors import (
 )
 from headrace.formats.barecat.batches import RESTORE, check_content
 from headrace.formats.barecat.edit.directories import Directories
+from headrace.formats.barecat.edit.maintenance import finish_reshard
 from headrace.formats.barecat.edit.shard_writer import SMALL_BYTES
 from headrace.formats.barecat.edit.transactions import Transactions, WriteOptions
 from headrace.formats.barecat.edit.undo import MAX_RECORD_BYTES
@@ -25,9 +28,7 @@ from headrace.formats.barecat.names import check_new_name, clean_name
 from headrace.progress import format_count
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
     from typing import BinaryIO
 
     from headrace.errors import PathLike
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Editor"]
 
+_log = logging.getLogger("headrace")
 _CHUNK_BYTES = 16 << 20
 _REFUSED = (EntryExistsError, EntryIsDirectoryError, EntryIsFileError)  # before anything has changed
 _REPLACE = "UPDATE files SET shard = ?, offset = ?, size = ?, crc32c = ? WHERE path = ?"
@@ -52,6 +54,9 @@ class Editor:
         path: of the archive; index and first shard are made if they are missing.
         options: how it is written.
         is_checked: check every file that is read as a whole against its CRC-32C.
+
+    Attributes:
+        has_finished_reshard: a ``reshard`` had been killed, and what it had left is in order now.
     """
 
     version = VERSION
@@ -59,58 +64,32 @@ class Editor:
     def __init__(self, path: str, options: WriteOptions | None = None, *, is_checked: bool = True) -> None:
         chosen = options or WriteOptions()
         self._is_checked = is_checked
-        self._transactions = transactions = Transactions(path, chosen)
+        self._transactions = transactions = Transactions(path, replace(chosen, is_append_only=False))
         self.directories = Directories(transactions)
         self.index = transactions.index
         self.shards = transactions.shards
         self.lock = transactions.lock
         self.whole = transactions.whole
         self.full_path = transactions.full_path
-        self._largest: int | None = None
-        self.is_append_only = chosen.is_append_only
         self._queue = transactions.queue
-
-    # Transactions
+        # Whole transactions are the business of that class alone.
+        self.commit, self.close, self.show_as = transactions.commit, transactions.close, transactions.show_as
+        self.set_limit, self.check_references = transactions.set_limit, transactions.check_references
+        self.changing = transactions.changing
+        self.execute, self.execute_many = transactions.execute, transactions.execute_many
+        try:
+            self.has_finished_reshard = finish_reshard(self)
+        except BaseException:
+            transactions.close()
+            raise
+        if self.has_finished_reshard:
+            _log.warning("%s: what a killed reshard had begun was finished", path)
+        self.is_append_only = transactions.is_append_only = chosen.is_append_only
 
     @property
     def limit(self) -> int:
         """The limit of shards in bytes."""
         return self._transactions.limit
-
-    def set_limit(self, limit: int) -> None:
-        """Change the limit of shards; it must hold for those there are."""
-        self._transactions.set_limit(limit)
-
-    def show_as(self, path: str) -> None:
-        """Let errors say another path: that of an archive which has not got its name yet."""
-        self._transactions.show_as(path)
-
-    def commit(self) -> None:
-        """Put everything so far on the disk."""
-        self._transactions.commit()
-
-    def close(self) -> None:
-        """Commit and let go of all files."""
-        self._transactions.close()
-
-    def execute(self, statement: str, *arguments: object) -> None:
-        """Run a statement inside the transaction."""
-        self._largest = None
-        self._transactions.execute(statement, *arguments)
-
-    def execute_many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Run a statement for many rows inside the transaction."""
-        self._largest = None
-        self._transactions.execute_many(statement, rows)
-
-    def changing(self, *, is_addition: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        """The connection inside the transaction, for changes to the index that this class does not know."""
-        self._largest = None
-        return self._transactions.changing(is_addition=is_addition)
-
-    def check_references(self, is_on: bool) -> None:
-        """Commit, and from then on check or do not check that directories exist."""
-        self._transactions.check_references(is_on)
 
     # Reading
 
@@ -188,9 +167,10 @@ class Editor:
 
     def _count(self, size: int) -> None:
         """Count a file that was added."""
-        if self._largest is not None and size > self._largest:
-            self._largest = size
-        self._transactions.count(size)
+        transactions = self._transactions
+        if transactions.largest is not None and size > transactions.largest:
+            transactions.largest = size
+        transactions.count(size)
 
     def add_stream(self, name: str, file: BinaryIO, size: int, about: Metadata) -> Place:
         """Add a file of known size from an open file, a piece at a time; gives where its bytes are."""
@@ -278,9 +258,10 @@ class Editor:
 
     def _is_shared(self, info: FileInfo) -> bool:
         """Another file has some of the same bytes: they must not be overwritten."""
-        if self._largest is None:  # how far before this one another can begin that reaches into it
-            self._largest = self.index.number("SELECT max(size) FROM files")
-        bounds = (info.shard, info.offset - self._largest, info.end, info.offset, info.path)
+        largest = self._transactions.largest
+        if largest is None:  # how far before this one another can begin that reaches into it
+            largest = self._transactions.largest = self.index.number("SELECT max(size) FROM files")
+        bounds = (info.shard, info.offset - largest, info.end, info.offset, info.path)
         return self._transactions.connection.execute(_SHARING, bounds).fetchone() is not None
 
     def overwrite(self, shard: int, offset: int, data: Buffer) -> None:

@@ -109,10 +109,11 @@ class Transactions:
         self.full_path = place_of(path, follow_links=options.allow_links)
         recover(self.full_path)
         self.lock = threading.RLock()
-        self._is_append_only = options.is_append_only
+        self.is_append_only = options.is_append_only
         self._is_synced = options.is_synced
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
+        self.largest: int | None = None  # of all files, while only files were added since it was looked up
         self._failure: Exception | None = None
         self._has_begun = self._is_ending = False
         self.whole = _Whole(self)
@@ -188,7 +189,7 @@ class Transactions:
                 "open it again here, after the other has closed it"
             )
         self._check_whole()
-        if self._is_append_only and not is_addition:
+        if self.is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self.connection.in_transaction:
             self._refuse_ended()
@@ -382,6 +383,7 @@ class Transactions:
         """The connection inside the transaction, for changes to rows; an error takes those of the block back."""
         with self.lock:
             self.begin(is_addition=is_addition)
+            self.largest = None
             with self.whole:
                 self.queue.flush()
                 self.connection.execute("SAVEPOINT changing")

@@ -133,7 +133,7 @@ class FileQueue:
             return
         made = self._needed_dirs()
         with triggers_off(self._connection):
-            self._connection.executemany("INSERT INTO dirs (path) VALUES (?)", [(path,) for path in made])
+            self._connection.executemany("INSERT INTO dirs (rowid, path) VALUES (?, ?)", self._numbered(made))
             self._connection.executemany(_COUNT, self._changes(made))
             self._connection.executemany(_INSERT, self._waiting.values())
         self._known_dirs.update(made)
@@ -141,13 +141,21 @@ class FileQueue:
         self._waiting.clear()
 
     def _needed_dirs(self) -> list[str]:
-        needed: set[str] = set()
+        """Directories to make, in the order in which the triggers would make them: from each file upwards."""
+        needed: dict[str, None] = {}
         for name in self._waiting:
             directory = parent_of(name)
             while directory in self._new_dirs and directory not in needed:
-                needed.add(directory)
+                needed[directory] = None
                 directory = parent_of(directory)
-        return sorted(needed)
+        return list(needed)
+
+    def _numbered(self, made: list[str]) -> list[tuple[int, str]]:
+        """The rows of new directories: numbers tell the order of creation; a row must come after its parent's."""
+        if not made:
+            return []
+        start = self._connection.execute("SELECT max(rowid) + 1 FROM dirs").fetchone()[0]
+        return sorted(enumerate(made, start), key=lambda row: row[1])
 
     def _changes(self, made: list[str]) -> list[tuple[int | str | None, ...]]:
         files: defaultdict[str, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Where an index gets its connection from: an archive that is open, or a file of its own that is written."""
+"""An index that is written without an archive around it."""
 
 from __future__ import annotations
 
@@ -14,51 +14,12 @@ from headrace.formats.barecat.index.schema import UNLIMITED, VERSION, check_vers
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
-    from headrace.formats.barecat import Archive
-
-__all__ = ["ArchiveSource", "FileSource"]
+__all__ = ["IndexFile"]
 
 
-class ArchiveSource:
-    """The index of an archive that is open; whoever opened the archive closes it, unless it ``is_owned``."""
-
-    def __init__(self, archive: Archive, *, is_owned: bool = False) -> None:
-        self._archive, self._is_owned = archive, is_owned
-        self.version = archive.version
-        self.questions = archive.index
-
-    def cursor(self) -> sqlite3.Cursor:
-        """A cursor that sees everything written so far."""
-        self._archive.refresh()
-        return self._archive.index.cursor()
-
-    def changing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """The connection inside a transaction."""
-        return self._archive.editor.changing(is_addition=True)
-
-    def check_references(self, is_on: bool) -> None:
-        """Commit, and from then on check or do not check that directories exist."""
-        self._archive.editor.check_references(is_on)
-
-    def set_limit(self, limit: int) -> None:
-        """Change the limit of shards."""
-        self._archive.editor.set_limit(limit)
-
-    def commit(self) -> None:
-        """Put everything on the disk."""
-        if self._archive.is_writable:
-            self._archive.commit()
-
-    def close(self) -> None:
-        """Let go of what belongs to the index alone."""
-        if self._is_owned:
-            self._archive.close()
-
-
-class FileSource:
-    """An index file that is written without an archive around it, and made if it is missing."""
+class IndexFile:
+    """What an open ``Archive`` and its editor are to an index, for an index file alone; it is made if it is missing."""
 
     version = VERSION
 
@@ -75,14 +36,19 @@ class FileSource:
         except BaseException:
             self._connection.close()
             raise
-        self.questions = queries.Index(path, self.cursor, self.cursor)
+        self.index = queries.Index(path, self._connection.cursor, self._connection.cursor)
 
-    def cursor(self) -> sqlite3.Cursor:
-        """A cursor that sees everything written so far."""
-        return self._connection.cursor()
+    @property
+    def editor(self) -> IndexFile:
+        """It is always written."""
+        return self
+
+    def refresh(self) -> bool:
+        """Nobody else writes to it."""
+        return False
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[sqlite3.Connection]:
+    def changing(self, *, is_addition: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection inside a transaction, which ``commit`` ends."""
         with self._lock:
             if not self._connection.in_transaction:
