@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
-from headrace.progress import ProgressBar, format_count, parse_bytes
+from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -108,7 +108,7 @@ def progress_bar(
     label: str, args: argparse.Namespace, *, unit: str = "samples"
 ) -> AbstractContextManager[Progress | None]:
     """A bar, unless the user wants silence or JSON, or nobody would see it."""
-    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
+    if args.quiet or getattr(args, "json", False) or not is_seen(sys.stderr):
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
 

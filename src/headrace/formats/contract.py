@@ -133,6 +133,11 @@ class Format:
         """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
         return {"follow_links": True} if follow_links and self.has_files_beside else {}
 
+    def check_new(self, path: PathLike, *, force: bool) -> None:
+        """FileExistsError when there is something under a path already, and it is not to be replaced."""
+        if not force and self.exists(os.fspath(path)):
+            raise FileExistsError(f"{os.fspath(path)} exists; give force=True to replace it")
+
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
     ) -> Writer[Any]:

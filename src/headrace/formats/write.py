@@ -52,10 +52,13 @@ def write(
     indices: Indices | None = None,
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
+    force: bool = False,
     progress: Progress | bool = False,
     **options: Any,
 ) -> None:
     """Write samples into a file; it appears when it is complete, or not at all.
+
+    A file that exists is an error, unless ``force`` is given; then it is replaced at the end, in one step.
 
     Args:
         path: where to; the ending decides the format.
@@ -68,10 +71,12 @@ def write(
         indices: which samples, in which order (only with ``[i]``).
         shuffle_seed: shuffle them with this seed (only with ``[i]``).
         names: a name for each sample, in the order of the source.
+        force: replace a file that exists, as ``--force`` of the command does.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
 
     Raises:
+        FileExistsError: there is something under the path already.
         WriteError: a sample could not be fetched or encoded; the original exception is its cause.
         WorkerDiedError: a worker process was killed.
 
@@ -91,6 +96,7 @@ def write(
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
     target = find_format(path, must_exist=False)
+    target.check_new(path, force=force)
     fill(
         lambda length: target.create_checked(path, fields, length=length, **options),
         samples,

@@ -259,7 +259,7 @@ class _Conversion:
         with self._bar("samples") as bar:
             if goal.pack is not None and origin.holds_files and os.path.isdir(str(self.source)) and is_plain:
                 # All files, as they are.
-                pack(path, str(self.source), shuffle_seed=chosen.shuffle_seed, progress=bar or False)
+                pack(path, str(self.source), shuffle_seed=chosen.shuffle_seed, force=True, progress=bar or False)
                 with goal.open_checked(path) as dataset:
                     result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
                 return result

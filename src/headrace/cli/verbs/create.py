@@ -144,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
                 shuffle_seed=args.shuffle,
                 skip_broken=args.skip_broken,
                 dry_run=args.dry_run,
+                force=args.force,
                 progress=bar or False,
                 **given,
             )
