@@ -9,13 +9,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.common import counted, print_json, printable, progress_bar, reading_options, say
+from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
 from headrace.formats.barecat.pack import count_found, find_files, pack_files
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.report import Transfer
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import group_left_out
 from headrace.transfer.extract import extract_files
 
@@ -95,7 +95,7 @@ def _no_archive(path: str, found: Format | None) -> ValueError:
     known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
     if found is None or not found.suffixes or os.path.isdir(path):
         return ValueError(f"{path} is not an archive; this verb is for archives ({known})")
-    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known}"
+    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known.partition(',')[0]}"
     return ValueError(
         f"{path} is a dataset of samples ({found.suffixes[0]}), and this verb is for archives of files ({known}). "
         f"Look at it with: headrace ls {path}; or make an archive of it: {convert}"
@@ -187,7 +187,7 @@ def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_
         print_json({**_facts(args, kind, result), "seconds": elapsed_s})
     elif not args.quiet:
         rate = f"{count / max(elapsed_s, 1e-9):,.0f} {unit}s/s"
-        say(f"{args.out}: {counted(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
+        say(f"{args.out}: {format_count(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
 
 
 def print_plan(args: argparse.Namespace, kind: str, result: Transfer) -> None:
@@ -195,7 +195,7 @@ def print_plan(args: argparse.Namespace, kind: str, result: Transfer) -> None:
     if args.json:
         print_json({**_facts(args, kind, result), "dry_run": True})
         return
-    number = counted(result.files, "file") if result.samples is None else counted(result.samples, "sample")
+    number = format_count(result.files, "file") if result.samples is None else format_count(result.samples, "sample")
     stream = sys.stderr if args.out == "-" else sys.stdout
     size = format_bytes(result.size_bytes)
     say(f"{args.out}: would be written as {kind}: {number}, about {size} of data", file=stream)
@@ -221,9 +221,11 @@ def print_transfer(
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
     elif not args.quiet:
-        rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
+        rate = (
+            f", {format_count(round(result.files / max(elapsed_s, 1e-9)), 'file')}/s" if elapsed_s is not None else ""
+        )
         stream = sys.stderr if path == "-" else sys.stdout
-        say(f"{path}: {counted(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {format_count(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
@@ -252,8 +254,8 @@ def refuse_damage(path: str, damage: list[str], unit: str) -> None:
     """Say what was left out because it is damaged, and that this is an error."""
     print_left_out(damage[:_SHOWN])
     if damage:
-        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
-        raise ValueError(f"{count} damaged and not written; headrace verify {path} names all damage")
+        count = f"{format_count(len(damage), unit)} {'is' if len(damage) == 1 else 'are'}"
+        raise ValueError(f"{count} damaged and not written; headrace verify {path} lists all damage")
 
 
 def cat_file(args: argparse.Namespace) -> int:

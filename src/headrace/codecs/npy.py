@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -65,7 +67,7 @@ def decode_npz(data: Buffer) -> dict[str, npt.NDArray[Any]]:
         with zipfile.ZipFile(stream) as file:
             size = sum(member.file_size for member in file.infolist())
             if size > _MAX_UNPACKED:
-                raise ValueError(f"it unpacks to {size} bytes, more than {_MAX_UNPACKED}")
+                raise ValueError(f"it unpacks to {format_count(size, 'byte')}, more than {_MAX_UNPACKED}")
             return {member.removesuffix(".npy"): decode(file.read(member)) for member in file.namelist()}
     except ValueError:
         raise

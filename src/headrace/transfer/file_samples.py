@@ -15,6 +15,7 @@ from headrace.errors import FormatError
 from headrace.fields import Image, Int, Text
 from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
 from headrace.formats.barecat.names import safe_name
+from headrace.progress import format_count
 from headrace.storage import open_stream, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
@@ -104,7 +105,7 @@ class FileContents:
         else:
             data = _pread(descriptor, offset, size)
         if len(data) != size:
-            raise FormatError(self.path, problem=f"{name} should have {size} bytes and has {len(data)}")
+            raise FormatError(self.path, problem=f"{name} should have {format_count(size, 'byte')} and has {len(data)}")
         return data
 
 

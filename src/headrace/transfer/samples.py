@@ -17,6 +17,7 @@ from headrace.formats.barecat.writer import SampleFiles
 from headrace.formats.contract import BaseWriter
 from headrace.formats.open import all_formats
 from headrace.formats.write import fill
+from headrace.progress import format_count
 from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
@@ -185,14 +186,14 @@ def select(origin: SampleOrigin, options: SampleOptions, target: Format | None, 
             raise KeyError(f"no field {name!r} in {origin.path}; the fields are {', '.join(schema)}")
     chosen = {name: kind for name, kind in schema.items() if wanted is None or name in wanted}
     if target is not None and target.max_fields is not None and len(chosen) > target.max_fields:
-        most = "one field" if target.max_fields == 1 else f"{target.max_fields} fields"
+        most = "one field" if target.max_fields == 1 else format_count(target.max_fields, "field")
         raise ValueError(
             f"{ways.target} can hold {most}, and {origin.path} has {', '.join(chosen)}. Leave the others out: "
             f"{ways.with_field(next(iter(chosen)))}. Or keep all of them: {ways.keeping(len(chosen))}"
         )
     count = len(origin.sources())
     left_out = [
-        f"field {name} ({count} {'value' if count == 1 else 'values'}): only {', '.join(chosen)} was asked for"
+        f"field {name} ({format_count(count, 'value')}): only {', '.join(chosen)} was asked for"
         for name in schema
         if name not in chosen
     ]
@@ -207,7 +208,7 @@ def select(origin: SampleOrigin, options: SampleOptions, target: Format | None, 
         else:
             left_out.append(f"{name.replace('_', ' ')} ({', '.join(value)}): {ways.target} has no place for it")
     if options.names is False and origin.keys is not None:
-        left_out.append(f"names of {count} samples: they were not asked for")
+        left_out.append(f"names of {format_count(count, 'sample')}: they were not asked for")
     if target is not None and not target.holds_raw_pictures:
         chosen = {name: replace(kind, mode="jpg") if isinstance(kind, Image) else kind for name, kind in chosen.items()}
     return Selection(origin=origin, options=options, fields=chosen, about=about, left_out=left_out)

@@ -22,6 +22,7 @@ from headrace.errors import FormatError
 from headrace.formats.barecat.decoded import require
 from headrace.formats.barecat.index.rows import Metadata, time_ns
 from headrace.formats.barecat.names import safe_name
+from headrace.progress import format_count
 from headrace.storage import open_stream
 from headrace.transfer.entry import Entry, content_of
 
@@ -47,7 +48,7 @@ def too_large(path: str, limit: int) -> FormatError:
     """The error for something that unpacks to far more than it is."""
     return FormatError(
         path,
-        problem=f"the contents take more than {limit} bytes, the limit for it",
+        problem=f"the contents take more than {format_count(limit, 'byte')}, the limit for it",
         fix="If you trust it, raise the limit (max_bytes, --max-size).",
     )
 

@@ -16,7 +16,6 @@ from headrace.cli.common import (
     add_max_size,
     add_progress,
     add_workers,
-    counted,
     parse_size,
     print_json,
     reading_options,
@@ -24,7 +23,7 @@ from headrace.cli.common import (
     whole_number_from,
 )
 from headrace.formats.open import format_of_name
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS, ending_of
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"path": args.out, **facts, "fields": result.fields, "skipped": result.skipped})
     elif not args.quiet:
         rate = f"{result.samples / elapsed_s:,.0f} samples/s"
-        say(f"{args.out}: {counted(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
+        say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
     return 0
 
 
