@@ -71,6 +71,8 @@ def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.u
     Raises:
         ImageError: Pillow cannot decode it, or it cannot become RGB without guessing.
     """
+    if jpeg.is_jpeg(data):
+        jpeg.refuse_rare(jpeg.read_info(data))  # Pillow may have a newer libjpeg
     with open_picture(data) as picture:
         return pillow_to_rgb(picture, background=background)
 
