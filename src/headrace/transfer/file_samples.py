@@ -6,6 +6,7 @@ once, from the front: it is unpacked into a temporary file without a name, besid
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ArchiveContents", "Contents", "FileContents", "FileSamples", "FolderContents"]
 
 _LARGEST_READ = 1 << 30
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBER = re.compile(rb"[+-]?\d{1,18}")
 
 
@@ -92,8 +94,14 @@ class FileContents:
         if self._spool is None:
             self._spool = self._stack.enter_context(temporary_file(self._folder))
         start = self._spool.tell()
-        with entry.open() as file:
-            shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)
+        try:
+            with entry.open() as file:
+                shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            problem = f"{error.strerror}; {self.path} is unpacked in this folder first"
+            raise type(error)(error.errno, problem, self._folder) from None
         return self._spool.fileno(), start, entry.size
 
     def read(self, name: str) -> bytes:
