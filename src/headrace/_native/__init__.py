@@ -51,7 +51,11 @@ from headrace._native._core import (
     set_simd_level,
     simd_level,
     slice_jpeg,
+    step_kinds,
     store_jpegs,
+    tar_files,
+    tar_header,
+    tar_members,
     tile_index_info,
 )
 
@@ -100,7 +104,11 @@ __all__ = [
     "set_simd_level",
     "simd_level",
     "slice_jpeg",
+    "step_kinds",
     "store_jpegs",
+    "tar_files",
+    "tar_header",
+    "tar_members",
     "tile_index_info",
 ]
 

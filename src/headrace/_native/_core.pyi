@@ -336,8 +336,11 @@ class ImageLoader:
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
         """
-        Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: none) and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
+        Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: none) and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast, saturation or sharpness (factor), flip or vertical_flip (not 0), cutout (top, left, height, width, r, g, b), translate (dy, dx, r, g, b), turn (quarters), affine (a, b, c, d, e, f, r, g, b), noise (top, left, height, width, two halves of a seed), hue (share of the circle), posterize (bits), solarize (threshold), autocontrast or equalize (not 0), blur (sigma, taps), or choice (the number of a kind in step_kinds(), and its values up to 9). Where 0 is a value like others, NaN does nothing.
         """
+
+def step_kinds() -> list[str]:
+    """The kinds of steps that ImageLoader.load knows, by number."""
 
 class MappingGuard:
     """
@@ -486,6 +489,21 @@ class FileRows:
 def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
+    """
+
+def tar_header(name: str, is_directory: bool, mode: int, uid: int, gid: int, mtime_ns: int, size: int, has_exact_times: bool) -> bytes:
+    """
+    The header of a member of a tar, with records of pax where it needs them.
+    """
+
+def tar_members(names: list[str], facts: NDArray[numpy.int64], contents: NDArray[numpy.uint8], bounds: NDArray[numpy.int64], has_exact_times: bool) -> bytes:
+    """
+    Files of a tar: member i is contents[bounds[i]:bounds[i + 1]], and row i of the facts is its mode, uid, gid and mtime_ns.
+    """
+
+def tar_files(paths: list[str], names: list[str], most_bytes: int, has_exact_times: bool) -> tuple[bytes, int, int]:
+    """
+    Files and directories of the disk as members of a tar, up to the first that cannot be read or is larger than most_bytes; how many they are, and bytes of their contents.
     """
 
 def simd_level() -> str:

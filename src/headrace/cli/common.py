@@ -9,11 +9,11 @@ import re
 import sys
 import textwrap
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypedDict
+from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
-from headrace.progress import ProgressBar, parse_bytes
+from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ERRORS",
     "ReadingOptions",
-    "VerbParser",
+    "add_dry_run",
     "add_follow_links",
     "add_json",
     "add_max_size",
@@ -50,52 +50,6 @@ ERRORS = (HeadraceError, OSError, ValueError, TypeError, LookupError, Arithmetic
 _MAX_WHOLE = 2**63 - 1
 
 
-_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
-
-
-class VerbParser(argparse.ArgumentParser):
-    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
-
-    _is_intermixing = False
-    signed_options: tuple[str, ...] = ()
-    """Options whose values may begin with a minus sign."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with positional arguments before, between and after options."""
-        if self._is_intermixing or self._subparsers is not None:
-            return super().parse_known_args(args, namespace)
-        words = list(sys.argv[1:] if args is None else args)
-        cut = words.index("--") if "--" in words else len(words)
-        words = [*self._join_signed(words[:cut]), *(_MASK + word for word in words[cut + 1 :])]
-        self._is_intermixing = True
-        try:
-            found, unknown = self.parse_known_intermixed_args(words, namespace)
-        finally:
-            self._is_intermixing = False
-        for name, value in vars(found).items():
-            setattr(found, name, _unmasked(value))
-        return found, _unmasked(unknown)
-
-    def error(self, message: str) -> NoReturn:
-        """End with a usage error; what the user typed may hold anything."""
-        super().error(printable(message))
-
-    def _join_signed(self, words: list[str]) -> list[str]:
-        joined: list[str] = []
-        for word in words:
-            if joined and joined[-1] in self.signed_options:
-                joined[-1] += f"={word}"
-            else:
-                joined.append(word)
-        return joined
-
-
-def _unmasked(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unmasked(one) for one in value]
-    return value.removeprefix(_MASK) if isinstance(value, str) else value
-
-
 def add_follow_links(parser: argparse.ArgumentParser) -> None:
     """``--follow-links``."""
     parser.add_argument(
@@ -112,6 +66,11 @@ class ReadingOptions(TypedDict, total=False):
 def reading_options(args: argparse.Namespace) -> ReadingOptions:
     """What ``--follow-links`` means for whatever opens a dataset; nothing where it is not given."""
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +108,7 @@ def progress_bar(
     label: str, args: argparse.Namespace, *, unit: str = "samples"
 ) -> AbstractContextManager[Progress | None]:
     """A bar, unless the user wants silence or JSON, or nobody would see it."""
-    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
+    if args.quiet or getattr(args, "json", False) or not is_seen(sys.stderr):
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
 
@@ -274,7 +233,9 @@ def _select(dataset: Dataset, word: str) -> range:
         try:
             return range(whole[int(word)], whole[int(word)] + 1)
         except IndexError:
-            raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
+            raise ValueError(
+                f"sample {word} is out of range, the dataset has {format_count(len(dataset), 'sample')}"
+            ) from None
     hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
     raise ValueError(f"no sample is called {_short(word)}{hint}")
 

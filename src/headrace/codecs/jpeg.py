@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import ImageError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from headrace.types import Buffer
@@ -87,7 +88,7 @@ def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> np
     try:
         _native.decode_jpeg(data, out, dct == "fast")
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None
     return out
 
 
@@ -126,7 +127,7 @@ def index(data: Buffer, *, tile: int = 8) -> bytes:
     try:
         packed, reason = _native.make_tile_index(data, tile)
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None
     if packed is None:
         raise ImageError(f"this JPEG has no tile index: {reason}")
     return packed
@@ -141,8 +142,8 @@ def index_problem(index: Buffer, size: int, checksum: int) -> str | None:
     if (info.jpeg_size, info.jpeg_crc32c) == (size, checksum):
         return None
     return (
-        f"tile index: made for a JPEG of {info.jpeg_size} bytes with checksum {info.jpeg_crc32c:#010x}, this one has "
-        f"{size} bytes and {checksum:#010x}"
+        f"tile index: made for a JPEG of {format_count(info.jpeg_size, 'byte')} with checksum "
+        f"{info.jpeg_crc32c:#010x}, this one has {format_count(size, 'byte')} and {checksum:#010x}"
     )
 
 
@@ -174,4 +175,4 @@ def slice(data: Buffer, index: Buffer, window: tuple[int, int, int, int]) -> Sli
     try:
         return Slice(*_native.slice_jpeg(data, index, left, top, width, height))
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None

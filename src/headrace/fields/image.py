@@ -14,6 +14,7 @@ from headrace import _native
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import ImageError
+from headrace.progress import format_count
 from headrace.storage import open_stream
 from headrace.types import Encoded
 
@@ -164,7 +165,7 @@ class Image:
         try:
             _native.decode_jpeg(payload, out, False)
         except _native.NativeError as error:
-            raise ImageError(f"JPEG of {len(payload)} bytes: {error.detail}") from None
+            raise ImageError(f"JPEG of {format_count(len(payload), 'byte')}: {error.detail}") from None
         return out
 
     def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

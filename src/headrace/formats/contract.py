@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
+from headrace.progress import format_count
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.report import Transfer
     from headrace.types import (
         Field,
         IndexArray,
@@ -80,9 +83,10 @@ class Format:
             ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
             that option changes nothing, and they need not know it.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
-        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can; None for those into
-            which a folder of pictures goes through ``create``.
-        pack_options: names of what else ``pack`` takes.
+        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can, and may give a Transfer
+            that says what was done; None for those into which a folder of pictures goes through ``create``.
+        pack_options: names of what else ``pack`` takes; ``dry_run`` means to write nothing and say what would be
+            written.
         open_archive: opens a path as an archive that can be listed and changed, for formats of many files.
         new_archive: makes an archive that gets its name at the end of the block.
         exists: tells whether there is a dataset under a path, for formats whose files have other names.
@@ -105,7 +109,7 @@ class Format:
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
     holds_files: bool = False
-    pack: Callable[..., None] | None = None
+    pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
     open_archive: Callable[..., Archive] | None = None
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
@@ -128,6 +132,11 @@ class Format:
     def link_options(self, follow_links: bool) -> dict[str, bool]:
         """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
         return {"follow_links": True} if follow_links and self.has_files_beside else {}
+
+    def check_new(self, path: PathLike, *, force: bool) -> None:
+        """FileExistsError when there is something under a path already, and it is not to be replaced."""
+        if not force and self.exists(os.fspath(path)):
+            raise FileExistsError(f"{os.fspath(path)} exists; give force=True to replace it")
 
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
@@ -174,7 +183,7 @@ def normalize_indices(indices: Indices, length: int) -> IndexArray:
         raise TypeError(f"indices must be one-dimensional, got shape {array.shape}")
     if array.dtype == np.bool_:
         if len(array) != length:
-            raise IndexError(f"a mask must have {length} entries, got {len(array)}")
+            raise IndexError(f"a mask must have {format_count(length, 'entry')}, got {len(array):,}")
         return np.flatnonzero(array)
     if len(array) == 0:
         return np.empty(0, np.int64)
@@ -217,7 +226,7 @@ def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
 
 
 def _out_of_range(index: int, length: int) -> IndexError:
-    return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+    return IndexError(f"sample {index} is out of range, the dataset has {format_count(length, 'sample')}")
 
 
 class BaseWriter(ABC):
@@ -368,10 +377,10 @@ class BaseDataset(ABC):
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
 
     @overload
-    def __getitem__(self, key: int) -> Sample: ...
+    def __getitem__(self, key: int | str) -> Sample: ...
     @overload
     def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
-    def __getitem__(self, key: int | slice | Indices) -> Sample | list[Sample]:
+    def __getitem__(self, key: int | str | slice | Indices) -> Sample | list[Sample]:
         length = len(self)
         if isinstance(key, slice):
             return self._samples(np.arange(*key.indices(length), dtype=np.int64))
@@ -380,8 +389,23 @@ class BaseDataset(ABC):
             if not -length <= index < length:
                 raise _out_of_range(index, length)
             return self._samples(np.array([index % length], np.int64))[0]
+        if isinstance(key, str):
+            return self._samples(np.array([self._position_of(key)], np.int64))[0]
         many: Any = key
         return self._samples(normalize_indices(many, length))
+
+    def _position_of(self, name: str) -> int:
+        keys = self.keys
+        with contextlib.suppress(ValueError):
+            if keys is not None:
+                return keys.index(name)
+        if name in self.schema:
+            problem = f"{name!r} is a field, and a dataset is a row of samples; write dataset[0][{name!r}]"
+        elif keys is None:
+            problem = f"the samples have no names, only numbers up to {len(self) - 1}"
+        else:
+            problem = f"no sample is called {name!r}; dataset.keys has all names, and samples have numbers, too"
+        raise KeyError(f"{self.path}: {problem}")
 
     def __iter__(self) -> Iterator[Sample]:
         for i in range(len(self)):
@@ -400,7 +424,7 @@ class BaseDataset(ABC):
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
-        return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+        return f"<{type(self).__name__} {self.path!r}: {format_count(len(self), 'sample')} ({fields})>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +462,7 @@ def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
     if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
         if len(sample) != len(names):
             raise WriteError(
-                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                f"sample {index} has {format_count(len(sample), 'value')}, expected {len(names)} ({', '.join(names)})",
                 sample=index,
             )
         return sample

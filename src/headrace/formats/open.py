@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnknownFormatError
+from headrace.formats.content import explained
 from headrace.formats.contract import Format
 from headrace.registry import PluginTable
 from headrace.storage import open_stream
@@ -46,7 +47,8 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
     """
     first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
     found = FORMATS.load(format) if format is not None else find_format(first)
-    return found.open_checked(path, **options)
+    with explained(first, all_formats):
+        return found.open_checked(path, **options)
 
 
 def all_formats() -> list[Format]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import time
+import warnings
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
 from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
+from headrace.progress import format_count
 from headrace.registry import PluginTable
 from headrace.storage import allocate_pages
 from headrace.types import Dataset
@@ -95,6 +98,20 @@ class Loader:
         opened = open_dataset(dataset) if isinstance(dataset, str | os.PathLike) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options)
+        for advice in self._advice():  # once, here: a copy or a part of a loader has nothing new to tell
+            warnings.warn(advice, stacklevel=3)
+
+    def _advice(self) -> list[str]:
+        found = [advice for plan in self._plans for advice in plan.advice()]
+        if self.samples and not len(self):
+            size, (_, world) = self.options.batch_size, self.options.place
+            over = f"batch_size={size}" if world == 1 else f"batch_size={size} times world={world}"
+            found.append(
+                f"{over} is larger than the dataset, which has {self.samples} sample{'s' if self.samples > 1 else ''}: "
+                "an epoch has no batches, for drop_last=True leaves out a batch that is not full. Write a smaller "
+                "batch_size, or drop_last=False"
+            )
+        return found
 
     def _prepare(self, dataset: Dataset, options: LoaderOptions) -> None:
         self.dataset = _checked_dataset(dataset, options.verify)
@@ -133,7 +150,9 @@ class Loader:
         schema, pipelines, collates = self.dataset.schema, self.options.ops, self.options.collates()
         for name in pipelines:
             if name not in schema:
-                raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}")
+                close = difflib.get_close_matches(str(name), schema, n=1)
+                asked = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}{asked}")
         wanted = {name: pipelines.get(name, ()) for name in schema}
         plans = tuple(
             compile_pipeline(name, schema[name], ops, collates) for name, ops in wanted.items() if ops is not None
@@ -167,7 +186,7 @@ class Loader:
         return self._batches.steps(self.samples)
 
     def __repr__(self) -> str:
-        return f"<Loader of {self.dataset!r}: {len(self):,} batches of {self.options.batch_size}>"
+        return f"<Loader of {self.dataset!r}: {format_count(len(self), 'batch')} of {self.options.batch_size}>"
 
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
@@ -369,5 +388,5 @@ def _checked_order(indices: Any, n: int) -> IndexArray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"the order function gave {array.dtype} of shape {array.shape}, expected n integers")
     if len(array) != n:
-        raise ValueError(f"the order function gave {len(array)} indices, expected {n}")
+        raise ValueError(f"the order function gave {format_count(len(array), 'index')}, expected {n:,}")
     return normalize_indices(array, n)

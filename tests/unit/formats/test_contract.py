@@ -78,8 +78,11 @@ def test_the_verbs_of_the_command(place: Path, said: Callable[..., str]) -> None
     assert "ok (3 samples" in said("verify", "x.mini", "--decode")
     assert "x.mini is a mini, and only .barecat, .beton, .ffr have an annex" in said("index", "x.mini", code=2)
     assert "cat/a.jpg" in said("completion", "names", "x.mini", "cat/")
-    for verb in ("tree", "find", "du", "shell", "browse"):
-        assert "a mini, which holds samples; this is for archives (.barecat, .crate)" in said(verb, "x.mini", code=2)
+    for verb in ("tree", "find", "du", "shell"):
+        told = said(verb, "x.mini", code=2)
+        assert "x.mini is a dataset of samples (.mini), and this verb is for archives of files" in told
+        assert "(.barecat, .crate). Look at it with: headrace ls x.mini" in told
+        assert told.endswith("headrace convert x.mini x.barecat\n")
     assert "holds samples, and merge joins files" in said("merge", "x.mini", "-o", "y.barecat", code=2)
 
 
@@ -171,3 +174,23 @@ def test_a_tar_that_is_not_compressed_is_read_in_place(place: Path, monkeypatch:
     monkeypatch.setattr("headrace.transfer.file_samples.temporary_file", refuse)
     assert hr.convert("x.tar", "x.beton").samples == 3
     assert hr.convert("x.zip", "y.beton").samples == 3
+
+
+@pytest.mark.parametrize("ending", ["beton", "ffr", "barecat", ""])
+def test_a_sample_by_its_name(place: Path, ending: str) -> None:
+    path = f"x.{ending}" if ending else "in"
+    if ending:
+        hr.pack(path, "in")
+    with hr.open(path) as dataset:
+        assert np.array_equal(dataset["cat/b.jpg"][0], dataset[1][0])
+        field = next(iter(dataset.schema))
+        with pytest.raises(KeyError, match=rf"'{field}' is a field.*dataset\[0\]\['{field}'\]"):
+            dataset[field]
+        with pytest.raises(KeyError, match=r"no sample is called 'cat/x\.jpg'; dataset\.keys has all names"):
+            dataset["cat/x.jpg"]
+
+
+def test_a_sample_by_a_name_where_there_are_none(place: Path) -> None:
+    hr.write("x.beton", [1, 2], fields={"label": hr.Int()})
+    with hr.open("x.beton") as dataset, pytest.raises(KeyError, match="have no names, only numbers up to 1"):
+        dataset["a"]

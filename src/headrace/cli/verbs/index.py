@@ -21,6 +21,7 @@ from headrace.cli.common import (
 )
 from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
+from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "index"
-HELP = "add checksums, names and tile indices of JPEGs to a file that has none"
+HELP = "make checksums, names and tile indices of JPEGs for a file without"
 DESCRIPTION = """\
 Give a .beton an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the
 rest of their pictures, and names and classes if you have them. It goes beside the file as FILE.annex, or into it with
@@ -125,5 +126,5 @@ def _run_table(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.path, "rows": count})
     elif not args.quiet:
-        say(f"{args.path}: {count:,} rows")
+        say(f"{args.path}: {format_count(count, 'row')}")
     return 0

@@ -24,6 +24,7 @@ FORMAT = Format(
     decodes=DECODES,
     has_files_beside=True,
     pack=pack_folder,
+    pack_options=frozenset({"dry_run"}),
     summarize=summarize_ffr,
     index=index_ffr,
 )
