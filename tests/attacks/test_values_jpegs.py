@@ -109,7 +109,7 @@ def test_rare_kinds(kind: str, tmp_path: Path) -> None:
     (source / "x.jpg").write_bytes(data)
     for field in (headrace.Image(), headrace.Image(mode="raw"), headrace.Image(max_side=8)):
         with nullcontext() if is_usual else pytest.raises(HeadraceError, match=WORDS):
-            headrace.write(tmp_path / "x.beton", [(data,)], fields={"image": field})
+            headrace.write(tmp_path / "x.beton", [(data,)], fields={"image": field}, force=True)
         assert (tmp_path / "x.beton").exists() == is_usual
     headrace.pack(tmp_path / "x.ffr", tmp_path / "in", progress=False)
     headrace.pack(tmp_path / "x.barecat", tmp_path / "in", progress=False)

@@ -90,6 +90,7 @@ class Browser(App[None]):
         place = self.place if place is None else place
         try:
             entries = self.shelf.entries(place, by_size=self.is_by_size)
+            about = self.shelf.about(place)
         except _FAILURES as error:
             self.say_failure(error)
             return
@@ -100,7 +101,7 @@ class Browser(App[None]):
             first, *others = entry.cells
             self.table.add_row(Text(first, justify="right"), *map(Text, others))
         left_out = len(entries) - len(self.entries)
-        self.sub_title = self.shelf.about(self.place) + (f", {left_out:,} not shown" if left_out else "")
+        self.sub_title = about + (f", {left_out:,} not shown" if left_out else "")
         names = [entry.name for entry in self.entries]
         self.table.move_cursor(row=names.index(under_cursor) if under_cursor in names else 0)
         self.show_preview()
@@ -115,7 +116,11 @@ class Browser(App[None]):
         """Show what the entry under the cursor holds."""
         entry = self.current
         pane = self.query_one("#preview", Static)
-        pane.update("Nothing is in here." if entry is None else self._text(self.shelf.preview(entry)))
+        try:
+            shown = "Nothing is in here." if entry is None else self._text(self.shelf.preview(entry))
+        except _FAILURES as error:
+            shown = printable(message_of(error))
+        pane.update(shown)
 
     def _text(self, preview: Preview) -> Any:
         text = Text("\n".join(preview.lines))
