@@ -224,8 +224,8 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
     path = HOSTILE[name](folder)
     try:
         headrace.open(path).close()
-    except (HeadraceError, OSError) as error:
-        pytest.skip(f"it does not open, which the jail tries: {error}")
+    except (HeadraceError, OSError):
+        pytest.skip("it does not open, which the jail tries")
     terminal = Terminal("browse", str(path), folder=tmp_path)
     try:
         if terminal.wait_for(ENTERED):
