@@ -40,6 +40,7 @@ __all__ = [
     "open_archive",
     "print_left_out",
     "print_lines",
+    "print_plan",
     "print_report",
     "print_transfer",
     "refuse_damage",
@@ -177,27 +178,45 @@ def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_
         first = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
         say(f"headrace: left out, {reason}: {len(paths):,} ({first})", file=sys.stderr)
     print_lines("broken" if args.dry_run else "left out, broken", result.broken)
+    if args.dry_run:
+        print_plan(args, kind, result)
+        return
+    unit = "file" if result.samples is None else "sample"
     count = result.files if result.samples is None else result.samples
-    number = format_count(count, "file" if result.samples is None else "sample")
-    size = format_bytes(result.size_bytes)
     if args.json:
-        facts: dict[str, object] = {"path": args.out, "format": kind, "fields": result.fields}
-        facts |= {"files": count} if result.samples is None else {"samples": count}
-        facts |= {"size_bytes": result.size_bytes, "left_out": groups, "broken": result.broken}
-        print_json(facts | ({"dry_run": True} if args.dry_run else {"seconds": elapsed_s}))
-    elif args.dry_run:
-        say(f"{args.out}: would be written as {kind}: {number}, about {size} of data")
-        for name, about in result.fields.items():
-            say(f"  {name}: {about}")
-        say("nothing was written")
+        print_json({**_facts(args, kind, result), "seconds": elapsed_s})
     elif not args.quiet:
-        unit = "files" if result.samples is None else "samples"
-        say(f"{args.out}: {number}, {size}, {count / max(elapsed_s, 1e-9):,.0f} {unit}/s")
+        rate = f"{format_count(round(count / max(elapsed_s, 1e-9)), unit)}/s"
+        say(f"{args.out}: {format_count(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
 
 
-def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
+def print_plan(args: argparse.Namespace, kind: str, result: Transfer) -> None:
+    """Say what would be written."""
+    if args.json:
+        print_json({**_facts(args, kind, result), "dry_run": True})
+        return
+    number = format_count(result.files, "file") if result.samples is None else format_count(result.samples, "sample")
+    stream = sys.stderr if args.out == "-" else sys.stdout
+    size = format_bytes(result.size_bytes)
+    say(f"{args.out}: would be written as {kind}: {number}, about {size} of data", file=stream)
+    for name, about in result.fields.items():
+        say(f"  {name}: {about}", file=stream)
+    say("nothing was written", file=stream)
+
+
+def _facts(args: argparse.Namespace, kind: str, result: Transfer) -> dict[str, object]:
+    facts: dict[str, object] = {"path": args.out, "format": kind, "fields": result.fields}
+    facts |= {"files": result.files} if result.samples is None else {"samples": result.samples}
+    facts |= {"size_bytes": result.size_bytes, "left_out": group_left_out(result.skipped)}
+    return facts | {"broken": result.broken}
+
+
+def print_transfer(
+    args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None, *, is_told: bool = False
+) -> None:
     """Say what was carried, and on standard error what was left out; all of it there if the path is -."""
-    print_left_out(result.skipped)
+    if not is_told:
+        print_left_out(result.skipped)
     facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})

@@ -74,7 +74,7 @@ class ArchiveShelf:
         return [self._entry(info, total) for info in infos]
 
     def _entry(self, info: FileInfo | DirInfo, total: int) -> Entry:
-        bar = "#" * round(_BAR * _size(info) / total)
+        bar = "#" * max(0, min(_BAR, round(_BAR * _size(info) / total)))  # sizes may be made up
         shown = printable(info.name) + ("/" if info.is_dir() else "")
         return Entry(info.name, info.path, info.is_dir(), (format_bytes(_size(info)), bar, shown))
 

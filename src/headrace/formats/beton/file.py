@@ -242,18 +242,12 @@ class BetonFile:
         sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
         return spans.pointers, spans.sizes, facts["mode"].copy(), *sides
 
-    def checked_arrays(
-        self, indices: IndexArray, column: Column, size: int, source: Source | None
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
-        """The same as ``checked_spans`` for arrays of one size: their sizes and place."""
-        pointers = None
-        if self.checksums is None and len(indices) * size <= self.data_end - self.layout.data_start:
-            pointers = self._native_column(column).arrays(np.ascontiguousarray(indices, np.int64), size)
-        if pointers is None:  # checksums to compare, or something to tell
-            spans, base, offsets = self.checked_spans(indices, column, source)
-            return spans.sizes, base, offsets
-        sizes = np.full(len(indices), size, np.uint64)
-        return sizes, *self.place(pointers, sizes, source)
+    def find_arrays(self, indices: IndexArray, column: Column, size: int) -> Spans | None:
+        """Spans of arrays of one size; None when one is bad, or they have more bytes together than the file."""
+        if len(indices) * size > self.data_end - self.layout.data_start:
+            return None
+        pointers = self._native_column(column).arrays(np.ascontiguousarray(indices, np.int64), size)
+        return None if pointers is None else Spans(pointers, np.full(len(pointers), size, np.uint64))
 
     def place(
         self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], source: Source | None
