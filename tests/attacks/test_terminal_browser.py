@@ -27,6 +27,7 @@ from tests.attacks.rare_jpegs import RARE
 from tests.helpers import image_file, picture
 
 from headrace.codecs import npy
+from headrace.errors import HeadraceError
 from headrace.formats.barecat import Archive
 
 if TYPE_CHECKING:
@@ -222,6 +223,10 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
     path = HOSTILE[name](folder)
     if not path.name.endswith(".barecat"):
         pytest.skip("no archive")
+    try:
+        Archive(path).close()
+    except (HeadraceError, OSError) as error:
+        pytest.skip(f"it does not open, which the jail tries: {error}")
     terminal = Terminal("browse", str(path), folder=tmp_path)
     try:
         if terminal.wait_for(ENTERED):

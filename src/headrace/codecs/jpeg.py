@@ -25,6 +25,7 @@ __all__ = [
     "is_jpeg",
     "is_plain",
     "read_info",
+    "refuse_rare",
     "slice",
 ]
 
@@ -53,6 +54,14 @@ def has_rgb(info: _native.JpegInfo) -> bool:
 def is_plain(info: _native.JpegInfo) -> bool:
     """It has 8 bits a channel, is not lossless and has colours that are decoded here: the loader can take it as is."""
     return info.precision == 8 and not info.lossless and has_rgb(info)
+
+
+def refuse_rare(info: _native.JpegInfo) -> None:
+    """ImageError for a JPEG that not every way of decoding can take: whichever is used, the verdict is the same."""
+    if info.precision != 8:
+        raise ImageError(f"a JPEG of {info.precision} bits a channel, and an image field holds 8; convert it first")
+    if info.lossless:
+        raise ImageError("a lossless or hierarchical JPEG, which is not supported; convert it first")
 
 
 def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> npt.NDArray[np.uint8]:

@@ -109,10 +109,7 @@ class Image:
 
     def _encode_jpeg_file(self, data: bytes, index: int) -> Encoded:
         info = jpeg.read_info(data)
-        if info.precision != 8:
-            raise ImageError(f"a JPEG of {info.precision} bits a channel, and an image field holds 8; convert it first")
-        if info.lossless:
-            raise ImageError("a lossless or hierarchical JPEG, which libjpeg cannot decode; convert it first")
+        jpeg.refuse_rare(info)
         if not jpeg.has_rgb(info):
             return self._encode_pixels(image_codec.decode(data, background=self.background), index)
         width, height = self.stored_size(info.width, info.height)

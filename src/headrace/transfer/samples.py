@@ -193,7 +193,7 @@ def select(origin: SampleOrigin, options: SampleOptions, target: Format | None, 
         )
     count = len(origin.sources())
     left_out = [
-        f"field {name} ({count} {'value' if count == 1 else 'values'}): only {', '.join(chosen)} was asked for"
+        f"field {name} ({format_count(count, 'value')}): only {', '.join(chosen)} was asked for"
         for name in schema
         if name not in chosen
     ]
