@@ -85,7 +85,8 @@ def new_archive(path: str, *, shard_size: int | None = None, force: bool = False
     """A new archive, of the format that the ending of the path names; it has its name at the end of the block."""
     named = format_of_name(path)
     if named is None or named.new_archive is None:
-        raise _no_archive(path, named)
+        known = ", ".join(one.suffixes[0] for one in all_formats() if one.new_archive is not None)
+        raise ValueError(f"{path} would not be an archive; give it the ending {known}")
     if named.exists(path) and not force:
         raise FileExistsError(f"{path} exists; give --force to replace it")
     return named.new_archive(path, shard_size=shard_size)
@@ -186,7 +187,7 @@ def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_
     if args.json:
         print_json({**_facts(args, kind, result), "seconds": elapsed_s})
     elif not args.quiet:
-        rate = f"{count / max(elapsed_s, 1e-9):,.0f} {unit}s/s"
+        rate = f"{format_count(round(count / max(elapsed_s, 1e-9)), unit)}/s"
         say(f"{args.out}: {format_count(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
 
 
