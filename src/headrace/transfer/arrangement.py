@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace.codecs.image import SUFFIXES
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,7 +104,8 @@ def _group(names: list[str], left_out: list[str]) -> Arrangement:
         samples.setdefault(stem, {})[ending] = name
     uneven = {ending: count for ending, count in endings.items() if count != len(samples)}
     if uneven or any(len(sample) != len(endings) for sample in samples.values()):
-        some = ", ".join(f".{ending} ({count} of {len(samples)} samples)" for ending, count in uneven.items())
+        total = format_count(len(samples), "sample")
+        some = ", ".join(f".{ending} ({count:,} of {total})" for ending, count in uneven.items())
         raise LostFilesError(f"files with the same name before the dot are one sample, but not all have {some}")
     pictures = [ending for ending in endings if _is_picture(f"x.{ending}")]
     usual = _FIELDS | ({pictures[0]: "image"} if len(pictures) == 1 else {})
@@ -128,6 +130,6 @@ def _counts(names: list[str], one: str, several: str) -> list[str]:
     """A line for each ending."""
     counts = Counter(_split(name)[1] for name in names)
     return [
-        f"1 file, .{ending}: it {one}" if count == 1 else f"{count} files, .{ending}: they {several}"
+        f"{format_count(count, 'file')}, .{ending}: {f'it {one}' if count == 1 else f'they {several}'}"
         for ending, count in counts.items()
     ]

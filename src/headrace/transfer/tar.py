@@ -315,7 +315,7 @@ class TarSink:
             while left:
                 piece = file.read(min(left, _PIECE))
                 if not piece:
-                    raise ValueError(f"{entry.name} should have {size} bytes and has {size - left}")
+                    raise ValueError(f"{entry.name} should have {format_count(size, 'byte')} and has {size - left}")
                 self.write(piece)
                 left -= len(piece)
         self.write(bytes(-size % tarfile.BLOCKSIZE))
