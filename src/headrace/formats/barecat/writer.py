@@ -22,10 +22,12 @@ from headrace.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.names import safe_name
 from headrace.formats.contract import BaseWriter, values_in_order
+from headrace.progress import format_count
 from headrace.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
 
     from headrace.errors import PathLike
 
@@ -180,7 +182,7 @@ class SampleFiles:
         if self._classes is None:
             return f"{label:05d}"  # sorted as numbers are
         if not 0 <= label < len(self._classes):
-            raise ValueError(f"label {label} has no name; class_names has {len(self._classes)} entries")
+            raise ValueError(f"label {label} has no name; class_names has {format_count(len(self._classes), 'entry')}")
         return safe_name(self._classes[label]).replace("/", "_")
 
     def check_labels(self) -> None:
@@ -260,6 +262,14 @@ class BarecatWriter(BaseWriter):
         """Throw away what was written; nothing is left behind."""
         with contextlib.suppress(_Aborted), self._stack:
             raise _Aborted
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._stack.__exit__(kind, error, trace)  # an error about its hidden files becomes one about the archive
 
 
 class _Aborted(Exception):

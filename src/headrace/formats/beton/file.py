@@ -34,6 +34,7 @@ from headrace.errors import AnnexError, CorruptSampleError
 from headrace.fields import Text, from_spec
 from headrace.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
 from headrace.formats.beton.spans import Spans, image_spans
+from headrace.progress import format_count
 from headrace.storage import check_mapping, map_file
 
 if TYPE_CHECKING:
@@ -275,7 +276,8 @@ class BetonFile:
         _, first = np.unique(indices, return_index=True)  # the same sample may be wanted several times
         total = int(spans.sizes[first].sum())
         if total > there:
-            problem = f"this and {len(first) - 1} other samples have {total} bytes together, the data pages {there}"
+            others = format_count(len(first) - 1, "other sample")
+            problem = f"this and {others} have {format_count(total, 'byte')} together, the data pages {there}"
             raise self.bad_sample(int(indices[0]), column, problem, None)
 
     def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:

@@ -19,6 +19,7 @@ from headrace.errors import ClosedError, ImageError
 from headrace.fields import JPG, NDArray
 from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.progress import format_count
 from headrace.storage import room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
@@ -401,7 +402,7 @@ def _arrays(
     else:
         spans = located
         base, offsets = file.place(spans.pointers, spans.sizes, source)
-    what = f"{count} arrays of field {column.name!r}"
+    what = f"{format_count(count, 'array')} of field {column.name!r}"
     with room_for(count * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
         out = take((count, *field.shape), field.dtype)
     found = None if file.checksums is None or located is None else np.empty(count, np.uint32)
