@@ -331,7 +331,7 @@ class ImageLoader:
     @property
     def threads(self) -> int:
         """
-        Threads that decode; they start with the first load, callers of load only wait.
+        Threads that decode; they start with the first load that has more to do than to copy.
         """
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
