@@ -148,6 +148,7 @@ template <typename A>
 void bind_errors(nb::module_& module);
 void bind_buffer_pool(nb::module_& module);
 void bind_checksum(nb::module_& module);
+void bind_counter_random(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
 void bind_jpeg_slice(nb::module_& module);

@@ -219,8 +219,19 @@ std::vector<PixelStep> steps_of(const Steps& steps, std::size_t images) {
   return out;
 }
 
-LoadReport load(Loader& loader, const Spans& spans, const Crops& crops, const ByteArray& flips,
-                const BatchArray& out, const Options& options, const Steps& steps) {
+// Checked here: to the core, an empty array says that all images are wanted as they are.
+template <typename T, typename A>
+std::span<const T> span_of_all(const std::optional<A>& values, std::size_t images,
+                               std::string_view name) {
+  if (!values) return {};
+  if (values->shape(0) == images) return span_of(*values);
+  throw_invalid(Detail(name) << " has " << std::uint64_t{values->shape(0)}
+                             << " entries, not one for each of " << images << " images");
+}
+
+LoadReport load(Loader& loader, const Spans& spans, const std::optional<Crops>& crops,
+                const std::optional<ByteArray>& flips, const BatchArray& out,
+                const Options& options, const Steps& steps) {
   const LoadOptions wanted = options.with_output(out);
   const StoredImages images(spans.object);
   if (out.shape(0) != images.size()) {
@@ -229,8 +240,8 @@ LoadReport load(Loader& loader, const Spans& spans, const Crops& crops, const By
   }
   const std::vector<PixelStep> pixel_steps = steps_of(steps, images.size());
   LoadBatch batch = images.batch();
-  batch.crops = span_of(crops);
-  batch.flips = span_of(flips);
+  batch.crops = span_of_all<std::int32_t>(crops, images.size(), "crops");
+  batch.flips = span_of_all<std::uint8_t>(flips, images.size(), "flips");
   batch.steps = pixel_steps;
   const MutableByteSpan bytes{static_cast<std::byte*>(out.data()), out.nbytes()};
   LoadReport report;
@@ -334,8 +345,9 @@ void bind_load(nb::module_& module) {
       .def("load", load, nb::arg("spans"), nb::arg("crops").noconvert(),
            nb::arg("flips").noconvert(), nb::arg("out").noconvert(), nb::arg("options"),
            nb::arg("steps").noconvert() = Steps(),
-           "Decode, crop (top, left, height, width), resize, flip and scale stored images into "
-           "out. Steps are done in order before scaling: (kind, values of shape (images, k)) with "
+           "Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: "
+           "none) and scale stored images into out. Steps are done in order before scaling: (kind, "
+           "values of shape (images, k)) with "
            "kind and values brightness, contrast or saturation (factor; NaN does nothing), flip "
            "(not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).");
 }

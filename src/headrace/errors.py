@@ -10,6 +10,7 @@
     ├── ImageError(ValueError)            a picture cannot be decoded, or cannot be stored as RGB
     ├── SampleTooLargeError(ValueError)   a sample does not fit into a page
     ├── WriteError(RuntimeError)          a sample could not be fetched or encoded; the cause is attached
+    │   └── BrokenPicturesError           pictures of a folder cannot be stored; all of them are named
     ├── WorkerDiedError(RuntimeError)     a worker process was killed
     ├── CorruptFileError(ValueError)      one file of an archive is damaged; the rest may be fine
     ├── EntryNotFoundError(FileNotFoundError, KeyError)   an archive has nothing under a name
@@ -35,6 +36,7 @@ from typing import Any
 __all__ = [
     "AnnexError",
     "ArchiveBusyError",
+    "BrokenPicturesError",
     "ClosedError",
     "CorruptFileError",
     "CorruptSampleError",
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 PathLike = str | os.PathLike[str]
+_SHOWN = 5  # of many things, in one message
 
 
 class HeadraceError(Exception):
@@ -281,6 +284,24 @@ class WriteError(HeadraceError, RuntimeError):
         self.sample = sample
         self.source = source
         super().__init__(problem)
+
+
+class BrokenPicturesError(WriteError):
+    """Pictures of a folder cannot be stored, so nothing was written.
+
+    Attributes:
+        path: the folder.
+        broken: a line for each picture: its path below the folder, and what is wrong with it.
+    """
+
+    def __init__(self, path: PathLike, *, broken: list[str], total: int) -> None:
+        self.path = os.fspath(path)
+        self.broken = broken
+        count = "1 picture" if len(broken) == 1 else f"{len(broken)} pictures"
+        shown = "; ".join(broken[:_SHOWN]) + (f"; and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else "")
+        fix = "Repair or remove what is broken, or leave it out (skip_broken=True, --skip-broken)."
+        problem = f"{count} of {total} cannot be stored, and nothing was written: {shown}"
+        super().__init__(_sentence(self.path, problem, fix if len(broken) < total else ""))
 
 
 class WorkerDiedError(HeadraceError, RuntimeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
@@ -36,6 +36,7 @@ __all__ = [
     "SampleSequence",
     "Source",
     "Summary",
+    "TakeArray",
     "Writer",
     "missing_members",
 ]
@@ -44,6 +45,8 @@ IndexArray: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | range
 Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
 Facts: TypeAlias = tuple[int | float, ...]
+TakeArray: TypeAlias = Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]
+"""Makes an array of a shape and dtype; what it holds is whatever the memory held before."""
 
 
 class Encoded(NamedTuple):
@@ -370,7 +373,7 @@ class Dataset(Protocol):
 
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, key: int) -> Sample: ...
+    def __getitem__(self, key: int | str) -> Sample: ...
     @overload
     def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
     def __iter__(self) -> Iterator[Sample]: ...
@@ -391,6 +394,12 @@ class Dataset(Protocol):
         self, indices: IndexArray, field: str, source: Source | None = None
     ) -> list[Any] | npt.NDArray[Any]:
         """Decoded values of one field; an array where they have one dtype and shape."""
+        ...
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field as one array; ``take`` makes it where the format can fill one."""
         ...
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:

@@ -1,6 +1,9 @@
 """``python -m tests.faults``: faults at calls to the system, and a table of what came of them.
 
-usage: python -m tests.faults [--only TEXT] [--fault NAME] [--at NUMBER] [--points N] [--jobs N] ...
+usage: python -m tests.faults [--only TEXT] [--fault NAME] [--at NUMBER] [--points N] [--jobs N] [--seconds S] ...
+
+Points run in an order that is mixed, always the same way: wherever it is stopped, all commands and faults had their
+share. The log has every outcome at once; a later run leaves out what is in it (--without).
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import itertools
 import json
 import multiprocessing
 import os
+import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -30,8 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _references: dict[str, Reference] = {}
+_all_points: list[Point] = []
+_chosen_points: list[Point] = []
 _bench: Bench | None = None
-_count = 0
+_until_s: float | None = None
+_START_S = time.monotonic()
+_SAY_S = 60.0
+_LOST_S = 300.0  # many times what a point may take
 
 
 def _parse() -> argparse.Namespace:
@@ -45,7 +55,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--points", type=int, metavar="N", help="about this many, chosen evenly (default: all)")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N points")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="processes")
-    parser.add_argument("--json", metavar="FILE", help="also write every outcome to FILE, a line each")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no point after this time (default: all run)")
+    parser.add_argument("--log", metavar="FILE", help="add every outcome to FILE at once, a line of JSON each")
+    parser.add_argument("--without", metavar="FILE", action="append", default=[], help="leave out what is in this log")
     parser.add_argument("--list", action="store_true", help="only list commands and how many calls they make")
     parser.add_argument("--step", type=int, default=1, metavar="N", help="full disks: how many pages more each time")
     parser.add_argument("--shown", type=int, default=40, metavar="N", help="how many findings to show (default: 40)")
@@ -58,25 +70,44 @@ def main() -> int:
     if reason := why_not():
         print(reason, file=sys.stderr)
         return 77
-    start_s = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="headrace-faults-") as place,
-        open(args.json, "w") if args.json else contextlib.nullcontext() as lines,
-    ):
-        outcomes = []
-        for outcome in (_run_disks if args.disks else _run_points)(args, Path(place)):
-            outcomes.append(outcome)
-            if lines:
-                lines.write(json.dumps(asdict(outcome)) + "\n")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    outcomes: list[Outcome] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="headrace-faults-") as place:
+            _collect((_run_disks if args.disks else _run_points)(args, Path(place)), args, outcomes)
+    finally:
+        if not args.list:
+            found = _print_all(outcomes, args)
     if args.list:
-        for name, reference in _references.items():
-            print(f"{len(reference.requests):5} {name}")
-        print(f"{_count:5} points")
+        _print_commands()
         return 0
-    _print_table(outcomes)
-    found = _print_findings(outcomes, args.shown)
-    print(f"{len(outcomes):,} points in {time.monotonic() - start_s:.0f} s, {found} with findings")
     return 1 if found else 0
+
+
+def _collect(coming: Iterator[Outcome], args: argparse.Namespace, outcomes: list[Outcome]) -> None:
+    """Take outcomes as they come, with a line each into the log, and every minute one about all of them."""
+    say_s = _START_S + _SAY_S
+    with open(args.log, "a", buffering=1) if args.log else contextlib.nullcontext() as log:
+        for outcome in coming:
+            outcomes.append(outcome)
+            if log:
+                log.write(json.dumps(asdict(outcome)) + "\n")
+            if (now_s := time.monotonic()) >= say_s:
+                say_s = now_s + _SAY_S
+                found = sum(bool(outcome.findings) for outcome in outcomes)
+                of = f" of {len(_chosen_points):,}" if _chosen_points else ""
+                print(f"{now_s - _START_S:6.0f} s: {len(outcomes):,}{of} points, {found} with findings", flush=True)
+
+
+def _print_all(outcomes: list[Outcome], args: argparse.Namespace) -> int:
+    _print_table(outcomes)
+    if not args.disks:
+        print()
+        _print_kinds(outcomes)
+    found = _print_findings(outcomes, args.shown)
+    of = f" of {len(_chosen_points):,}" if len(outcomes) < len(_chosen_points) else ""
+    print(f"{len(outcomes):,}{of} points in {time.monotonic() - _START_S:.0f} s, {found} with findings", flush=True)
+    return found
 
 
 def _chosen(args: argparse.Namespace) -> list[Scenario]:
@@ -97,16 +128,38 @@ def _run_points(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     for scenario in _chosen(args):
         reference = _references[scenario.name] = bench.reference(scenario)
         found.append(reference.points(scenario, args.fault or list(FAULTS)))
+        _all_points.extend(found[-1])
     points = _some(found, args.points) if args.points else list(itertools.chain(*found))
-    if args.at is not None:
-        points = [point for point in points if point.number == args.at]
-    points = points[args.skip :]
+    done = _logged(args.without)
+    points = [
+        point
+        for point in points
+        if args.at in (None, point.number) and (point.scenario.name, point.fault, point.number) not in done
+    ]
+    random.Random(len(FAULTS)).shuffle(points)
+    _chosen_points.extend(points[args.skip :])
     if args.list:
-        global _count
-        _count = len(points)
         return
-    with multiprocessing.get_context("fork").Pool(args.jobs, _begin, (place,)) as pool:
-        yield from pool.imap_unordered(_run_one, points, chunksize=4)
+    until_s = _START_S + args.seconds if args.seconds else None
+    with multiprocessing.get_context("fork").Pool(args.jobs, _begin, (place, until_s)) as pool:
+        coming = pool.imap_unordered(_run_one, _chosen_points)
+        for _ in _chosen_points:
+            try:
+                outcome = coming.next(timeout=_LOST_S)
+            except multiprocessing.TimeoutError:
+                print(f"nothing has come for {_LOST_S:.0f} s: a process was lost", file=sys.stderr)
+                return
+            if outcome is not None:
+                yield outcome
+
+
+def _logged(paths: list[str]) -> set[tuple[str, str, int]]:
+    """The points in logs of earlier runs."""
+    done = set()
+    for path in paths:
+        with open(path) as lines:
+            done |= {(one["scenario"], one["fault"], one["number"]) for one in map(json.loads, lines)}
+    return done
 
 
 def _some(found: list[list[Point]], wanted: int) -> list[Point]:
@@ -140,16 +193,21 @@ def _run_disks(args: argparse.Namespace, place: Path) -> Iterator[Outcome]:
         yield from on_full_disks(scenario, place, pantry, step=args.step * (6 if is_large else 1))
 
 
-def _begin(place: Path) -> None:
-    global _bench
+def _begin(place: Path, until_s: float | None) -> None:
+    global _bench, _until_s
+    _until_s = until_s
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # what a fork collects is its own
     own = place / str(os.getpid())
     own.mkdir()
     _bench = Bench(own, place / "first" / "pantry")
 
 
-def _run_one(point: Point) -> Outcome:
+def _run_one(point: Point) -> Outcome | None:
+    """The outcome, or None after the end of the time."""
     assert _bench is not None
+    if _until_s is not None and time.monotonic() >= _until_s:
+        return None
     return _bench.run(point, _references[point.scenario.name])
 
 
@@ -166,6 +224,36 @@ def _print_table(outcomes: list[Outcome]) -> None:
     print(f"{'verb':10} {'fault':8}" + "".join(f"{name:>10}" for name in columns))
     for verb, fault in sorted(rows, key=lambda key: (order[key[0]], faults[key[1]])):
         print(f"{verb:10} {fault:8}" + "".join(f"{rows[verb, fault][name]:>10,}" for name in columns))
+
+
+def _print_kinds(outcomes: list[Outcome]) -> None:
+    """For each verb and format of its target: how many commands and points there are, and how many ran."""
+    rows: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    kinds = {point.scenario.name: (point.scenario.verb, point.scenario.kind) for point in _all_points}
+    for point in _all_points:
+        rows[kinds[point.scenario.name]]["all"] += 1
+    for name in _references:
+        if name in kinds:  # a command that changes nothing has no points
+            rows[kinds[name]]["commands"] += 1
+    for outcome in outcomes:
+        rows[kinds[outcome.scenario]].update(("ran", *["findings"] * bool(outcome.findings)))
+    columns = ("commands", "all", "ran", "findings")
+    print(f"{'verb':10} {'target':8}" + "".join(f"{name:>10}" for name in columns))
+    for (verb, kind), counts in rows.items():
+        print(f"{verb:10} {kind:8}" + "".join(f"{counts[name]:>10,}" for name in columns))
+    total = Counter[str]()
+    for counts in rows.values():
+        total.update(counts)
+    print(f"{'all':10} {'all':8}" + "".join(f"{total[name]:>10,}" for name in columns))
+
+
+def _print_commands() -> None:
+    """Each command, how many calls it makes, and how many points are chosen of how many."""
+    chosen, known = (Counter(point.scenario.name for point in points) for points in (_chosen_points, _all_points))
+    print("calls points chosen command")
+    for name, reference in _references.items():
+        print(f"{len(reference.requests):5} {known[name]:6} {chosen[name]:6} {name}")
+    print(f"{'':5} {known.total():6} {chosen.total():6} in all")
 
 
 def _print_findings(outcomes: list[Outcome], shown: int) -> int:

@@ -32,7 +32,7 @@ __all__ = [
     "large_scenarios",
 ]
 
-READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion")
+READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion", "help", "version")
 """Verbs that write nothing; ``test_reading_verbs`` holds them to it."""
 
 WITHOUT = {"demo": "it writes what it made up itself, with create, which is tried"}
@@ -66,6 +66,11 @@ class Scenario:
     def verb(self) -> str:
         """Of the command, with the options that make it another one."""
         return self.words[0]
+
+    @property
+    def kind(self) -> str:
+        """The format of what the command changes."""
+        return self.targets[0].partition(".")[2] or "folder"
 
     def lay_out(self, pantry: str, folder: str) -> None:
         """Make the folder as it is before the command."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.faults.scenarios import READING, WITHOUT, all_scenarios
@@ -12,9 +15,7 @@ from tests.faults.supervisor import Request, supervised, why_not
 
 from headrace.cli.main import build_parser
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 needs_supervisor = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
@@ -101,3 +102,32 @@ def test_a_process_that_does_not_end_is_ended(tmp_path: Path) -> None:
         return 0
 
     assert supervised(work, lambda request: None, folder=str(tmp_path), timeout_s=0.2).is_hung
+
+
+def harness(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.faults", "--only", "index x.ffr", "--fault", "kill", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.slow
+@needs_supervisor
+def test_a_run_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    first = harness("--jobs", "16", "--skip", "2", "--log", log)
+    assert first.returncode == 0, first.stdout + first.stderr
+    outcomes = [json.loads(line) for line in Path(log).read_text().splitlines()]
+    second = harness("--jobs", "2", "--without", log, "--log", log)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "\n2 points in" in second.stdout
+    numbers = [json.loads(line)["number"] for line in Path(log).read_text().splitlines()]
+    assert sorted(numbers) == list(range(1, len(outcomes) + 3))
+
+
+@pytest.mark.slow
+@needs_supervisor
+def test_no_point_begins_after_the_time(tmp_path: Path) -> None:
+    done = harness("--jobs", "2", "--seconds", "0.001")
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = next(line.split() for line in done.stdout.splitlines() if line.startswith("index"))
+    assert (words[1], words[4]) == ("ffr", "0")
+    assert "\n0 of " in done.stdout

@@ -3,8 +3,8 @@
 A target is a function of bytes. Where a format has checksums, the target makes them right: behind a wrong one nothing
 would be reached. ``SEEDS`` gives valid inputs to start from.
 
-    python -m tests.fuzz.campaign TARGET FOLDER -max_total_time=1200     coverage-guided, needs atheris
-    pytest tests/fuzz                                                    the seeds and the stored inputs once
+    python -m tests.fuzz.campaign --seconds 1200 TARGET     coverage-guided, needs atheris
+    pytest tests/fuzz                                       the seeds and the stored inputs once
 """
 
 from __future__ import annotations

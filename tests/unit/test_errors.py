@@ -27,6 +27,7 @@ EXAMPLES = [
     errors.FileTooLargeError("a.barecat", name="cat/1", size_bytes=9, limit=8),
     errors.ArchiveBusyError("a.barecat: busy"),
     errors.UnfinishedError("a.barecat", left="a.barecat-undo", problem="a writer was killed"),
+    errors.BrokenPicturesError("photos", broken=["a.jpg: it is empty"], total=3),
 ]
 
 

@@ -9,6 +9,7 @@
 #include "core/images/load_check.hpp"
 #include "core/images/load_jpeg.hpp"
 #include "core/images/row_writer.hpp"
+#include "core/images/stored_pixels.hpp"
 #include "core/images/stored_view.hpp"
 #include "core/memory.hpp"
 #include "core/resample/late_colour.hpp"
@@ -157,7 +158,7 @@ Status decode(const LoadCall& call, std::size_t i, const IndexedJpeg& jpeg,
   return {};
 }
 
-Status view_raw(const StoredImageView& image, PixelView& view, Region& region) noexcept {
+Status check_raw(const StoredImageView& image) noexcept {
   const auto size = rgb_size_bytes(image.shape);
   if (!size.is_ok()) return size.status();
   if (image.bytes.size() != size.value()) {
@@ -166,6 +167,11 @@ Status view_raw(const StoredImageView& image, PixelView& view, Region& region) n
                                      << " pixels has " << image.bytes.size() << " bytes, not "
                                      << size.value());
   }
+  return {};
+}
+
+Status view_raw(const StoredImageView& image, PixelView& view, Region& region) noexcept {
+  if (Status status = check_raw(image); !status.is_ok()) return status;
   view = {image.bytes.data(), image.shape.width * kRgbChannels, image.shape};
   region = {static_cast<double>(image.crop.left), static_cast<double>(image.crop.top),
             static_cast<double>(image.crop.width), static_cast<double>(image.crop.height)};
@@ -224,10 +230,7 @@ void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& i
     }
   }
   apply_steps(call.batch.steps, i, shape, pixels);
-  if (writer.is_direct()) return;
-  for (std::size_t y = 0; y < shape.height; ++y) {
-    writer.write(pixels + y * row_size, y, slot);
-  }
+  if (!writer.is_direct()) writer.write_all(pixels, slot);
 }
 
 // What is needed to make rows of the output, in `scratch`.
@@ -246,6 +249,37 @@ Status make_rows(const LoadCall& call, std::size_t i, const StoredImageView& ima
                                 image.is_flipped);
 }
 
+// Only for images that are not scaled: their pixels are used where they are stored, or copied once.
+// Throws std::bad_alloc.
+void write_unscaled(const LoadCall& call, std::size_t i, const StoredImageView& image,
+                    LoadScratch& scratch, std::byte* slot) {
+  const RowWriter& writer = call.writer;
+  const ImageShape shape = call.options.shape;
+  const bool is_direct = writer.is_direct();
+  if (!is_direct && call.batch.steps.empty() && is_in_order(image, shape)) {
+    return writer.write_all(crop_pixels(image), slot);
+  }
+  if (!is_direct) grow(scratch.picture, shape.width * shape.height * kRgbChannels);
+  std::uint8_t* pixels = is_direct ? writer.row_at(slot, 0) : scratch.picture.data();
+  if (!is_whole(call, image)) fill_pixels(pixels, shape.width * shape.height, *call.options.fill);
+  copy_crop(image, shape, pixels);
+  apply_steps(call.batch.steps, i, shape, pixels);
+  if (!is_direct) writer.write_all(pixels, slot);
+}
+
+Status load_unscaled(const LoadCall& call, std::size_t i, const StoredImageView& image,
+                     LoadScratch& scratch, std::byte* slot) noexcept {
+  if (!image.is_empty()) {
+    if (Status status = check_raw(image); !status.is_ok()) return status;
+  }
+  try {
+    write_unscaled(call, i, image, scratch, slot);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a picture");
+  }
+  return {};
+}
+
 Status load_image(const LoadCall& call, std::size_t i, LoadScratch& scratch,
                   std::byte* slot) noexcept {
   const auto located = locate_image(call.base, call.batch, call.options, i);
@@ -253,6 +287,7 @@ Status load_image(const LoadCall& call, std::size_t i, LoadScratch& scratch,
   const StoredImageView& image = located.value();
   Status status = check_bytes(call.batch, i, image.bytes);
   if (!status.is_ok()) return status;
+  if (is_unscaled(image)) return load_unscaled(call, i, image, scratch, slot);
   if (!image.is_empty()) status = make_rows(call, i, image, scratch);
   if (!status.is_ok()) return status;
   try {
@@ -276,6 +311,75 @@ void load_into_slot(const LoadCall& call, std::size_t i, LoadScratch& scratch) n
   if (status.is_ok()) return;
   std::memset(slot, 0, call.slot_size);
   call.failures.add({i, status});
+}
+
+// Only for batches of plain copies.
+void copy_into_slot(const LoadCall& call, std::size_t i) noexcept {
+  std::byte* slot = call.out + i * call.slot_size;
+  const ByteSpan bytes = call.base.subspan(call.batch.offsets[i], call.slot_size);
+  if (call.batch.checksums.empty()) {
+    std::memcpy(slot, bytes.data(), bytes.size());
+    return;
+  }
+  const std::uint32_t wanted = call.batch.checksums[i];
+  const std::uint32_t found = copy_with_checksum(ChecksumKind::crc32c, bytes, slot);
+  if (found == wanted) return;
+  std::memset(slot, 0, call.slot_size);
+  call.failures.add({i, wrong_checksum(wanted, found)});
+}
+
+// Images of a batch that a worker takes at a time: as many as make up for the taking.
+struct Share {
+  std::size_t images;  // in each but the last
+  std::size_t count;
+};
+
+Share share_out(const LoadBatch& batch, std::size_t slot_size, std::size_t share_bytes) noexcept {
+  const std::size_t n = batch.offsets.size();
+  double bytes = static_cast<double>(slot_size) * static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    bytes += static_cast<double>(kRgbChannels) * batch.widths[i] * batch.heights[i];
+  }
+  const double wanted = static_cast<double>(share_bytes) * static_cast<double>(n) / bytes;
+  const std::size_t images = wanted >= static_cast<double>(n)
+                                 ? n
+                                 : std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
+  return {images, (n + images - 1) / images};
+}
+
+// Of pixels read and written. A copy is quick: less than this is not worth waking a thread for.
+constexpr std::size_t kCopyShareBytes = 512 << 10;
+constexpr std::size_t kShareBytes = 64 << 10;
+constexpr std::size_t kPrefetchImages = 2;
+
+template <typename Work>
+void for_images(const LoadCall& call, Share share, std::size_t index, Work&& work) noexcept {
+  const std::size_t begin = index * share.images;
+  const std::size_t end = std::min(begin + share.images, call.batch.offsets.size());
+  for (std::size_t i = begin; i < end; ++i) {
+    if (share.images > 1) prefetch_image(call.base, call.batch, i + kPrefetchImages);
+    work(i);
+  }
+}
+
+Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
+  const auto copy = [&call](std::size_t i) { copy_into_slot(call, i); };
+  Share share = share_out(call.batch, call.slot_size, kCopyShareBytes);
+  if (share.count == 1 || pool.threads() == 1) {  // by the caller: it would only wait
+    for_images(call, {call.batch.offsets.size(), 1}, 0, copy);
+    return {};
+  }
+  return pool.run(share.count, [&](std::size_t index, WorkerMemory&) noexcept {
+    for_images(call, share, index, copy);
+  });
+}
+
+Status load_all(const LoadCall& call, ThreadPool& pool) noexcept {
+  const Share share = share_out(call.batch, call.slot_size, kShareBytes);
+  return pool.run(share.count, [&](std::size_t index, WorkerMemory& memory) noexcept {
+    for_images(call, share, index,
+               [&](std::size_t i) { load_into_slot(call, i, static_cast<LoadScratch&>(memory)); });
+  });
 }
 
 }  // namespace
@@ -304,10 +408,9 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   JpegCounter counter;
   const LoadCall call{base,      batch,    options, writer, out.data(),
                       slot_size, failures, notes,   counter};
+  if (batch.offsets.empty()) return {};
   const Status status =
-      pool_->run(batch.offsets.size(), [&call](std::size_t i, WorkerMemory& memory) noexcept {
-        load_into_slot(call, i, static_cast<LoadScratch&>(memory));
-      });
+      are_plain_copies(base, batch, options) ? copy_all(call, *pool_) : load_all(call, *pool_);
   if (!status.is_ok()) return status;
   counter.add_to(report.counts);
   const Status noted = notes.finish();

@@ -8,8 +8,9 @@ namespace {
 Status check_counts(const LoadBatch& batch) noexcept {
   const std::size_t n = batch.offsets.size();
   if (batch.sizes.size() != n || batch.modes.size() != n || batch.widths.size() != n ||
-      batch.heights.size() != n || batch.flips.size() != n || batch.crops.size() / 4 != n ||
-      batch.crops.size() % 4 != 0 || (!batch.checksums.empty() && batch.checksums.size() != n) ||
+      batch.heights.size() != n || (!batch.flips.empty() && batch.flips.size() != n) ||
+      (!batch.crops.empty() && (batch.crops.size() / 4 != n || batch.crops.size() % 4 != 0)) ||
+      (!batch.checksums.empty() && batch.checksums.size() != n) ||
       batch.tile_index_offsets.size() != batch.tile_index_sizes.size() ||
       (!batch.tile_index_sizes.empty() && batch.tile_index_sizes.size() != n)) {
     return Status(Code::invalid_argument, "every array must have one entry for each image");

@@ -74,17 +74,22 @@ void RowWriter::scale(const std::uint8_t* values, std::size_t size, std::byte* o
 }
 
 void RowWriter::write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept {
+  write_pixels(row, width_, values_at(slot, y));
+}
+
+// In both layouts a row follows the one before it without a gap: all of them are one long row.
+void RowWriter::write_all(const std::uint8_t* pixels, std::byte* slot) const noexcept {
+  write_pixels(pixels, width_ * height_, values_at(slot, 0));
+}
+
+void RowWriter::write_pixels(const std::uint8_t* pixels, std::size_t count,
+                             const kernels::ValueRow& out) const noexcept {
   if (has_table()) {
     const kernels::LevelTable table{table_, table_bytes_};
-    const kernels::ValueRow values = values_at(slot, y);
-    return pixel_kernels().look_up_row(row, width_, &table, &values);
+    return pixel_kernels().look_up_row(pixels, count, &table, &out);
   }
-  if (is_channels_first_) {
-    const kernels::ValueRow planes = values_at(slot, y);
-    return pixel_kernels().split_row(row, width_, &planes);
-  }
-  const std::size_t size = width_ * kRgbChannels;
-  scale(row, size, slot + y * size * size_bytes_of(type_));
+  if (is_channels_first_) return pixel_kernels().split_row(pixels, count, &out);
+  scale(pixels, count * kRgbChannels, static_cast<std::byte*>(out.planes[0]));
 }
 
 }  // namespace headrace

@@ -22,11 +22,15 @@ class RowWriter {
   // Where a row goes, for kernels that write it themselves.
   [[nodiscard]] kernels::ValueRow values_at(std::byte* slot, std::size_t y) const noexcept;
   void write(const std::uint8_t* row, std::size_t y, std::byte* slot) const noexcept;
+  // All rows of a picture at once.
+  void write_all(const std::uint8_t* pixels, std::byte* slot) const noexcept;
 
  private:
   static constexpr std::size_t kPeriod = 48;  // of the kernels' factors
 
   void split_table() noexcept;
+  void write_pixels(const std::uint8_t* pixels, std::size_t count,
+                    const kernels::ValueRow& out) const noexcept;
   void scale(const std::uint8_t* values, std::size_t size, std::byte* out) const noexcept;
 
   OutputType type_;

@@ -78,7 +78,10 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
                                            << base.size() << " bytes");
   }
   const ImageShape shape{batch.widths[i], batch.heights[i]};
-  const auto cut = cut_of(batch.crops.data() + 4 * i, shape, options);
+  const std::int32_t whole[] = {0, 0, static_cast<std::int32_t>(shape.height),
+                                static_cast<std::int32_t>(shape.width)};
+  const std::int32_t* crop_at = batch.crops.empty() ? whole : batch.crops.data() + 4 * i;
+  const auto cut = cut_of(crop_at, shape, options);
   if (!cut.is_ok()) return cut.status();
   const ByteSpan bytes = base.subspan(batch.offsets[i], batch.sizes[i]);
   const auto mode = static_cast<StoredMode>(batch.modes[i]);
@@ -89,7 +92,7 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
   }
   const auto tile_index = tile_index_of(batch, i);
   if (!tile_index.is_ok()) return tile_index.status();
-  const bool is_flipped = batch.flips[i] != 0;
+  const bool is_flipped = !batch.flips.empty() && batch.flips[i] != 0;
   auto [crop, place] = cut.value();
   if (is_flipped) place.left = options.shape.width - place.left - place.width;
   return StoredImageView{bytes, mode, shape, crop, place, is_flipped, tile_index.value()};

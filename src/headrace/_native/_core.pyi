@@ -73,6 +73,16 @@ def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32]
 def crc32_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32 of each buffer."""
 
+def draw_uniforms(words: Sequence[int], samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, count: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    headrace.counter_random.random_uniform of (words, sample, draw) as rows for count draws from first on. Words are below 2**64.
+    """
+
+def permute(positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, key: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Where the keyed permutation of the numbers below n sends each position.
+    """
+
 def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
     Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.
@@ -179,6 +189,21 @@ class AllocationTable:
     def check(self, data_start: int, data_end: int, page_size: int, num_samples: int, limit: int = 100) -> list[tuple[int, str, int]]:
         """
         Problems of the table as (row, kind, other row or -1), at most limit of them.
+        """
+
+class BetonColumn:
+    """A field in the metadata records of a .beton file."""
+
+    def __init__(self, records: Buffer, record_size: int, member_at: int, data_start: int, data_end: int) -> None: ...
+
+    def pictures(self, table: AllocationTable, samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows_of_sample: int, row_in_sample: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]] | None:
+        """
+        Pointers, sizes, modes, widths and heights of pictures, or None when one of them is not as it should be. The row of the table to try first is sample * rows_of_sample + row_in_sample.
+        """
+
+    def arrays(self, samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))] | None:
+        """
+        Pointers of arrays of size bytes, or None when one is not inside the data.
         """
 
 def place(sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cursor: int, page_size: int, data_start: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], int]:
@@ -314,9 +339,9 @@ class ImageLoader:
         Threads that decode; they start with the first load, callers of load only wait.
         """
 
-    def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
+    def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
         """
-        Decode, crop (top, left, height, width), resize, flip and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
+        Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: none) and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
         """
 
 class MappingGuard:

@@ -9,11 +9,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
+from headrace.cli.common import counted, print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
-from headrace.formats.barecat.pack import pack_files
+from headrace.formats.barecat.names import is_part_of
+from headrace.formats.barecat.pack import count_found, find_files, pack_files
 from headrace.formats.open import all_formats, find_format, format_of_name
+from headrace.formats.report import Transfer
 from headrace.progress import format_bytes
+from headrace.storage import group_left_out
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from headrace.formats.barecat import Archive, DirInfo, FileInfo
     from headrace.formats.barecat.archive import Mode
     from headrace.formats.contract import Format
-    from headrace.formats.report import Transfer
 
 __all__ = [
     "add_rules",
@@ -37,6 +39,8 @@ __all__ = [
     "new_archive",
     "open_archive",
     "print_left_out",
+    "print_lines",
+    "print_report",
     "print_transfer",
     "refuse_damage",
     "refuse_itself",
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 _SHOWN = 20  # of what is damaged
+_NAMED = 3  # of what was left out for the same reason
 
 
 class _AppendRule(argparse.Action):
@@ -72,8 +77,7 @@ def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None, 
     found = find_format(path)
     if found.open_archive is None:
         raise _no_archive(path, found)
-    options = {"follow_links": True} if follow_links else {}
-    return found.open_archive(path, mode, shard_size=shard_size, **options)
+    return found.open_archive(path, mode, shard_size=shard_size, **found.link_options(follow_links))
 
 
 def new_archive(path: str, *, shard_size: int | None = None, force: bool = False) -> AbstractContextManager[Archive]:
@@ -88,8 +92,13 @@ def new_archive(path: str, *, shard_size: int | None = None, force: bool = False
 
 def _no_archive(path: str, found: Format | None) -> ValueError:
     known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
-    what = "not an archive" if found is None else f"a {found.name}, which holds samples"
-    return ValueError(f"{path} is {what}; this is for archives ({known})")
+    if found is None or not found.suffixes or os.path.isdir(path):
+        return ValueError(f"{path} is not an archive; this verb is for archives ({known})")
+    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known}"
+    return ValueError(
+        f"{path} is a dataset of samples ({found.suffixes[0]}), and this verb is for archives of files ({known}). "
+        f"Look at it with: headrace ls {path}; or make an archive of it: {convert}"
+    )
 
 
 def names_from(args: argparse.Namespace, paths: list[str]) -> list[str]:
@@ -111,6 +120,8 @@ def create_archive(args: argparse.Namespace) -> int:
     if not paths:
         raise ValueError("nothing to pack: name files or folders, or give a list with -T")
     start_s = time.perf_counter()
+    if args.dry_run:
+        return _plan_archive(args, paths)
     with (
         progress_bar("packing", args, unit="files") as bar,
         new_archive(args.out, shard_size=args.shard_size, force=args.force) as out,
@@ -129,6 +140,19 @@ def create_archive(args: argparse.Namespace) -> int:
     return 0
 
 
+def _plan_archive(args: argparse.Namespace, paths: list[str]) -> int:
+    """Say what would be packed."""
+    named = find_format(args.out, must_exist=False)
+    if named.exists(args.out) and not args.force:
+        raise FileExistsError(f"{args.out} exists; give --force to replace it")
+    result = Transfer()
+    exclude, recurse = args.exclude or (), args.files_from is None
+    found = find_files(paths, folder=args.directory, exclude=exclude, recurse=recurse, skipped=result.skipped)
+    count_found((one for one in found if not is_part_of(one.path, args.out)), result)
+    print_report(args, named.name, result, 0.0)
+    return 0
+
+
 def refuse_itself(out: str, paths: Iterable[str]) -> None:
     """ValueError when an archive would be written over one that is read."""
     if any(os.path.realpath(path) == os.path.realpath(out) for path in paths):
@@ -137,8 +161,38 @@ def refuse_itself(out: str, paths: Iterable[str]) -> None:
 
 def print_left_out(skipped: Iterable[str]) -> None:
     """Say on standard error what was left out."""
-    for line in skipped:
-        say(f"headrace: left out: {line}", file=sys.stderr)
+    print_lines("left out", skipped)
+
+
+def print_lines(what: str, lines: Iterable[str]) -> None:
+    """Print a line of its own for each thing, on standard error."""
+    for line in lines:
+        say(f"headrace: {what}: {line}", file=sys.stderr)
+
+
+def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_s: float) -> None:
+    """Say what was written, or would be, and on standard error what was left out: by reason, and what is broken."""
+    groups = group_left_out(result.skipped)
+    for reason, paths in groups.items():
+        first = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
+        say(f"headrace: left out, {reason}: {len(paths):,} ({first})", file=sys.stderr)
+    print_lines("broken" if args.dry_run else "left out, broken", result.broken)
+    count = result.files if result.samples is None else result.samples
+    number = counted(count, "file" if result.samples is None else "sample")
+    size = format_bytes(result.size_bytes)
+    if args.json:
+        facts: dict[str, object] = {"path": args.out, "format": kind, "fields": result.fields}
+        facts |= {"files": count} if result.samples is None else {"samples": count}
+        facts |= {"size_bytes": result.size_bytes, "left_out": groups, "broken": result.broken}
+        print_json(facts | ({"dry_run": True} if args.dry_run else {"seconds": elapsed_s}))
+    elif args.dry_run:
+        say(f"{args.out}: would be written as {kind}: {number}, about {size} of data")
+        for name, about in result.fields.items():
+            say(f"  {name}: {about}")
+        say("nothing was written")
+    elif not args.quiet:
+        unit = "files" if result.samples is None else "samples"
+        say(f"{args.out}: {number}, {size}, {count / max(elapsed_s, 1e-9):,.0f} {unit}/s")
 
 
 def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
@@ -150,7 +204,7 @@ def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapse
     elif not args.quiet:
         rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
         stream = sys.stderr if path == "-" else sys.stdout
-        say(f"{path}: {result.files:,} files, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {counted(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:

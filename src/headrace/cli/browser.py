@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace.cli.common import printable
-from headrace.cli.previews import describe_file, shrink
+from headrace.cli.previews import shrink
 from headrace.errors import HeadraceError, MissingExtraError
-from headrace.formats.barecat.index.rows import FileInfo
-from headrace.progress import format_bytes
-from headrace.transfer.extract import extract_files
 
 try:
     from rich.text import Text
@@ -20,20 +17,21 @@ except ImportError:
     raise MissingExtraError("textual", extra="browse", needed_by="headrace browse") from None
 
 if TYPE_CHECKING:
-    from headrace.formats.barecat import Archive, DirInfo
+    from headrace.cli.previews import Preview
+    from headrace.cli.shelves import Entry, Shelf
 
-__all__ = ["ArchiveBrowser"]
+__all__ = ["Browser"]
 
 _MAX_ROWS = 10_000
-_BAR = 10
 
 
-class ArchiveBrowser(App[None]):
-    """A list of a directory beside what is in the file under the cursor.
+class Browser(App[None]):
+    """A list beside what is in the entry under the cursor.
 
     Args:
-        archive: open for reading.
-        directory: where to begin.
+        shelf: what to look at.
+        place: where to begin.
+        under_cursor: the name of the entry to begin with.
     """
 
     CSS = """
@@ -48,13 +46,14 @@ class ArchiveBrowser(App[None]):
         ("q", "quit", "Quit"),
     ]
 
-    def __init__(self, archive: Archive, directory: str = "") -> None:
+    def __init__(self, shelf: Shelf, place: str = "", under_cursor: str = "") -> None:
         super().__init__()
-        self.archive = archive
-        self.directory = directory
+        self.shelf = shelf
+        self.place = place
         self.is_by_size = False
-        self.entries: list[FileInfo | DirInfo] = []
-        self.title = printable(archive.path)
+        self.entries: list[Entry] = []
+        self.title = shelf.title
+        self._first = under_cursor
 
     def compose(self) -> ComposeResult:
         """Lay out the screen."""
@@ -67,8 +66,8 @@ class ArchiveBrowser(App[None]):
 
     def on_mount(self) -> None:
         """Fill the list for the first time."""
-        self.table.add_columns("size", "share", "name")
-        self.show_directory()
+        self.table.add_columns(*self.shelf.columns)
+        self.show_place(self._first)
         self.table.focus()
 
     @property
@@ -76,28 +75,22 @@ class ArchiveBrowser(App[None]):
         """The list."""
         return self.query_one(DataTable)
 
-    def show_directory(self, under_cursor: str = "") -> None:
+    def show_place(self, under_cursor: str = "") -> None:
         """Fill the list; the cursor goes to an entry of this name."""
-        entries = list(self.archive.scandir(self.directory))
-        entries.sort(
-            key=lambda entry: (-_size(entry), entry.name) if self.is_by_size else (entry.is_file(), entry.name)
-        )
+        entries = self.shelf.entries(self.place, by_size=self.is_by_size)
         self.entries = entries[:_MAX_ROWS]
-        total = max(sum(map(_size, entries)), 1)
         self.table.clear()
         for entry in self.entries:
-            bar = "#" * round(_BAR * _size(entry) / total)
-            name = printable(entry.name) + ("/" if entry.is_dir() else "")
-            self.table.add_row(Text(format_bytes(_size(entry)), justify="right"), bar, Text(name))
+            first, *others = entry.cells
+            self.table.add_row(Text(first, justify="right"), *map(Text, others))
         left_out = len(entries) - len(self.entries)
-        more = f", {left_out:,} not shown" if left_out else ""
-        self.sub_title = f"/{printable(self.directory)} ({format_bytes(sum(map(_size, entries)))}{more})"
+        self.sub_title = self.shelf.about(self.place) + (f", {left_out:,} not shown" if left_out else "")
         names = [entry.name for entry in self.entries]
         self.table.move_cursor(row=names.index(under_cursor) if under_cursor in names else 0)
         self.show_preview()
 
     @property
-    def current(self) -> FileInfo | DirInfo | None:
+    def current(self) -> Entry | None:
         """The entry under the cursor."""
         row = self.table.cursor_row
         return self.entries[row] if self.entries and 0 <= row < len(self.entries) else None
@@ -106,20 +99,13 @@ class ArchiveBrowser(App[None]):
         """Show what the entry under the cursor holds."""
         entry = self.current
         pane = self.query_one("#preview", Static)
-        if entry is None:
-            pane.update("Nothing is in here.")
-        elif isinstance(entry, FileInfo):
-            pane.update(self._file_text(entry))
-        else:
-            facts = f"{entry.num_subdirs:,} directories, {entry.num_files:,} files directly in it"
-            whole = f"{entry.num_files_tree:,} files, {format_bytes(entry.size_tree)} in all"
-            pane.update("\n".join((printable(entry.name) + "/", facts, whole)))
+        pane.update("Nothing is in here." if entry is None else self._text(self.shelf.preview(entry)))
 
-    def _file_text(self, info: FileInfo) -> Any:
-        preview = describe_file(self.archive, info)
+    def _text(self, preview: Preview) -> Any:
         text = Text("\n".join(preview.lines))
         if preview.pixels is not None:
-            small = shrink(preview.pixels, max(self.size.width // 2 - 4, 8), max(2 * (self.size.height - 9), 8))
+            width, height = self.size.width // 2 - 4, 2 * (self.size.height - len(preview.lines) - 5)
+            small = shrink(preview.pixels, max(width, 8), max(height, 8))
             for upper, lower in zip(small[::2].tolist(), small[1::2].tolist(), strict=True):
                 text.append("\n")
                 for top, bottom in zip(upper, lower, strict=True):
@@ -135,23 +121,23 @@ class ArchiveBrowser(App[None]):
         self.action_enter()
 
     def action_enter(self) -> None:
-        """Open the directory under the cursor."""
+        """Open the entry under the cursor."""
         entry = self.current
-        if entry is not None and entry.is_dir():
-            self.directory = entry.path
-            self.show_directory()
+        if entry is not None and entry.is_dir:
+            self.place = entry.place
+            self.show_place()
 
     def action_up(self) -> None:
-        """Go to the directory above."""
-        if self.directory:
-            self.directory, _, name = self.directory.rpartition("/")
-            self.show_directory(name)
+        """Go to the place above."""
+        if self.place:
+            self.place, name = self.shelf.above(self.place)
+            self.show_place(name)
 
     def action_sort(self) -> None:
         """Sort by size, or by name again."""
         entry = self.current
         self.is_by_size = not self.is_by_size
-        self.show_directory("" if entry is None else entry.name)
+        self.show_place("" if entry is None else entry.name)
 
     def action_extract(self) -> None:
         """Write the entry under the cursor below the current directory of the machine."""
@@ -159,12 +145,8 @@ class ArchiveBrowser(App[None]):
         if entry is None:
             return
         try:
-            result = extract_files(self.archive, ".", [entry.path])
+            said = self.shelf.extract(entry)
         except (HeadraceError, OSError, ValueError) as error:
             self.notify(printable(str(error)), severity="error", markup=False)
         else:
-            self.notify(f"{result.files:,} files written to {printable(entry.path)}", markup=False)
-
-
-def _size(entry: FileInfo | DirInfo) -> int:
-    return entry.size if isinstance(entry, FileInfo) else entry.size_tree
+            self.notify(said, markup=False)

@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypedDict
+from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ERRORS",
     "ReadingOptions",
-    "VerbParser",
+    "add_dry_run",
     "add_follow_links",
     "add_json",
     "add_max_size",
     "add_progress",
     "add_workers",
+    "counted",
     "message_of",
     "number_from",
     "parse_color",
@@ -50,52 +51,6 @@ ERRORS = (HeadraceError, OSError, ValueError, TypeError, LookupError, Arithmetic
 _MAX_WHOLE = 2**63 - 1
 
 
-_MASK = "\0"  # before words that come after --, so that argparse takes none of them for an option
-
-
-class VerbParser(argparse.ArgumentParser):
-    """Takes options and positional arguments of a verb in any order (argparse alone wants options last)."""
-
-    _is_intermixing = False
-    signed_options: tuple[str, ...] = ()
-    """Options whose values may begin with a minus sign."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with positional arguments before, between and after options."""
-        if self._is_intermixing or self._subparsers is not None:
-            return super().parse_known_args(args, namespace)
-        words = list(sys.argv[1:] if args is None else args)
-        cut = words.index("--") if "--" in words else len(words)
-        words = [*self._join_signed(words[:cut]), *(_MASK + word for word in words[cut + 1 :])]
-        self._is_intermixing = True
-        try:
-            found, unknown = self.parse_known_intermixed_args(words, namespace)
-        finally:
-            self._is_intermixing = False
-        for name, value in vars(found).items():
-            setattr(found, name, _unmasked(value))
-        return found, _unmasked(unknown)
-
-    def error(self, message: str) -> NoReturn:
-        """End with a usage error; what the user typed may hold anything."""
-        super().error(printable(message))
-
-    def _join_signed(self, words: list[str]) -> list[str]:
-        joined: list[str] = []
-        for word in words:
-            if joined and joined[-1] in self.signed_options:
-                joined[-1] += f"={word}"
-            else:
-                joined.append(word)
-        return joined
-
-
-def _unmasked(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unmasked(one) for one in value]
-    return value.removeprefix(_MASK) if isinstance(value, str) else value
-
-
 def add_follow_links(parser: argparse.ArgumentParser) -> None:
     """``--follow-links``."""
     parser.add_argument(
@@ -112,6 +67,11 @@ class ReadingOptions(TypedDict, total=False):
 def reading_options(args: argparse.Namespace) -> ReadingOptions:
     """What ``--follow-links`` means for whatever opens a dataset; nothing where it is not given."""
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -152,6 +112,16 @@ def progress_bar(
     if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    Example:
+        >>> counted(1, "file"), counted(2000, "sample")
+        ('1 file', '2,000 samples')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def parse_size(text: str) -> int:

@@ -6,11 +6,14 @@ Exit codes: 0 fine, 1 ``verify`` found something wrong, 2 an error or wrong usag
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import ERRORS, VerbParser, message_of, say
+from headrace.cli.common import ERRORS, message_of, say
+from headrace.cli.parser import CommandParser, VerbParser
 from headrace.cli.verbs import (
     add,
     browse,
@@ -23,6 +26,7 @@ from headrace.cli.verbs import (
     du,
     extract,
     find,
+    help,
     index,
     info,
     ls,
@@ -37,31 +41,25 @@ from headrace.cli.verbs import (
     sync,
     tree,
     verify,
+    version,
 )
+from headrace.errors import FormatError
+from headrace.formats.content import explain_content
+from headrace.formats.open import all_formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
 
-_ARCHIVE_VERBS = (tree, find, du, add, rm, mv, sync, merge, subset, reshard, defrag)
-_VERBS = (
-    create,
-    convert,
-    info,
-    ls,
-    cat,
-    extract,
-    verify,
-    repair,
-    index,
-    *_ARCHIVE_VERBS,
-    shell,
-    browse,
-    mount,
-    completion,
-    demo,
-)
+_GROUPS = {
+    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse),
+    "archives of files (.barecat)": (
+        *(tree, find, du, shell, mount),
+        *(add, rm, mv, sync, merge, subset, reshard, defrag),
+    ),
+    "the command itself": (help, version, completion, demo),
+}
 _EPILOG = """\
 examples:
   headrace create train.beton photos/train     pack a folder of pictures, one class per directory
@@ -72,32 +70,30 @@ examples:
   headrace create photos.barecat photos        an archive of any files; also ls, find, du, add, rm, sync, shell, mount
   headrace demo                                see it all happen, with numbers, in seconds
 
-'headrace VERB --help' explains a verb and shows examples.
+'headrace help VERB' explains a verb and shows examples.
 """
 
 
 class _Version(argparse.Action):
     """Prints the version; looked up only when it is asked for."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
-        import headrace
-
-        print(f"headrace {headrace.__version__}")
-        parser.exit(0)
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *unused: object) -> None:
+        parser.exit(version.run(namespace))
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> CommandParser:
     """Make the parser of the whole command."""
-    parser = VerbParser(
+    parser = CommandParser(
         prog="headrace",
         description="Training data on disk: pack it once, open it anywhere, know that it is intact.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.groups = {headline: [module.NAME for module in modules] for headline, modules in _GROUPS.items()}
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of errors")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for module in _VERBS:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
+    for module in chain.from_iterable(_GROUPS.values()):
         sub = verbs.add_parser(
             module.NAME,
             help=module.HELP,
@@ -107,19 +103,22 @@ def build_parser() -> argparse.ArgumentParser:
         )
         module.add_arguments(sub)
         sub.set_defaults(run=module.run, whole_command=parser)
+    topic = next(action for action in verbs.choices[help.NAME]._actions if action.dest == "topic")
+    topic.choices = list(verbs.choices)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
+    done = "nothing unfinished was left behind"
     try:
         return _run(argv)
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as interrupt:
+        done = "; ".join(getattr(interrupt, "__notes__", [done]))  # what was written file by file
     except Exception as error:
         if not isinstance(error.__context__, KeyboardInterrupt):
             raise  # an interrupt in the middle of argparse, say, becomes an error of its own
-    print("headrace: interrupted; nothing unfinished was left behind", file=sys.stderr)
+    say(f"headrace: interrupted; {done}", file=sys.stderr)
     return 130
 
 
@@ -135,14 +134,28 @@ def _run(argv: Sequence[str] | None) -> int:
         _flush_or_discard_output()
         if args.traceback:
             raise
-        say(f"headrace: error: {message_of(error)}", file=sys.stderr)
+        say(f"headrace: error: {message_of(_explained(error))}", file=sys.stderr)
         return 2
     return code
 
 
+def _explained(error: BaseException) -> BaseException:
+    """What is damaged may only have the wrong name."""
+    told = None
+    if isinstance(error, FormatError):
+        with contextlib.suppress(OSError):
+            told = explain_content(error.path, all_formats())
+    return told or error
+
+
 def _parse(argv: Sequence[str] | None, args: argparse.Namespace) -> argparse.Namespace:
+    words = list(sys.argv[1:] if argv is None else argv)
+    cut = words.index("--") if "--" in words else len(words)
+    if "--traceback" in words[:cut]:  # wherever it stands
+        args.traceback = True
+        words = [*(word for word in words[:cut] if word != "--traceback"), *words[cut:]]
     try:
-        return build_parser().parse_args(argv, args)
+        return build_parser().parse_args(words or [help.NAME], args)
     except SystemExit:
         sys.stdout.flush()  # --help and --version have printed
         raise

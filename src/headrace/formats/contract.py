@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.report import Transfer
     from headrace.types import (
         Field,
         IndexArray,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         SampleSequence,
         Source,
         Summary,
+        TakeArray,
     )
 
 __all__ = [
@@ -75,10 +78,14 @@ class Format:
         holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
+        has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
+            ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
+            that option changes nothing, and they need not know it.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
-        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can; None for those into
-            which a folder of pictures goes through ``create``.
-        pack_options: names of what else ``pack`` takes.
+        pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can, and may give a Transfer
+            that says what was done; None for those into which a folder of pictures goes through ``create``.
+        pack_options: names of what else ``pack`` takes; ``dry_run`` means to write nothing and say what would be
+            written.
         open_archive: opens a path as an archive that can be listed and changed, for formats of many files.
         new_archive: makes an archive that gets its name at the end of the block.
         exists: tells whether there is a dataset under a path, for formats whose files have other names.
@@ -99,8 +106,9 @@ class Format:
     max_fields: int | None = None
     holds_raw_pictures: bool = True
     decodes: tuple[str, ...] = ()
+    has_files_beside: bool = False
     holds_files: bool = False
-    pack: Callable[..., None] | None = None
+    pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
     open_archive: Callable[..., Archive] | None = None
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
@@ -113,10 +121,16 @@ class Format:
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
         """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""
+        if not self.has_files_beside:
+            options.pop("follow_links", None)
         dataset = self.open(path, **options)
         check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
         check_field_names(dataset.path, dataset.schema)
         return dataset
+
+    def link_options(self, follow_links: bool) -> dict[str, bool]:
+        """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
+        return {"follow_links": True} if follow_links and self.has_files_beside else {}
 
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
@@ -298,6 +312,19 @@ class BaseDataset(ABC):
         dtype = {"int": np.int64, "float": np.float64}.get(kind.kind)
         return values if dtype is None else np.array(values, dtype)
 
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field as one array.
+
+        Args:
+            indices: the samples.
+            field: which field.
+            take: makes an array of a shape and dtype, for formats that can fill one; its memory may be used again.
+            source: see read_values.
+        """
+        return np.asarray(self.read_values(indices, field, source))
+
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""
         parts = self.read_bytes(indices, field)
@@ -344,10 +371,10 @@ class BaseDataset(ABC):
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
 
     @overload
-    def __getitem__(self, key: int) -> Sample: ...
+    def __getitem__(self, key: int | str) -> Sample: ...
     @overload
     def __getitem__(self, key: slice | Indices) -> list[Sample]: ...
-    def __getitem__(self, key: int | slice | Indices) -> Sample | list[Sample]:
+    def __getitem__(self, key: int | str | slice | Indices) -> Sample | list[Sample]:
         length = len(self)
         if isinstance(key, slice):
             return self._samples(np.arange(*key.indices(length), dtype=np.int64))
@@ -356,8 +383,23 @@ class BaseDataset(ABC):
             if not -length <= index < length:
                 raise _out_of_range(index, length)
             return self._samples(np.array([index % length], np.int64))[0]
+        if isinstance(key, str):
+            return self._samples(np.array([self._position_of(key)], np.int64))[0]
         many: Any = key
         return self._samples(normalize_indices(many, length))
+
+    def _position_of(self, name: str) -> int:
+        keys = self.keys
+        with contextlib.suppress(ValueError):
+            if keys is not None:
+                return keys.index(name)
+        if name in self.schema:
+            problem = f"{name!r} is a field, and a dataset is a row of samples; write dataset[0][{name!r}]"
+        elif keys is None:
+            problem = f"the samples have no names, only numbers up to {len(self) - 1}"
+        else:
+            problem = f"no sample is called {name!r}; dataset.keys has all names, and samples have numbers, too"
+        raise KeyError(f"{self.path}: {problem}")
 
     def __iter__(self) -> Iterator[Sample]:
         for i in range(len(self)):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "FolderDataset"]
 
 _log = logging.getLogger("headrace")
+_HIDDEN = "hidden"
+_NO_PICTURE = "not a picture by its ending"
 
 
 class FolderDataset(BaseDataset):
@@ -35,18 +37,23 @@ class FolderDataset(BaseDataset):
 
     The label is the number of the first directory below the folder, in sorted order; pictures that lie in the
     folder itself have no class, and then no sample gets a label. Links to pictures and to folders are followed; a link
-    that leads back to where it lies, or to something that is no regular file, is left out, and the log says so.
+    that leads back to where it lies, or to something that is no regular file, is left out. Files that are hidden or no
+    pictures by their endings do not count.
 
     Args:
         path: the folder.
         image: how pictures are decoded, and stored when they are packed.
+
+    Attributes:
+        left_out: a line for each thing that is no sample, with the reason.
     """
 
     def __init__(self, path: PathLike, *, image: Image | None = None) -> None:
         self._path = os.fspath(path)
         if not os.path.isdir(self._path):
             raise NotADirectoryError(f"{self._path} is not a folder")
-        self._keys = _find_pictures(self._path)
+        self.left_out: list[str] = []
+        self._keys = _find_pictures(self._path, self.left_out)
         if not self._keys:
             raise FormatError(
                 self._path,
@@ -172,30 +179,41 @@ class FolderDataset(BaseDataset):
         )
 
 
-def _find_pictures(folder: str) -> list[str]:
+def _find_pictures(folder: str, left_out: list[str]) -> list[str]:
     """Paths of all pictures, relative to the folder and sorted; hidden files and folders do not count."""
-    skipped: list[str] = []
 
     def is_wanted(name: str, is_dir: bool) -> bool:
         last = name.rpartition("/")[2]
         stem, dot, ending = last.rpartition(".")
-        return not last.startswith(".") and (is_dir or bool(stem and dot + ending.lower() in SUFFIXES))
+        if last.startswith("."):
+            left_out.append(f"{name}: {_HIDDEN}")
+            return False
+        if is_dir or (stem and dot + ending.lower() in SUFFIXES):
+            return True
+        left_out.append(f"{name}: {_NO_PICTURE}")
+        return False
 
     def leave_out(path: str, reason: str) -> None:
-        skipped.append(f"{path}: {reason}")
+        left_out.append(f"{os.path.relpath(path, folder)}: {reason}")
 
     below = walk_folder(folder, follow_links=True, on_problem=leave_out, is_wanted=is_wanted)
-    found = sorted(one.name for one in below if not one.is_dir)
-    if skipped:
-        _log.warning("%s: %s", folder, note_left_out(skipped))
-    return found
+    return sorted(one.name for one in below if not one.is_dir)
+
+
+def _open_folder(path: PathLike, *, image: Image | None = None) -> FolderDataset:
+    """Open a folder; the log says what could not be followed or read."""
+    dataset = FolderDataset(path, image=image)
+    problems = [line for line in dataset.left_out if not line.endswith((f": {_HIDDEN}", f": {_NO_PICTURE}"))]
+    if problems:
+        _log.warning("%s: %s", dataset.path, note_left_out(problems))
+    return dataset
 
 
 FORMAT = Format(
     name="folder",
     suffixes=(),
     matches=lambda path, head: os.path.isdir(path),
-    open=FolderDataset,
+    open=_open_folder,
     holds_files=True,
     size_bytes=lambda path: FolderDataset(path).verify().size_bytes,
 )

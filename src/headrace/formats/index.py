@@ -55,7 +55,7 @@ def index(
     if found.index is None:
         known = ", ".join(one.suffixes[0] for one in all_formats() if one.index is not None)
         raise ValueError(f"{path} is a {found.name}, and only {known} have an annex; pack or convert it first")
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = found.link_options(follow_links)
     return found.index(
         path,
         embed=embed,

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnknownFormatError
+from headrace.formats.content import explained
 from headrace.formats.contract import Format
 from headrace.registry import PluginTable
 from headrace.storage import open_stream
@@ -28,7 +29,8 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
     Args:
         path: a file or folder; for formats of several parts, such as .ffr, also a list of files.
         format: name of the format; by default it is found by the name's ending, then by the content.
-        **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton.
+        **options: what the format's reader takes, such as ``annex`` and ``checksums`` for a .beton. ``follow_links``
+            (also read an annex and shards that are symbolic links) may be given for every format.
 
     Raises:
         FileNotFoundError: there is nothing at the path.
@@ -45,7 +47,8 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
     """
     first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
     found = FORMATS.load(format) if format is not None else find_format(first)
-    return found.open_checked(path, **options)
+    with explained(first, all_formats):
+        return found.open_checked(path, **options)
 
 
 def all_formats() -> list[Format]:

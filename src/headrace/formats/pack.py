@@ -6,17 +6,26 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from headrace.errors import BrokenPicturesError, FormatError, ImageError, WriteError
 from headrace.fields import Image
+from headrace.formats.contract import normalize_indices
 from headrace.formats.folder import FolderDataset
 from headrace.formats.open import find_format
-from headrace.formats.write import write
+from headrace.formats.report import Transfer
+from headrace.formats.write import BrokenSamples, fill
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from headrace.errors import PathLike
-    from headrace.types import Progress
+    from collections.abc import Mapping
 
-__all__ = ["pack"]
+    from headrace.errors import PathLike
+    from headrace.types import Dataset, IndexArray, Progress
+
+__all__ = ["describe_fields", "pack"]
+
+_TRIED = 64  # pictures that an estimate is made from
 
 
 def pack(
@@ -26,9 +35,11 @@ def pack(
     image: Image | None = None,
     workers: int | None = None,
     shuffle_seed: int | None = None,
+    skip_broken: bool = False,
+    dry_run: bool = False,
     progress: Progress | bool = False,
     **options: Any,
-) -> None:
+) -> Transfer:
     """Pack all pictures below a folder into one file, or all files where the format holds files.
 
     The first directory below the folder becomes the label, the relative path the sample's name. JPEG files that
@@ -41,17 +52,46 @@ def pack(
         image: how pictures are stored; by default as JPEG.
         workers: threads; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
+        skip_broken: leave out pictures that cannot be stored; by default they are an error that names all of them.
+        dry_run: write nothing, and say what would be written; the size is estimated from a few pictures.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
-        **options: what the format's writer takes.
+        **options: what the format's writer takes, and ``indices`` as for ``write``.
+
+    Returns:
+        How many samples or files were written, what was left out and why, and which pictures are broken.
+
+    Raises:
+        BrokenPicturesError: pictures cannot be stored; nothing was written.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, headrace
+        >>> from headrace.codecs import jpeg
+        >>> place = pathlib.Path(tempfile.mkdtemp())
+        >>> (place / "in").mkdir()
+        >>> _ = (place / "in" / "a.jpg").write_bytes(jpeg.encode(np.zeros((8, 8, 3), np.uint8)))
+        >>> _ = (place / "in" / "b.jpg").write_bytes(b"")
+        >>> _ = (place / "in" / "notes.txt").write_text("hello")
+        >>> done = headrace.pack(place / "x.beton", place / "in", skip_broken=True)
+        >>> done.samples, done.skipped, done.broken
+        (1, ['notes.txt: not a picture by its ending'], ['b.jpg: it is empty'])
     """
     target = find_format(path, must_exist=False)
     if target.pack is not None:
         known = {name: options.pop(name) for name in target.pack_options if name in options}
-        _refuse(path, {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed, **options})
+        pictures = {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed}
+        _refuse(path, pictures | {"skip_broken": "given" if skip_broken else None} | options)
+        if dry_run:
+            if "dry_run" not in target.pack_options:
+                raise ValueError(f"{os.fspath(path)}: a {target.name} cannot say beforehand what would be written")
+            known["dry_run"] = True
         with ProgressBar("packing") if progress is True else contextlib.nullcontext(progress) as report:
-            target.pack(folder=folder, path=path, progress=report or None, **known)
-        return
+            return target.pack(folder=folder, path=path, progress=report or None, **known) or Transfer()
     source = FolderDataset(folder, image=image)
+    result = Transfer(skipped=source.left_out, fields=describe_fields(source))
+    indices = options.pop("indices", None)
+    if dry_run:
+        chosen = np.arange(len(source)) if indices is None else normalize_indices(indices, len(source))
+        return _estimate(source, chosen, result)
     has_annex = options.get("annex", True)
     about = {
         "class_names": source.class_names,
@@ -60,17 +100,71 @@ def pack(
     given: dict[str, Any] = {
         name: value for name, value in about.items() if has_annex and name in target.writer_options
     }
-    write(
-        path,
-        source.sources(),
-        fields=source.schema,
-        workers=workers,
-        worker_kind="thread",
-        shuffle_seed=shuffle_seed,
-        names=source.keys if has_annex else None,
-        progress=progress,
-        **(given | {name: value for name, value in options.items() if value is not None}),
-    )
+    given |= {name: value for name, value in options.items() if value is not None}
+    broken = BrokenSamples(is_skipped=skip_broken)
+    try:
+        result.samples = fill(
+            lambda length: target.create_checked(path, source.schema, length=length, **given),
+            source.sources(),
+            label=f"writing {os.path.basename(os.fspath(path))}",
+            workers=workers,
+            worker_kind="thread",
+            indices=indices,
+            shuffle_seed=shuffle_seed,
+            names=source.keys if has_annex else None,
+            broken=broken,
+            progress=progress,
+        )
+    except WriteError as error:
+        if not broken.found:
+            raise
+        lines = _lines_of(source, broken.found)
+        raise BrokenPicturesError(folder, broken=lines, total=len(source)) from error.__cause__
+    result.broken = _lines_of(source, broken.found)
+    result.size_bytes = target.size_bytes(os.fspath(path))
+    return result
+
+
+def _lines_of(source: FolderDataset, broken: Mapping[int, WriteError]) -> list[str]:
+    lines = []
+    for number, error in sorted(broken.items()):
+        key, cause = source.keys[number], error.__cause__
+        is_empty = _size_of(os.path.join(source.path, key)) == 0
+        reason = getattr(cause, "strerror", None) or cause
+        lines.append(f"{key}: {'it is empty' if is_empty else reason}")
+    return lines
+
+
+def _size_of(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
+
+
+def _estimate(source: FolderDataset, chosen: IndexArray, result: Transfer) -> Transfer:
+    """What would be written, by a few pictures that are spread over all of them."""
+    image, sizes = source.schema["image"], []
+    broken: dict[int, WriteError] = {}
+    for number in chosen[:: max(1, len(chosen) // _TRIED)].tolist():
+        try:
+            encoded = image.encode(os.path.join(source.path, source.keys[number]), number)
+            sizes.append(len(encoded.payload or b""))
+        except (ImageError, FormatError, OSError) as error:
+            broken[number] = WriteError(str(error))
+            broken[number].__cause__ = error
+    result.samples, result.broken = len(chosen), _lines_of(source, broken)
+    result.size_bytes = sum(sizes) * len(chosen) // max(1, len(sizes))
+    return result
+
+
+def describe_fields(source: Dataset) -> dict[str, str]:
+    """What each field holds, in a few words."""
+    described = {}
+    for name, kind in source.schema.items():
+        classes = source.class_names.get(name)
+        described[name] = kind.kind if classes is None else f"{kind.kind}, {len(classes)} classes"
+    return described
 
 
 def _refuse(path: PathLike, options: dict[str, Any]) -> None:

@@ -85,7 +85,10 @@ def check_all(
 class Transfer:
     """What was carried: counts, bytes, and what was left out, with the reason.
 
-    ``samples`` counts what was written where the target holds samples; it is None where files were written.
+    ``samples`` counts what was written where the target holds samples; it is None where files were written. ``fields``
+    says what each field of theirs is. ``skipped`` has a line for each thing that was left out, its path and the
+    reason, and ``broken`` those of pictures that cannot be stored. After a dry run it is what would be carried, and
+    ``size_bytes`` is an estimate.
     """
 
     files: int = 0
@@ -93,3 +96,5 @@ class Transfer:
     size_bytes: int = 0
     skipped: list[str] = field(default_factory=list)
     samples: int | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)

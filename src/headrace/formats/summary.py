@@ -21,7 +21,7 @@ __all__ = ["field_words", "summarize"]
 def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
     """What a format says about a path; by default fields, counts and sizes."""
     found, name = find_format(path), os.fspath(path)
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = found.link_options(follow_links)
     if found.summarize is not None:
         return found.summarize(name, **options)
     with found.open_checked(name, **options) as dataset:

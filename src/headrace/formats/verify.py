@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.formats.open import find_format
+from headrace.formats.content import explained
+from headrace.formats.open import all_formats, find_format
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -34,7 +35,9 @@ def verify(
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
     found = find_format(path)
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
-    if found.verify is not None:
-        return found.verify(path, decode=decode, workers=workers, progress=progress, **options)
-    return found.open_checked(path, **options).verify(decode=decode, workers=workers, progress=progress)
+    options = found.link_options(follow_links)
+    with explained(path, all_formats):
+        if found.verify is not None:
+            return found.verify(path, decode=decode, workers=workers, progress=progress, **options)
+        dataset = found.open_checked(path, **options)
+    return dataset.verify(decode=decode, workers=workers, progress=progress)

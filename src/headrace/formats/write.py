@@ -6,24 +6,24 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 
-from headrace.errors import WriteError
+from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
 from headrace.progress import ProgressBar
-from headrace.types import Dataset
+from headrace.types import Chunk, Dataset
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.formats.encode_pool import Pending
-    from headrace.types import Chunk, Field, IndexArray, Indices, Progress, SampleSequence, Writer
+    from headrace.types import Encoder, Field, IndexArray, Indices, Progress, SampleSequence, Writer
 
-__all__ = ["Block", "WorkerKind", "fill", "write"]
+__all__ = ["Block", "BrokenSamples", "WorkerKind", "fill", "write"]
 
 WorkerKind: TypeAlias = Literal["auto", "thread", "process"]
 
@@ -114,6 +114,7 @@ def fill(
     indices: Indices | None = None,
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
+    broken: BrokenSamples | None = None,
     progress: Progress | bool = False,
 ) -> int:
     """Write samples with any writer; gives how many.
@@ -127,6 +128,7 @@ def fill(
         indices: see ``write``.
         shuffle_seed: see ``write``.
         names: see ``write``.
+        broken: takes the samples that cannot be encoded; by default the first of them ends the writing.
         progress: see ``write``.
     """
     supply = _Supply.of(samples, indices, shuffle_seed, names)
@@ -135,7 +137,7 @@ def fill(
         if progress is True:
             progress = stack.enter_context(ProgressBar(label))
         writer = stack.enter_context(create(supply.length))
-        return _run(writer, supply, count, _resolve_kind(worker_kind, samples, supply), progress or None)
+        return _run(writer, supply, count, _resolve_kind(worker_kind, samples, supply), broken, progress or None)
 
 
 def _schema_of(samples: object) -> Mapping[str, Field]:
@@ -208,9 +210,9 @@ class _Supply:
             raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
         return Block(first, samples, list(range(first, first + len(samples)))) if samples else None
 
-    def names_of(self, block: Block) -> list[str] | None:
-        """Names of a block's samples."""
-        return None if self.names is None else [self.names[i] for i in block.sources]
+    def names_of(self, sources: list[int]) -> list[str] | None:
+        """Names of samples, by their numbers in the source."""
+        return None if self.names is None else [self.names[i] for i in sources]
 
 
 def _is_indexable(samples: SampleSequence | Iterable[Any]) -> TypeGuard[SampleSequence]:
@@ -228,19 +230,55 @@ def _size_bytes(sample: Any) -> int:
     return int(getattr(sample, "nbytes", 0)) or (len(sample) if isinstance(sample, bytes | bytearray | str) else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Salvage(Generic[Chunk]):
+    """Encodes samples together, or each alone where one of them cannot be encoded; that one is an error then."""
+
+    encoder: Encoder[Chunk]
+
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> list[Chunk | WriteError]:
+        kept = list(samples)
+        try:
+            return [self.encoder(kept, first_index=first_index)]
+        except WriteError as error:
+            if not isinstance(error.__cause__, ImageError | FormatError | OSError):
+                raise
+            return [self._alone(sample, index) for index, sample in enumerate(kept, first_index)]
+
+    def _alone(self, sample: Any, index: int) -> Chunk | WriteError:
+        try:
+            return self.encoder([sample], first_index=index)
+        except WriteError as error:
+            return error
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSamples:
+    """Samples that cannot be encoded, by their numbers in the source.
+
+    With ``is_skipped`` they are left out. Otherwise nothing is written, but all samples are tried: so one attempt tells
+    of all that are broken.
+    """
+
+    is_skipped: bool
+    found: dict[int, WriteError] = field(default_factory=dict)
+
+
 def _run(
     writer: Writer[Chunk],
     supply: _Supply,
     workers: int,
     kind: Literal["thread", "process"],
+    broken: BrokenSamples | None,
     progress: Progress | None,
 ) -> int:
     from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
 
-    work = pools.Work(writer.encoder, supply.dataset)
-    position, count = 0, 8
+    encode: Any = writer.encoder if broken is None else _Salvage(writer.encoder)
+    work: pools.Work[Any] = pools.Work(encode, supply.dataset)
+    position, done, count = 0, 0, 8
     with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
-        under_way: deque[tuple[Block, Pending[Chunk]]] = deque()
+        under_way: deque[tuple[Block, Pending[Any]]] = deque()
         is_exhausted = False
         while under_way or not is_exhausted:
             while not is_exhausted and len(under_way) < max(1, 2 * workers):
@@ -250,13 +288,31 @@ def _run(
                     position += len(block.sources)
                     under_way.append((block, submit(block)))
             if under_way:
-                done, pending = under_way.popleft()
-                chunk = pending.result()
-                writer.append_chunk(chunk, names=supply.names_of(done))
-                size_bytes = int(chunk.sizes.sum()) // len(chunk)
-                count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                block, pending = under_way.popleft()
+                done += len(block.sources)
+                for sources, chunk in _parts(pending.result(), block.sources, broken):
+                    writer.append_chunk(chunk, names=supply.names_of(sources))
+                    size_bytes = int(chunk.sizes.sum()) // len(chunk)
+                    count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
                 if progress is not None:
-                    progress(len(writer), supply.length, writer.size_bytes)
+                    progress(done, supply.length, writer.size_bytes)
     if supply.iterator is not None and supply.names is not None and position != len(supply.names):
         raise ValueError(f"names has {len(supply.names)} entries, there are {position} samples")
+    if broken is not None and broken.found:
+        if not broken.is_skipped or len(broken.found) == position:
+            raise next(iter(broken.found.values()))
+        return position - len(broken.found)
     return position
+
+
+def _parts(encoded: Any, sources: list[int], broken: BrokenSamples | None) -> Iterator[tuple[list[int], Any]]:
+    """Chunks that are to be written, each with the numbers of its samples in the source."""
+    if broken is None:
+        yield sources, encoded
+        return
+    groups = [sources] if len(encoded) == 1 else [[source] for source in sources]
+    for group, chunk in zip(groups, encoded, strict=True):
+        if isinstance(chunk, WriteError):
+            broken.found[group[0]] = chunk
+        elif broken.is_skipped or not broken.found:
+            yield group, chunk

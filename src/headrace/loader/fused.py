@@ -100,11 +100,11 @@ class FusedRun:
             size = tuple(pictures.shape[1:3])  # also when there are none
         else:
             size = self._output_size(job, heights, widths)
-        crops = self._choose_crops(job, heights, widths, size)
-        flips = np.zeros(len(heights), np.uint8)
+        crops = self._choose_crops(job, heights, widths)
+        flips = None
         if self.flip is not None:
             flips = self.flip.op.flips(job.draws(self.flip.key))
-            if self.is_flip_first:  # the part was chosen in the mirrored picture
+            if self.is_flip_first and crops is not None:  # the part was chosen in the mirrored picture
                 mirrored = widths - crops[:, 1] - crops[:, 3]
                 crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
         steps = [(keyed.op.kind, keyed.op.step(size, job.draws(keyed.key))) for keyed in self.steps]
@@ -127,11 +127,10 @@ class FusedRun:
         sizes = np.full(count, size, np.uint64)
         return ImageSpans(array.reshape(-1), offsets, sizes, np.full(count, _RAW, np.uint8), *sides)
 
-    def _choose_crops(
-        self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], size: tuple[int, int]
-    ) -> Crops:
+    def _choose_crops(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> Crops | None:
+        """None: whole pictures."""
         if self.crop is None:
-            return Resize(size).crops(heights, widths, job.draws(0))
+            return None
         crops: Crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
         return crops
 
@@ -155,8 +154,8 @@ class FusedRun:
         self,
         job: Job,
         spans: ImageSpans,
-        crops: Crops,
-        flips: npt.NDArray[np.uint8],
+        crops: Crops | None,
+        flips: npt.NDArray[np.uint8] | None,
         steps: list[tuple[str, npt.NDArray[np.float32]]],
         out: npt.NDArray[Any],
     ) -> None:

@@ -27,6 +27,7 @@ __all__ = ["FieldPlan", "Pipeline", "compile_pipeline"]
 Pipeline: TypeAlias = Sequence[Any]
 """Ops, and at the end perhaps a mapping of output names to pipelines."""
 
+_ARRAYS = ("ndarray", "tensor")
 _JOINED = ("bytes", "text")  # stored as they come out: joined without making an object of each
 
 
@@ -137,6 +138,8 @@ class FieldPlan:
             return job.dataset.image_spans(job.indices, self.field, job.source)
         if self.kind in _JOINED and not self.chain.stages and self.chain.collate in ("pad", "offsets"):
             return job.dataset.read_ragged(job.indices, self.field, job.source)
+        if self.kind in _ARRAYS:
+            return job.dataset.read_arrays(job.indices, self.field, job.slots.take, job.source)
         return job.dataset.read_values(job.indices, self.field, job.source)
 
     def finish(self, begun: Any, job: Job) -> dict[str, Any]:

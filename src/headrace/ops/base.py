@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from headrace.counter_random import random_bits, random_uniform
+from headrace import _native
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headrace.types import IndexArray
 
 __all__ = ["ArrayOp", "Draws", "Form", "checked_fill", "checked_probability", "picture_form"]
+
+_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -28,21 +30,15 @@ class Draws:
     op: int
     samples: IndexArray
 
-    @property
-    def _named(self) -> npt.NDArray[np.uint64]:
-        # Not a cached_property: before Python 3.12 all loaders' threads would wait for one lock there.
-        known: npt.NDArray[np.uint64] | None = self.__dict__.get("_known")
-        if known is None:
-            known = self.__dict__["_known"] = random_bits(self.seed, self.epoch, self.op, self.samples)
-        return known
-
     def uniform(self, draw: int) -> npt.NDArray[np.float64]:
         """A number in [0, 1) for each sample."""
-        return random_uniform(draw, after=self._named)
+        numbers: npt.NDArray[np.float64] = self.uniforms(draw, 1)[0]
+        return numbers
 
     def uniforms(self, first: int, count: int) -> npt.NDArray[np.float64]:
         """The same as rows for several draws."""
-        return random_uniform(np.arange(first, first + count)[:, None], after=self._named[None, :])
+        words = [int(word) & _MASK for word in (self.seed, self.epoch, self.op)]
+        return _native.draw_uniforms(words, np.ascontiguousarray(self.samples, np.int64), first, count)
 
 
 @dataclass(frozen=True, slots=True)

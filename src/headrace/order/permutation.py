@@ -8,16 +8,18 @@ a * b exceeds n by less than sqrt(n), so that is rare.
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from headrace.counter_random import random_bits
+from headrace import _native
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["permute"]
 
-_ROUNDS = 5
+_MASK = (1 << 64) - 1
 
 
 def permute(positions: npt.NDArray[np.int64], n: int, *, key: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -27,22 +29,4 @@ def permute(positions: npt.NDArray[np.int64], n: int, *, key: tuple[int, ...]) -
         >>> sorted(permute(np.arange(10), 10, key=(1, 2)).tolist()) == list(range(10))
         True
     """
-    if n < 2:
-        return positions.astype(np.int64)
-    a = math.isqrt(n - 1) + 1
-    b = -(-n // a)
-    out = _network(positions.astype(np.uint64), a, b, key)
-    outside = np.flatnonzero(out >= n)
-    while len(outside):
-        out[outside] = _network(out[outside], a, b, key)
-        outside = outside[out[outside] >= n]
-    return out.astype(np.int64)
-
-
-def _network(numbers: npt.NDArray[np.uint64], a: int, b: int, key: tuple[int, ...]) -> npt.NDArray[np.uint64]:
-    high, low = numbers // np.uint64(b), numbers % np.uint64(b)
-    for i in range(_ROUNDS):
-        high = (high + random_bits(*key, 2 * i, low) % np.uint64(a)) % np.uint64(a)
-        low = (low + random_bits(*key, 2 * i + 1, high) % np.uint64(b)) % np.uint64(b)
-    joined: npt.NDArray[np.uint64] = high * np.uint64(b) + low
-    return joined
+    return _native.permute(np.ascontiguousarray(positions, np.int64), n, [int(word) & _MASK for word in key])

@@ -63,8 +63,18 @@ class FolderWriter:
     def __enter__(self) -> FolderWriter:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
+        if isinstance(error, KeyboardInterrupt):
+            self.note_interrupt(error)
+
+    def note_interrupt(self, error: BaseException) -> None:
+        """Add to an interrupt what was done before it; the command says so."""
+        if self.files:
+            are = "is" if self.files == 1 else "are"
+            error.add_note(
+                f"{self.done} to {self.folder} and {are} complete; the rest is missing, run it again with --force"
+            )
 
     def path_of(self, name: str) -> str:
         """Where a name is, for messages."""
@@ -140,9 +150,20 @@ class FolderWriter:
             return error  # it speaks for itself, or is about what is read
         if isinstance(error, FileExistsError):
             return FileExistsError(f"{self.path_of(name)} exists; give --force to replace it")
-        before = f"{self.files} files were written before it and are complete" if self.files else "nothing was written"
-        reason = f"{error.strerror}; this file was not written, {before}"
+        return self._told(error, name, "file")
+
+    def _told(self, error: OSError, name: str, what: str) -> OSError:
+        """The same error with the whole path, saying what is there now and what to do."""
+        before = f"{self.done} before it and {'is' if self.files == 1 else 'are'} complete"
+        reason = f"{error.strerror}; this {what} was not written, {before if self.files else 'nothing was written'}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason += f"; make room and run it again{' with --force' if self.files else ''}"
         return type(error)(error.errno, reason, self.path_of(name))
+
+    @property
+    def done(self) -> str:
+        """How many files were written, in words."""
+        return "1 file was written" if self.files == 1 else f"{self.files:,} files were written"
 
     def set_dir(self, name: str, *, mode: int | None, mtime_ns: int | None) -> None:
         """Give a directory its permissions and its time: after everything in it was written."""
@@ -183,7 +204,10 @@ class FolderWriter:
         except FileNotFoundError:
             if not is_made:
                 raise
-            os.mkdir(last, dir_fd=above)
+            try:
+                os.mkdir(last, dir_fd=above)
+            except OSError as error:
+                raise self._told(error, name, "directory") from None
             self._swept.add(name)
             fd = os.open(last, _FLAGS, dir_fd=above)
         except OSError as error:

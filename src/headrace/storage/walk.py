@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Found", "check_folder", "note_left_out", "walk_folder"]
+__all__ = ["Found", "check_folder", "group_left_out", "note_left_out", "walk_folder"]
 
 _KERNEL_FILES = frozenset(
     {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "pstore", "bpf"}
@@ -158,6 +158,20 @@ def note_left_out(skipped: list[str]) -> str:
     first = "; ".join("".join(map(_shown, line)) for line in skipped[:_SHOWN])
     more = f"; and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
     return f"{len(skipped)} left out: {first}{more}"
+
+
+def group_left_out(skipped: list[str]) -> dict[str, list[str]]:
+    """Paths by the reason for which they were left out.
+
+    Example:
+        >>> group_left_out(["a/pipe: not a regular file", "x.txt: not a picture", "y.txt: not a picture"])
+        {'not a regular file': ['a/pipe'], 'not a picture': ['x.txt', 'y.txt']}
+    """
+    groups: dict[str, list[str]] = {}
+    for line in skipped:
+        path, _, reason = line.rpartition(": ")
+        groups.setdefault(reason, []).append(path)
+    return groups
 
 
 def _shown(char: str) -> str:

@@ -113,8 +113,7 @@ def open_archive(path: str, *, follow_links: bool = False) -> Archive:
     found = format_of_name(path)
     if found is None or found.open_archive is None:
         raise FormatError(path, problem="it is not an archive")
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
-    return found.open_archive(path, **options)
+    return found.open_archive(path, **found.link_options(follow_links))
 
 
 def read_entries(

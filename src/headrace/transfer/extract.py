@@ -75,6 +75,8 @@ class FolderSink:
     def abort(self, error: BaseException | None = None) -> None:
         """Leave what is there: it may be the user's own, and every file is complete."""
         self._writer.close()
+        if isinstance(error, KeyboardInterrupt):
+            self._writer.note_interrupt(error)
 
     def finish(self) -> None:
         """Give the directories their modes and times, the deepest first."""
@@ -159,21 +161,25 @@ def extract_files(
     dirs, files = select_infos(archive, names)
     sink = FolderSink(folder, force=force)
     result = Transfer(dirs=len(dirs))
-    for directory in dirs:
-        if directory.path:
-            sink.make_dir(directory.path, directory.metadata)
-    for block in blocks_of(files):
-        try:
-            written = _write_block(archive, block, sink)
-        except (CorruptFileError, FormatError):
-            if on_damage is None:
-                raise
-            written = _write_intact(archive, block, sink, on_damage)
-        result.files += len(written)
-        result.size_bytes += sum(info.size for info in written)
-        if progress is not None:
-            progress(result.files, len(files), result.size_bytes)
-    sink.finish()
+    try:
+        for directory in dirs:
+            if directory.path:
+                sink.make_dir(directory.path, directory.metadata)
+        for block in blocks_of(files):
+            try:
+                written = _write_block(archive, block, sink)
+            except (CorruptFileError, FormatError):
+                if on_damage is None:
+                    raise
+                written = _write_intact(archive, block, sink, on_damage)
+            result.files += len(written)
+            result.size_bytes += sum(info.size for info in written)
+            if progress is not None:
+                progress(result.files, len(files), result.size_bytes)
+        sink.finish()
+    except BaseException as error:
+        sink.abort(error)
+        raise
     return result
 
 

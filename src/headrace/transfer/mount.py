@@ -4,7 +4,8 @@ Contract: libfuse calls the operations from several threads at once; the archive
 checked against its checksum, and one that is damaged cannot be opened (EIO). Up to 64 MiB, what was checked is kept in
 memory until the file is closed. A larger file is read through once, when it is first opened; after that its bytes come
 from the shard. ``mount_archive`` returns when the file system was unmounted: by Ctrl-C, SIGTERM, or
-``fusermount3 -u``.
+``fusermount3 -u``. In the background, a process of its own serves it, and ``mount_archive`` returns when the kernel has
+accepted it; that process ends when it is unmounted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import errno
 import itertools
 import os
 import stat
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR
 _PERMISSIONS = 0o777  # set-user-id and the like do not come out of an archive
 _BLOCK = 512
 _NAME_BYTES = 255
+_READY = b"+"
 _ENDED_BY_SIGNAL = 8  # what libfuse gives after it has unmounted because of Ctrl-C
 
 
@@ -179,10 +182,13 @@ def mount_archive(
     Args:
         path: the archive.
         directory: where it appears; must exist and be empty.
-        background: return at once and serve from a process of its own.
+        background: serve from a process of its own, and return when it is mounted.
         allow_other: other users may look at it, too.
         follow_links: also read shards that are symbolic links.
-        on_ready: called when it is mounted, in the process that serves it.
+        on_ready: called when it is mounted.
+
+    Raises:
+        OSError: it could not be mounted.
     """
     place = os.path.abspath(directory)
     if not os.path.isdir(place):
@@ -190,20 +196,70 @@ def mount_archive(
     if os.listdir(place):
         raise ValueError(f"{place} is not empty; mount on an empty directory")
     fuse = _load()
-    with Archive(os.path.abspath(path), follow_links=follow_links) as archive:
-        name = archive.path.replace("\\", "\\\\").replace(",", "\\,")  # a comma would begin another option
-        options: dict[str, Any] = {"ro": True, "fsname": name, "subtype": "headrace"}
-        if allow_other:
-            options["allow_other"] = True
+    where = os.path.abspath(path)
+
+    def serve(on_ready: Callable[[], None]) -> None:
+        with Archive(where, follow_links=follow_links) as archive:
+            _serve(fuse, archive, place, allow_other, on_ready)
+
+    if not background:
+        serve(on_ready)
+        return
+    Archive(where, follow_links=follow_links).close()  # its errors come from this process
+    _start(serve)
+    on_ready()
+
+
+def _serve(fuse: Any, archive: Archive, place: str, allow_other: bool, on_ready: Callable[[], None]) -> None:
+    name = archive.path.replace("\\", "\\\\").replace(",", "\\,")  # a comma would begin another option
+    options: dict[str, Any] = {"ro": True, "fsname": name, "subtype": "headrace"}
+    if allow_other:
+        options["allow_other"] = True
+    try:
+        fuse.FUSE(ArchiveOperations(archive, on_ready), place, foreground=True, **options)
+    except RuntimeError as error:
+        if error.args == (_ENDED_BY_SIGNAL,):
+            return
+        raise OSError(
+            f"{place}: the file system could not be mounted (FUSE gave {error}); "
+            "are you allowed to mount, and is /dev/fuse there?"
+        ) from error
+
+
+def _start(serve: Callable[[Callable[[], None]], None]) -> None:
+    """Serve in a process that outlives this one; OSError when it fails before it is ready."""
+    answers, answer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    between = os.fork()
+    if between == 0:
         try:
-            fuse.FUSE(ArchiveOperations(archive, on_ready), place, foreground=not background, **options)
-        except RuntimeError as error:
-            if error.args == (_ENDED_BY_SIGNAL,):
-                return
-            raise OSError(
-                f"{place}: the file system could not be mounted (FUSE gave {error}); "
-                "are you allowed to mount, and is /dev/fuse there?"
-            ) from error
+            os.close(answers)
+            os.setsid()
+            if os.fork() == 0:
+                _serve_detached(serve, answer)
+        finally:
+            os._exit(0)
+    os.close(answer)
+    os.waitpid(between, 0)
+    with os.fdopen(answers, "rb") as file:
+        said = file.read()
+    if said != _READY:
+        raise OSError(said.decode() or "the process that was to serve the file system has ended")
+
+
+def _serve_detached(serve: Callable[[Callable[[], None]], None], answer: int) -> None:
+    def tell() -> None:
+        os.write(answer, _READY)
+        for stream in (0, 1, 2, answer):  # whoever waits for the end of its output waits no longer
+            os.dup2(nowhere, stream)
+
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.chdir("/")
+    try:
+        serve(tell)
+    except BaseException as error:
+        os.write(answer, str(error).encode())  # once it was ready, nobody listens
 
 
 def _load() -> Any:

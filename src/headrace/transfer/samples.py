@@ -18,6 +18,7 @@ from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
 
     from headrace.formats.barecat.writer import BarecatChunk
     from headrace.formats.contract import Format
@@ -78,7 +79,7 @@ def open_origin(
         decode: what the samples are, for formats that do not say so themselves.
         follow_links: also read shards and an annex that are symbolic links.
     """
-    options = {"follow_links": True} if follow_links else {}  # not every format has files beside
+    options = source.link_options(follow_links)
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
@@ -230,6 +231,14 @@ class FilesWriter(BaseWriter):
             self.abort()
             raise
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException | None = None) -> None:
         """Throw away what was written; a folder keeps what it has."""
-        self._sink.abort()
+        self._sink.abort(error)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort(error)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import headrace as hr
-from headrace.cli.common import VerbParser, message_of, parse_color, parse_size, printable, select_samples
+from headrace.cli.common import message_of, parse_color, parse_size, printable, select_samples
+from headrace.cli.parser import VerbParser
 
 if TYPE_CHECKING:
     from pathlib import Path

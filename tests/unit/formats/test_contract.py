@@ -171,3 +171,23 @@ def test_a_tar_that_is_not_compressed_is_read_in_place(place: Path, monkeypatch:
     monkeypatch.setattr("headrace.transfer.file_samples.temporary_file", refuse)
     assert hr.convert("x.tar", "x.beton").samples == 3
     assert hr.convert("x.zip", "y.beton").samples == 3
+
+
+@pytest.mark.parametrize("ending", ["beton", "ffr", "barecat", ""])
+def test_a_sample_by_its_name(place: Path, ending: str) -> None:
+    path = f"x.{ending}" if ending else "in"
+    if ending:
+        hr.pack(path, "in")
+    with hr.open(path) as dataset:
+        assert np.array_equal(dataset["cat/b.jpg"][0], dataset[1][0])
+        field = next(iter(dataset.schema))
+        with pytest.raises(KeyError, match=rf"'{field}' is a field.*dataset\[0\]\['{field}'\]"):
+            dataset[field]
+        with pytest.raises(KeyError, match=r"no sample is called 'cat/x\.jpg'; dataset\.keys has all names"):
+            dataset["cat/x.jpg"]
+
+
+def test_a_sample_by_a_name_where_there_are_none(place: Path) -> None:
+    hr.write("x.beton", [1, 2], fields={"label": hr.Int()})
+    with hr.open("x.beton") as dataset, pytest.raises(KeyError, match="have no names, only numbers up to 1"):
+        dataset["a"]

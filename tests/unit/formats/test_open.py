@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.helpers import image_file, picture
 
 import headrace as hr
 from headrace.errors import FormatError, UnknownFormatError
+from headrace.formats.summary import summarize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,3 +50,18 @@ def test_paths_may_be_text(tmp_path: Path) -> None:
     hr.write(path, [1, 2], fields={"n": hr.Int()})
     assert hr.open(path).path == path
     assert len(hr.open(path)) == 2
+
+
+def test_follow_links_may_be_given_for_every_format(tmp_path: Path) -> None:
+    pictures = tmp_path / "in"
+    pictures.mkdir()
+    (pictures / "real.png").write_bytes(image_file(picture(1, 5, 4), "PNG"))
+    (pictures / "link.png").symlink_to("real.png")
+    for kind in ("beton", "ffr", "barecat"):
+        hr.pack(tmp_path / f"x.{kind}", pictures, workers=1, progress=False)
+    for name in ("in", "x.beton", "x.ffr", "x.barecat"):
+        for follow_links in (True, False):
+            with hr.open(tmp_path / name, follow_links=follow_links) as dataset:
+                assert len(dataset) == 2
+        assert hr.verify(tmp_path / name, follow_links=True).ok
+        assert summarize(tmp_path / name, follow_links=True).headline

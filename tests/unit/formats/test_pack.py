@@ -6,7 +6,7 @@ import pytest
 from tests.unit.formats.picture_folder import FILES, KEYS, LABELS
 
 import headrace as hr
-from headrace.errors import WriteError
+from headrace.errors import BrokenPicturesError, ImageError, WriteError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,28 @@ def test_pack_shuffled(folder: Path, tmp_path: Path) -> None:
 
 def test_pack_names_the_file_that_is_broken(folder: Path, tmp_path: Path) -> None:
     (folder / "cat" / "b.jpg").write_bytes(b"not a picture")
-    with pytest.raises(WriteError, match=r"sample 2, field 'image' .*b\.jpg"):
+    with pytest.raises(WriteError, match=r"1 picture of 4 cannot be stored.*b\.jpg"):
         hr.pack(tmp_path / "x.beton", folder)
     assert not (tmp_path / "x.beton").exists()
+
+
+def test_pack_says_what_was_left_out(folder: Path, tmp_path: Path) -> None:
+    (folder / "cat" / "b.jpg").write_bytes(b"not a picture")
+    (folder / "cat" / "notes").write_bytes(b"")
+    with pytest.raises(BrokenPicturesError) as caught:
+        hr.pack(tmp_path / "x.beton", folder)
+    assert isinstance(caught.value.__cause__, ImageError)
+    broken = ["cat/b.jpg: not a picture that can be decoded; it starts with b'not a pi'"]
+    assert caught.value.broken == broken
+    done = hr.pack(tmp_path / "x.beton", folder, skip_broken=True, shuffle_seed=3)
+    assert (done.samples, done.broken) == (3, broken)
+    assert done.size_bytes == (tmp_path / "x.beton").stat().st_size
+    assert "cat/notes: not a picture by its ending" in done.skipped
+    assert done.fields == {"image": "image", "label": "int, 3 classes"}
+    dataset = hr.open(tmp_path / "x.beton")
+    assert sorted(dataset.keys or ()) == [key for key in KEYS if key != "cat/b.jpg"]
+    for key, label in zip(dataset.keys or (), dataset.column("label"), strict=True):
+        assert LABELS[KEYS.index(key)] == label
+    with pytest.raises(ValueError, match=r"x\.ffr takes files as they are; leave out skip_broken"):
+        hr.pack(tmp_path / "x.ffr", folder, skip_broken=True)
+    assert hr.pack(tmp_path / "x.ffr", folder).files == hr.pack(tmp_path / "x.barecat", folder).files > 4

@@ -82,3 +82,33 @@ def test_tables_that_do_not_fit_are_told(out: Any, table: Any, options: dict[str
         load(
             picture(1, 9, 9), [0, 0, 9, 9], np.empty((4, 4, 3), out), "area", table=np.zeros((3, 256), table), **options
         )
+
+
+def small_pictures(count: int) -> tuple[np.ndarray, ImageSpans]:
+    pixels = np.random.default_rng(count).integers(0, 256, (count, 8, 9, 3), dtype=np.uint8)
+    size = 8 * 9 * 3
+    sides = np.full(count, 9, np.uint32), np.full(count, 8, np.uint32)
+    offsets = np.arange(count, dtype=np.uint64) * np.uint64(size)
+    sizes = np.full(count, size, np.uint64)
+    return pixels, ImageSpans(pixels.reshape(-1), offsets, sizes, np.full(count, RAW, np.uint8), *sides)
+
+
+def test_without_crops_and_flips_pictures_come_as_they_are() -> None:
+    pixels, spans = small_pictures(700)
+    out = np.empty_like(pixels)
+    assert ImageLoader(2).load(spans, None, None, out, LoadOptions()).failures == []
+    np.testing.assert_array_equal(out, pixels)
+    flips = (np.arange(700) % 2).astype(np.uint8)
+    assert ImageLoader(2).load(spans, None, flips, out, LoadOptions()).failures == []
+    np.testing.assert_array_equal(out[1::2], pixels[1::2, :, ::-1])
+    np.testing.assert_array_equal(out[::2], pixels[::2])
+
+
+@pytest.mark.parametrize("given", [0, 2, 4])
+def test_crops_and_flips_must_be_as_many_as_the_pictures(given: int) -> None:
+    pixels, spans = small_pictures(3)
+    crops, flips = np.zeros((given, 4), np.int32), np.zeros(given, np.uint8)
+    with pytest.raises(NativeError, match=f"crops has {given} entries, not one for each of 3 images"):
+        ImageLoader(1).load(spans, crops, None, np.empty_like(pixels), LoadOptions())
+    with pytest.raises(NativeError, match=f"flips has {given} entries, not one for each of 3 images"):
+        ImageLoader(1).load(spans, None, flips, np.empty_like(pixels), LoadOptions())

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.counter_random import random_bits
 from headrace.order import (
     RandomOrder,
     permute,
@@ -48,3 +51,24 @@ def test_seeds_and_epochs_differ() -> None:
 def test_permute_of_next_to_nothing() -> None:
     assert permute(np.arange(0), 0, key=(1,)).tolist() == []
     assert permute(np.arange(1), 1, key=(1,)).tolist() == [0]
+
+
+def twin(position: int, n: int, key: tuple[int, ...]) -> int:
+    """The definition once more, in plain integers. A change would change the order of every user's samples."""
+    a = math.isqrt(n - 1) + 1
+    b = -(-n // a)
+    while True:
+        high, low = divmod(position, b)
+        for i in range(5):
+            high = (high + int(random_bits(*key, 2 * i, low))) % a
+            low = (low + int(random_bits(*key, 2 * i + 1, high))) % b
+        position = high * b + low
+        if position < n:
+            return position
+
+
+@given(n=st.integers(2, 2**63), seed=st.integers(-(2**70), 2**70), place=st.floats(0, 0.999))
+def test_permutations_are_what_they_were_defined_to_be(n: int, seed: int, place: float) -> None:
+    positions = np.unique(np.array([0, 1, int(place * n) % n, n - 1], np.int64))
+    expected = [twin(position, n, (seed, 3, 0x6F01)) for position in positions.tolist()]
+    assert permute(positions, n, key=(seed, 3, 0x6F01)).tolist() == expected

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headrace.cli.main import main
 from headrace.errors import FormatError
 from headrace.formats.barecat import Archive, Metadata
 from headrace.transfer import mount as mounting
@@ -203,3 +204,66 @@ def test_a_real_mount(photos: Path) -> None:
         assert (photos / "mnt" / "notes.txt").stat().st_mtime_ns == when
     assert process.returncode == 0, "Ctrl-C is the way to end it"
     assert not os.path.ismount(photos / "mnt")
+
+
+class FakeFuse:
+    """What libfuse does, without a kernel: ``answer`` is what mounting comes to."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def FUSE(self, operations: ArchiveOperations, place: str, *, foreground: bool, **options: object) -> None:
+        assert foreground, "a process of our own serves in the background"
+        if self.answer == "refused":
+            raise RuntimeError(1)
+        if self.answer == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        operations.init("/")
+        if self.answer == "fails later":
+            raise RuntimeError(7)
+
+
+@pytest.mark.parametrize("options", [[], ["--background"]])
+def test_success_is_announced_when_the_kernel_has_accepted_it(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    (photos / "mnt").mkdir()
+    words = ["mount", "photos.barecat", "mnt", *options]
+    monkeypatch.setattr(mounting, "_load", lambda: FakeFuse("accepted"))
+    assert main(words) == 0
+    assert capfd.readouterr().err.startswith("photos.barecat is on mnt; end it with ")
+    assert main([*words, "--quiet"]) == 0
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(mounting, "_load", lambda: FakeFuse("refused"))
+    assert main(words) == 2
+    said = capfd.readouterr().err
+    assert "could not be mounted (FUSE gave 1)" in said
+    assert "is on" not in said
+
+
+def test_a_process_in_the_background_that_ends(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (photos / "mnt").mkdir()
+    monkeypatch.setattr(mounting, "_load", lambda: FakeFuse("killed"))
+    with pytest.raises(OSError, match="has ended"):
+        mount_archive("photos.barecat", "mnt", background=True)
+    monkeypatch.setattr(mounting, "_load", lambda: FakeFuse("fails later"))
+    mount_archive("photos.barecat", "mnt", background=True)
+    (photos / "photos.barecat").write_bytes(b"damaged")
+    with pytest.raises(FormatError):
+        mount_archive("photos.barecat", "mnt", background=True)
+
+
+@pytest.mark.skipif(not can_mount() or os.geteuid() != 0, reason="there is no FUSE here, or root is needed to unmount")
+def test_a_real_mount_in_the_background(photos: Path) -> None:
+    (photos / "mnt").mkdir()
+    command = [sys.executable, "-m", "headrace", "mount", "photos.barecat", "mnt", "-b"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    if run.returncode:
+        pytest.skip(f"this machine does not let us mount: {run.stderr}")
+    try:
+        assert os.path.ismount(photos / "mnt"), "it is there as soon as the command ends"
+        assert (photos / "mnt" / "notes.txt").read_text() == "hello\n"
+    finally:
+        subprocess.run(["umount", "mnt"], check=True)

@@ -23,7 +23,8 @@ namespace headrace {
 
 enum class StoredMode : std::uint8_t { jpeg = 0, raw = 1 };
 
-// One entry for each image in every span; four in `crops`: top, left, height, width.
+// One entry for each image in every span; four in `crops`: top, left, height, width. Without crops
+// images are taken whole, without flips none is mirrored.
 struct LoadBatch {
   std::span<const std::uint64_t> offsets;
   std::span<const std::uint64_t> sizes;

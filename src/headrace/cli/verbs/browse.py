@@ -1,42 +1,58 @@
-"""``headrace browse``: look around in an archive on the terminal."""
+"""``headrace browse``: look around in a dataset or archive on the terminal."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.cli.archives import open_archive
+import headrace
+from headrace.cli.archives import is_archive, open_archive
 from headrace.cli.common import add_follow_links, reading_options
+from headrace.cli.shelves import ArchiveShelf, DatasetShelf
 
 if TYPE_CHECKING:
     import argparse
 
+    from headrace.cli.shelves import Shelf
+
 NAME = "browse"
-HELP = "look around in an archive on the terminal"
+HELP = "look around in a dataset or archive on the terminal"
 DESCRIPTION = """\
-Look around in a .barecat: directories with their sizes on the left, what is in a file on the right (pictures, text,
-JSON, arrays, bytes). Enter or Right opens, Left goes up, s sorts by size or name, x writes to the current directory, q
-ends. Needs the package of headrace[browse]."""
+Look around on the terminal: the samples of a dataset, or the directories of a .barecat with their sizes, on the left;
+what is in them on the right (pictures, text, JSON, arrays, bytes). Enter or Right opens, Left goes up, s sorts an
+archive by size or name, x writes to the current directory, q ends. Needs the package of headrace[browse]."""
 EXAMPLES = """\
 examples:
-  headrace browse photos.barecat
+  headrace browse train.beton
+  headrace browse train.beton cat/7.jpg
   headrace browse photos.barecat photos/cat"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
-    parser.add_argument("directory", metavar="DIR", nargs="?", default="", help="where to begin; default the root")
+    parser.add_argument("path", metavar="FILE", help="a dataset or archive")
+    parser.add_argument(
+        "place", metavar="PLACE", nargs="?", default="", help="where to begin: a sample, or a directory of a .barecat"
+    )
     add_follow_links(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the browser until the user has enough."""
-    with open_archive(args.path, **reading_options(args)) as archive:
-        archive.listdir(args.directory)
-        from headrace.cli.browser import ArchiveBrowser  # needs its extra
-
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise ValueError("browse needs a terminal; use 'headrace ls', 'headrace tree' or 'headrace shell' instead")
-        ArchiveBrowser(archive, args.directory.strip("/")).run()
+    if is_archive(args.path):
+        with open_archive(args.path, **reading_options(args)) as archive:
+            archive.listdir(args.place)
+            _browse(ArchiveShelf(archive), args.place.strip("/"))
+        return 0
+    with headrace.open(args.path, **reading_options(args)) as dataset:
+        shelf = DatasetShelf(dataset)
+        _browse(shelf, *(shelf.place_of(args.place) if args.place else ()))
     return 0
+
+
+def _browse(shelf: Shelf, *place: str) -> None:
+    from headrace.cli.browser import Browser  # needs its extra
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ValueError("browse needs a terminal; use 'headrace ls', 'headrace tree' or 'headrace shell' instead")
+    Browser(shelf, *place).run()

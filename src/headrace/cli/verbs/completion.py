@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shlex
 import sys
@@ -15,17 +14,21 @@ from headrace.cli.common import say
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable
 
+    from headrace.cli.parser import CommandParser
+
 NAME = "completion"
-HELP = "print a script that completes this command in bash or zsh"
+HELP = "print a script that completes this command in bash, zsh or fish"
 DESCRIPTION = """\
-Print a script by which bash or zsh complete verbs, options, their choices, and the names in archives and datasets.
-'names' is what the scripts ask for: the names in FILE that begin with PREFIX."""
+Print a script by which bash, zsh or fish complete verbs, options, their choices, and the names in archives and
+datasets. 'names' is what the scripts ask for: the names in FILE that begin with PREFIX."""
 EXAMPLES = """\
 examples:
   headrace completion bash > ~/.local/share/bash-completion/completions/headrace
   headrace completion zsh > ~/.zfunc/_headrace        with fpath+=~/.zfunc in ~/.zshrc, before compinit
+  headrace completion fish > ~/.config/fish/completions/headrace.fish
   eval "$(headrace completion bash)"                  this shell only
   headrace completion names photos.barecat photos/c"""
 _MAX_NAMES = 1000
@@ -34,7 +37,7 @@ _NAMING_VERBS = ("ls", "cat", "extract", "tree", "find", "du", "rm", "mv")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("shell", metavar="SHELL", choices=["bash", "zsh", "names"], help="bash or zsh")
+    parser.add_argument("shell", metavar="SHELL", choices=[*_SCRIPTS, "names"], help="bash, zsh or fish")
     parser.add_argument("file", metavar="FILE", nargs="?", help="with names: an archive or dataset")
     parser.add_argument("prefix", metavar="PREFIX", nargs="?", default="", help="with names: how they begin")
 
@@ -51,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.file is not None:
         raise ValueError(f"a script for {args.shell} needs no FILE")
-    sys.stdout.write((_bash if args.shell == "bash" else _zsh)(args.whole_command))
+    sys.stdout.write(_SCRIPTS[args.shell](args.whole_command))
     return 0
 
 
@@ -62,8 +65,8 @@ def names_beginning(path: str, prefix: str) -> Iterable[str]:
     return (key for key in headrace.open(path).keys or () if key.startswith(prefix))
 
 
-def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return next(dict(a.choices) for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+def _verbs(parser: CommandParser) -> dict[str, argparse.ArgumentParser]:
+    return dict(parser.verbs.choices)
 
 
 def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -113,7 +116,7 @@ complete -o default -F _headrace headrace
 """
 
 
-def _bash(parser: argparse.ArgumentParser) -> str:
+def _bash(parser: CommandParser) -> str:
     verbs = _verbs(parser)
     options = [f"            {verb}) choices={shlex.quote(_words(sub))} ;;" for verb, sub in verbs.items()]
     values = []
@@ -177,9 +180,8 @@ fi
 """
 
 
-def _zsh(parser: argparse.ArgumentParser) -> str:
-    helps = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))._choices_actions
-    verbs = [f"        {shlex.quote(f'{action.dest}:{action.help}')}" for action in helps]
+def _zsh(parser: CommandParser) -> str:
+    verbs = [f"        {shlex.quote(f'{action.dest}:{action.help}')}" for action in parser.verbs._choices_actions]
     cases = []
     for verb, sub in _verbs(parser).items():
         lines = [f"        {verb})", "            _arguments -s \\"]
@@ -201,3 +203,78 @@ def _zsh_option(option: str, action: argparse.Action) -> str:
         name = str(action.metavar or action.dest).replace("[", "(").replace("]", ")")
         takes = f":{name}:{choices}"
     return shlex.quote(f"*{option}[{about}]{takes}")
+
+
+_FISH = """\
+# fish completion of headrace
+function __headrace_verb
+    set -l words (commandline -opc)
+    for word in $words[2..]
+        if not string match -q -- '-*' $word
+            test $word = $argv[1]
+            return
+        end
+    end
+    test -z $argv[1]
+end
+
+function __headrace_names
+    set -l words (commandline -opc)
+    for word in $words[3..]
+        if test -f $word
+            headrace completion names $word (commandline -ct) 2>/dev/null
+            return
+        end
+    end
+    __fish_complete_path (commandline -ct)
+end
+
+complete -c headrace -f
+{lines}
+"""
+
+
+_NO_VERB = "''"
+
+
+def _fish(parser: CommandParser) -> str:
+    lines = [_fish_option(_NO_VERB, option) for option in _options(parser)]
+    lines += [
+        f"{_fish_start(_NO_VERB)} -a {action.dest} -d {_fish_word(action.help)}"
+        for action in parser.verbs._choices_actions
+    ]
+    for verb, sub in _verbs(parser).items():
+        lines += [_fish_option(verb, option) for option in _options(sub)]
+        words = [action for action in sub._actions if not action.option_strings]
+        choices = [choice for action in words for choice in action.choices or ()]
+        if choices:
+            lines.append(f"{_fish_start(verb)} -a {_fish_word(' '.join(map(str, choices)))}")
+        if verb in _NAMING_VERBS:
+            lines.append(f"{_fish_start(verb)} -a '(__headrace_names)'")
+        elif any(action.choices is None for action in words):
+            lines.append(f"{_fish_start(verb)} -F")
+    return _FISH.format(lines="\n".join(lines))
+
+
+def _fish_start(verb: str) -> str:
+    return f'complete -c headrace -n "__headrace_verb {verb}"'
+
+
+def _fish_option(verb: str, action: argparse.Action) -> str:
+    parts = [_fish_start(verb)]
+    for option in action.option_strings:
+        kind = "-l" if option.startswith("--") else "-s" if len(option) == 2 else "-o"
+        parts.append(f"{kind} {option.lstrip('-')}")
+    if action.nargs != 0:
+        parts.append(
+            f"-x -a {_fish_word(' '.join(map(str, action.choices)))}" if action.choices is not None else "-r -F"
+        )
+    return " ".join([*parts, f"-d {_fish_word(action.help)}"])
+
+
+def _fish_word(text: str | None) -> str:
+    quoted = (text or "").replace("\\", "\\\\").replace("'", "\\'").replace("%%", "%")
+    return f"'{quoted}'"
+
+
+_SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}

@@ -6,22 +6,22 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import headrace
-from headrace.cli.archives import create_archive
+from headrace.cli.archives import create_archive, print_lines, print_report
 from headrace.cli.common import (
+    add_dry_run,
     add_json,
     add_progress,
     add_workers,
+    counted,
     number_from,
     parse_color,
     parse_size,
-    print_json,
     progress_bar,
-    say,
     whole_number_from,
 )
+from headrace.errors import BrokenPicturesError
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format
-from headrace.progress import format_bytes
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -33,12 +33,16 @@ DESCRIPTION = """\
 Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the
 sample's name. JPEG files that need no shrinking are stored byte for byte; every sample gets a checksum. Into an
 .ffr or a .barecat go all files below DIR, pictures or not, byte for byte and with their paths; options about pictures
-and pages do not apply there. OUT appears when it is complete, or not at all."""
+and pages do not apply there. What is left out is counted and named on standard error. Pictures that cannot be stored
+are all named, and nothing is written then, unless --skip-broken leaves them out. OUT appears when it is complete, or
+not at all."""
 EXAMPLES = """\
 examples:
   headrace create train.beton photos/train
   headrace create train.beton photos/train --max-side 500 --quality 90 -j 8
   headrace create small.beton photos/train --mode raw --max-side 256
+  headrace create train.beton photos/train --dry-run        what would be written?
+  headrace create train.beton photos/train --skip-broken
   headrace create photos.ffr photos
   headrace create train.beton photos/train --shuffle 0 --page-size 16M --force
   headrace create photos.barecat photos -s 50G --exclude '*.tmp'
@@ -104,6 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-C", "--directory", metavar="DIR", default="", help=".barecat: paths begin in DIR, which is no part of names"
     )
     parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
+    parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
+    add_dry_run(parser)
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_workers(parser)
     add_progress(parser)
@@ -128,23 +134,29 @@ def run(args: argparse.Namespace) -> int:
     given |= {"annex": False} if args.no_annex else {}
     given |= {"jpeg_index": False} if args.no_jpeg_index else {}
     start_s = time.perf_counter()
-    with progress_bar("packing", args) as bar:
-        headrace.pack(
-            args.out,
-            folder,
-            image=_image(args),
-            workers=args.workers,
-            shuffle_seed=args.shuffle,
-            progress=bar or False,
-            **given,
-        )
-    elapsed_s = time.perf_counter() - start_s
-    samples, size_bytes = len(headrace.open(args.out)), target.size_bytes(args.out)
-    if args.json:
-        print_json({"path": args.out, "samples": samples, "size_bytes": size_bytes, "seconds": elapsed_s})
-    elif not args.quiet:
-        rate = samples / elapsed_s
-        say(f"{args.out}: {samples:,} samples, {format_bytes(size_bytes)}, {rate:,.0f} samples/s")
+    try:
+        with progress_bar("packing", args) as bar:
+            result = headrace.pack(
+                args.out,
+                folder,
+                image=_image(args),
+                workers=args.workers,
+                shuffle_seed=args.shuffle,
+                skip_broken=args.skip_broken,
+                dry_run=args.dry_run,
+                progress=bar or False,
+                **given,
+            )
+    except BrokenPicturesError as error:
+        print_lines("broken", error.broken)
+        problem = f"{counted(len(error.broken), 'picture')} cannot be stored, and "
+        if args.skip_broken:
+            raise ValueError(f"{problem}no other is left; {args.out} was not written") from error
+        fix = "repair or remove what is broken, or give --skip-broken"
+        raise ValueError(f"{problem}{args.out} was not written; {fix}") from error
+    if result.samples is None and not args.dry_run:  # files, as they are
+        result.samples, result.size_bytes = len(headrace.open(args.out)), target.size_bytes(args.out)
+    print_report(args, target.name, result, time.perf_counter() - start_s)
     return 0
 
 
@@ -170,6 +182,7 @@ _PICTURE_OPTIONS = {
     "shuffle": None,
     "no_annex": False,
     "no_jpeg_index": False,
+    "skip_broken": False,
 }
 
 

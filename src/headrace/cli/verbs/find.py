@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive, shown_path
-from headrace.cli.common import VerbParser, add_follow_links, reading_options, say, whole_number_from
+from headrace.cli.common import add_follow_links, reading_options, say, whole_number_from
+from headrace.cli.parser import VerbParser
 from headrace.formats.barecat.patterns import translate
 
 if TYPE_CHECKING:

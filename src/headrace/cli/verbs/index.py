@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "index"
-HELP = "add checksums, names and tile indices of JPEGs to a file that has none"
+HELP = "make checksums, names and tile indices of JPEGs for a file without"
 DESCRIPTION = """\
 Give a .beton an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the
 rest of their pictures, and names and classes if you have them. It goes beside the file as FILE.annex, or into it with

@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("path", metavar="FILE", help="an archive (.barecat)")
     parser.add_argument("directory", metavar="DIR", help="an empty directory, where it appears")
-    parser.add_argument("-b", "--background", action="store_true", help="return at once; end it with fusermount3 -u")
+    parser.add_argument(
+        "-b", "--background", action="store_true", help="return when it is mounted; end it with fusermount3 -u"
+    )
     parser.add_argument("--allow-other", action="store_true", help="other users may look at it, too")
     add_follow_links(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="do not say how to end it")
@@ -42,15 +44,12 @@ def run(args: argparse.Namespace) -> int:
         end = f"fusermount3 -u {args.directory}"
         say(f"{args.path} is on {args.directory}; end it with {how}{end}", file=sys.stderr)
 
-    is_loud = not args.quiet
-    if is_loud and args.background:
-        tell()  # the process that serves it has no terminal
     mount_archive(
         args.path,
         args.directory,
         background=args.background,
         allow_other=args.allow_other,
-        on_ready=tell if is_loud and not args.background else lambda: None,
+        on_ready=(lambda: None) if args.quiet else tell,
         **reading_options(args),
     )
     return 0

@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from headrace.cli.archives import names_in_archive, open_archive
-from headrace.cli.common import ERRORS, VerbParser, add_follow_links, message_of, printable, reading_options, say
+from headrace.cli.common import ERRORS, add_follow_links, message_of, printable, reading_options, say
+from headrace.cli.parser import VerbParser
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files

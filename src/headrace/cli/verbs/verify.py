@@ -31,7 +31,7 @@ NAME = "verify"
 HELP = "check every sample"
 DESCRIPTION = """\
 Check a dataset: its structure, every sample's checksum where there is one and, with --decode, that every value
-decodes. Lists what is bad and then ends with exit code 1."""
+decodes. Lists what is bad and then ends with exit code 1; with 2 if the dataset cannot even be opened."""
 EXAMPLES = """\
 examples:
   headrace verify train.beton
@@ -56,10 +56,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         with progress_bar("verifying", args, unit=_unit(args)) as bar:
             report = _verify(args, bar)
-    except FormatError as error:  # so damaged that it does not open: that is an answer, too
-        report = _unreadable(args.path, error)
+    except FormatError as error:
+        if args.json:  # so damaged that it does not open: that is an answer, too
+            print_json(_facts(_unreadable(args.path, error)))
+        raise
     if args.json:
-        print_json(asdict(report) | {"ok": report.ok, "bad_samples": report.bad_samples})
+        print_json(_facts(report))
     else:
         _print_report(report, args)
     return 0 if report.ok else 1
@@ -68,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if is_archive(args.path) and not args.decode:
         with open_archive(args.path, **reading_options(args)) as archive:
-            return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
+            try:
+                return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
+            except FormatError as error:
+                return _unreadable(args.path, error)
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
     return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar, **reading_options(args))
@@ -76,6 +81,10 @@ def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
 
 def _unit(args: argparse.Namespace) -> str:
     return "files" if is_archive(args.path) and not args.decode else "samples"
+
+
+def _facts(report: Report) -> dict[str, object]:
+    return asdict(report) | {"ok": report.ok, "bad_samples": report.bad_samples}
 
 
 def _unreadable(path: str, error: FormatError) -> Report:

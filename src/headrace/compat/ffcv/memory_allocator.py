@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from headrace.compat.ffcv.utils import align_to_page
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.storage import AtomicFile
 
 __all__ = ["MemoryAllocator"]
+pass_on(globals(), "SEEK_END Value align_to_page ctypes np sleep")
 
 
 class MemoryAllocator:

@@ -15,6 +15,7 @@ from headrace.compat.ffcv.types import (
     get_metadata_type,
 )
 from headrace.compat.ffcv.utils import decode_null_terminated_string, is_power_of_2
+from headrace.compat.passed_on import pass_on
 from headrace.errors import FormatError
 from headrace.storage import map_file
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Reader"]
+pass_on(
+    globals(),
+    "ALLOC_TABLE_TYPE CURRENT_VERSION FieldDescType HeaderType decode_null_terminated_string get_handlers "
+    "get_metadata_type np",
+)
 
 
 class Reader:

@@ -15,6 +15,7 @@ from headrace.compat.ffcv.fields import (
     RGBImageField,
     TorchTensorField,
 )
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "get_handlers",
     "get_metadata_type",
 ]
+pass_on(globals(), "BytesField Field FloatField IntField JSONField List NDArrayField RGBImageField TorchTensorField np")
 
 CURRENT_VERSION = 2
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.compat.passed_on import pass_on
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,14 +20,16 @@ __all__ = [
     "decode_null_terminated_string",
     "is_power_of_2",
     "s_print",
+    "s_print_lock",
 ]
+pass_on(globals(), "Lock intrinsic np types")
 
-_printing = Lock()
+s_print_lock = Lock()
 
 
 def s_print(*a: Any, **b: Any) -> None:
     """Print, one thread at a time."""
-    with _printing:
+    with s_print_lock:
         print(*a, **b)
 
 

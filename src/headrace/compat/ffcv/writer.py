@@ -28,6 +28,7 @@ from headrace.compat.ffcv.fields.rgb_image import checked_pixels
 from headrace.compat.ffcv.own_fields import ADVICE, descriptors_of, header_of, write_own_fields
 from headrace.compat.ffcv.types import ALLOC_TABLE_TYPE, HeaderType, get_metadata_type
 from headrace.compat.ffcv.utils import is_power_of_2
+from headrace.compat.passed_on import pass_on
 from headrace.errors import MissingExtraError, WorkerDiedError
 from headrace.progress import ProgressBar
 
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.fields import Field
 
 __all__ = ["MAX_PAGE_SIZE", "MIN_PAGE_SIZE", "DatasetWriter"]
+pass_on(
+    globals(),
+    "ALLOC_TABLE_TYPE CURRENT_VERSION Callable Field FieldDescType HeaderType List Mapping MemoryAllocator "
+    "Process SEEK_END TYPE_ID_HANDLER Value chunks cpu_count ctypes get_metadata_type is_power_of_2 np partial "
+    "path shared_memory sleep thread_map tqdm",
+    Queue="multiprocessing.Queue",
+)
 
 MIN_PAGE_SIZE = 1 << 21
 MAX_PAGE_SIZE = 1 << 32

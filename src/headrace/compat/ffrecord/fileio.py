@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.compat.ffrecord._errors import TRANSLATED, NoSuchSampleError, translated
+from headrace.compat.passed_on import pass_on
 from headrace.errors import WriteError
 from headrace.formats.ffr import FfrReader, FfrWriter
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths, read_layout
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
 
 __all__ = ["FileReader", "FileWriter", "checkFsAlign"]
+pass_on(globals(), "Path os")
 
 _CHECK_FS_ALIGN = 2147772004  # a request that 3FS answers
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.compat.ffrecord._errors import TRANSLATED, translated
 from headrace.compat.ffrecord.fileio import FileReader
+from headrace.compat.passed_on import pass_on
 from headrace.formats import ffr
 from headrace.formats.ffr.layout import SUFFIX
 from headrace.formats.ffr.packed_index import find, read_index, walk
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from headrace.formats.ffr.packed_index import Tree
 
 __all__ = ["PackedFolder", "pack_folder"]
+pass_on(
+    globals(),
+    "OrderedDict Path pickle",
+    FileReader="headrace.compat.ffrecord.fileio.FileReader",
+    FileWriter="headrace.compat.ffrecord.fileio.FileWriter",
+    MAGIC_BYTES="headrace.formats.ffr.packed_index.INDEX_MAGIC",
+)
 
 
 def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.compat.ffrecord.fileio import FileWriter
+from headrace.compat.passed_on import pass_on
 from headrace.formats.encode_pool import Work, open_pool
 from headrace.formats.ffr.layout import SUFFIX, part_paths
 from headrace.formats.write import Block
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
 
 __all__ = ["dump"]
+pass_on(
+    globals(),
+    "Any Callable Mapping Path Union os pickle trange warnings",
+    FileWriter="headrace.compat.ffrecord.fileio.FileWriter",
+    mp="multiprocessing",
+)
 
 _MOST_PROCESSES = 16
 _ADVICE = f"Try fewer files: each has a process, up to {_MOST_PROCESSES} at a time, and nfiles=1 needs none."

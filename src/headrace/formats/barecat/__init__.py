@@ -4,7 +4,7 @@ from headrace.formats.barecat.archive import Archive, new_archive
 from headrace.formats.barecat.dataset import BarecatDataset, index_archive, verify_path
 from headrace.formats.barecat.decoded import Codec, DecodedView
 from headrace.formats.barecat.edit.handover import remove_archive
-from headrace.formats.barecat.edit.recovery import repair_archive
+from headrace.formats.barecat.edit.repair import repair_archive
 from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
 from headrace.formats.barecat.names import archive_exists, looks_like_barecat
 from headrace.formats.barecat.pack import pack_archive
@@ -33,9 +33,10 @@ FORMAT = Format(
     create=BarecatWriter,
     writer_options=frozenset({"annex", "class_names", "shard_size"}),
     decodes=("bytes",),
+    has_files_beside=True,
     holds_files=True,
     pack=pack_archive,
-    pack_options=frozenset({"shard_size"}),
+    pack_options=frozenset({"dry_run", "shard_size"}),
     open_archive=Archive,
     new_archive=new_archive,
     exists=archive_exists,

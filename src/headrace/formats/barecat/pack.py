@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DiskEntry",
     "count_ahead",
+    "count_found",
     "find_below",
     "find_files",
     "is_excluded",
@@ -75,12 +76,13 @@ def find_files(
 ) -> Iterator[DiskEntry]:
     """Everything below the paths, which begin in a folder; a directory before what is in it, sorted by name.
 
-    Links to files are followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left
-    out and noted in ``skipped``.
+    What leads up in front of a path, ``/`` or ``../``, is no part of the names, as in a tar. Links to files are
+    followed. Links to directories, links that lead nowhere, devices, pipes and sockets are left out and noted in
+    ``skipped``.
     """
     notes: list[str] = [] if skipped is None else skipped
     for path in paths:
-        name = clean_name(path)
+        name = _name_of(path)
         if name and is_excluded(name, exclude):
             continue
         place = os.path.join(folder, path)
@@ -93,6 +95,13 @@ def find_files(
             yield DiskEntry(place, name, status)
         if recurse and stat.S_ISDIR(status.st_mode):
             yield from _below(place, name, exclude, notes)
+
+
+def _name_of(path: str) -> str:
+    name = clean_name(path)
+    while name == ".." or name.startswith("../"):
+        name = name[3:]
+    return name
 
 
 def _look_at(place: str, *, follow: bool) -> tuple[str | None, os.stat_result]:
@@ -168,20 +177,38 @@ def count_ahead(progress: Progress | None, find: Callable[[], Iterator[DiskEntry
 
 
 def pack_archive(
-    folder: PathLike, path: PathLike, *, shard_size: int | None = None, progress: Progress | None = None
-) -> None:
-    """Pack all files below a folder into an archive, which replaces one that is there."""
+    folder: PathLike,
+    path: PathLike,
+    *,
+    shard_size: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Transfer:
+    """Pack all files below a folder into an archive, which replaces one that is there; gives what was packed."""
     source, target = os.path.join(os.fspath(folder), ""), os.fspath(path)
     if lies_in(target, source):
         raise ValueError(f"{target} lies in {source}, which is read; write it elsewhere")
+    result = Transfer()
+    if dry_run:
+        return count_found(find_below(source, skipped=result.skipped), result)
     with (
         new_archive(path, shard_size=shard_size) as archive,
         count_ahead(progress, lambda: find_below(source)) as report,
     ):
-        result = Transfer()
         pack_entries(archive, find_below(source, skipped=result.skipped), result, progress=report)
     if result.skipped:
         _log.warning("%s: %s", folder, note_left_out(result.skipped))
+    return result
+
+
+def count_found(found: Iterable[DiskEntry], result: Transfer) -> Transfer:
+    """Count what would be packed."""
+    for one in found:
+        is_dir = stat.S_ISDIR(one.status.st_mode)
+        result.dirs += is_dir
+        result.files += not is_dir
+        result.size_bytes += 0 if is_dir else one.status.st_size
+    return result
 
 
 def pack_files(

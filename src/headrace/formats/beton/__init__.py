@@ -16,6 +16,7 @@ FORMAT = Format(
     open=BetonDataset,
     create=BetonWriter,
     writer_options=frozenset({"annex", "class_names", "jpeg_index", "metadata", "page_size"}),
+    has_files_beside=True,
     summarize=summarize_beton,
     index=index_beton,
 )

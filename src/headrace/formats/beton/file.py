@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
 
 __all__ = ["BetonFile"]
 
+_Pictures: TypeAlias = tuple[
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.uint32],
+]
+
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 
 
@@ -77,12 +85,14 @@ class BetonFile:
         self.records: npt.NDArray[np.void] = records.view(self.layout.record)
         self.columns = {c.name: c for c in self.layout.columns}
         self.names = tuple(self.columns)
+        self._payloads = len(self.layout.payload_columns)
         self.pictures = [c.name for c in self.layout.columns if c.field.kind == "image"]
         self.annex: Annex | None = self._find_annex() if annex else None
         self.stored_schema: Any = read_json(self.annex, SCHEMA) if self.annex else None
         self.schema = self._read_schema(is_described=not custom_fields)
         width = 1 + len(self.layout.payload_columns)
         self.checksums = read_checksums(self.annex, width) if self.annex and checksums else None
+        self._native_columns: dict[str, _native.BetonColumn] = {}
         self.check()
 
     def _find_annex(self) -> Annex | None:
@@ -198,8 +208,8 @@ class BetonFile:
         """Find and check the spans of one field's payloads; a bad one gets a problem, never an exception."""
         members = self.records[column.member][indices]
         if column.field.kind == "image":
-            slots = len(self.layout.payload_columns)
-            spans = image_spans(members, self._sizes, (indices * slots + (column.slot or 0)).astype(np.uint64))
+            guesses = indices * self._payloads + (column.slot or 0)
+            spans = image_spans(members, self._sizes, guesses.astype(np.uint64))
         elif members.dtype.names:
             spans = Spans(members["ptr"].astype(np.uint64), members["size"].astype(np.uint64))
         else:
@@ -208,9 +218,47 @@ class BetonFile:
         spans.keep_inside(self.layout.data_start, self.data_end)
         return spans
 
-    def place(self, spans: Spans, source: Source | None) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    def _native_column(self, column: Column) -> _native.BetonColumn:
+        known = self._native_columns.get(column.name)
+        if known is None:
+            layout = self.layout
+            assert layout.record.fields is not None
+            at = layout.record.fields[column.member][1]
+            records = self.mapped[layout.metadata_start : layout.metadata_end]
+            known = _native.BetonColumn(records, layout.record.itemsize, at, layout.data_start, self.data_end)
+            self._native_columns[column.name] = known
+        return known
+
+    def checked_pictures(self, indices: IndexArray, column: Column) -> _Pictures:
+        """Pointers, sizes, modes, widths and heights of pictures; raises for the first that is bad."""
+        samples = np.ascontiguousarray(indices, np.int64)
+        found = self._native_column(column).pictures(self._sizes, samples, self._payloads, column.slot or 0)
+        if found is not None:
+            return found
+        spans = self.locate(indices, column)  # knows the words for what is wrong
+        self.raise_first(spans, indices, column)
+        facts = self.records[column.member][indices]
+        sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
+        return spans.pointers, spans.sizes, facts["mode"].copy(), *sides
+
+    def checked_arrays(
+        self, indices: IndexArray, column: Column, size: int, source: Source | None
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """The same as ``checked_spans`` for arrays of one size: their sizes and place."""
+        pointers = None
+        if self.checksums is None and len(indices) * size <= self.data_end - self.layout.data_start:
+            pointers = self._native_column(column).arrays(np.ascontiguousarray(indices, np.int64), size)
+        if pointers is None:  # checksums to compare, or something to tell
+            spans, base, offsets = self.checked_spans(indices, column, source)
+            return spans.sizes, base, offsets
+        sizes = np.full(len(indices), size, np.uint64)
+        return sizes, *self.place(pointers, sizes, source)
+
+    def place(
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], source: Source | None
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Where the bytes of spans are: a region and an offset into it for each."""
-        return (self.mapped, spans.pointers) if source is None else source.locate(spans.pointers, spans.sizes)
+        return (self.mapped, pointers) if source is None else source.locate(pointers, sizes)
 
     def checked_spans(
         self, indices: IndexArray, column: Column, source: Source | None = None
@@ -218,7 +266,7 @@ class BetonFile:
         """Spans and their place, every payload compared with its checksum; raises for the first that is bad."""
         spans = self.locate(indices, column)
         self.check_overlap(spans, indices, column)
-        base, pointers = self.place(spans, source)
+        base, pointers = self.place(spans.pointers, spans.sizes, source)
         if self.checksums is not None:
             found = _native.crc32c_spans(base, pointers, spans.sizes)
             self.compare_checksums(spans, indices, column, found)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.layout import Layout
     from headrace.formats.beton.spans import Spans
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source, TakeArray
 
 __all__ = ["BetonDataset", "StoredSamples"]
 
@@ -254,8 +254,22 @@ class BetonDataset(BaseDataset):
                 numbers: npt.NDArray[Any] = file.records[column.member][indices]
                 return numbers
             if isinstance(column.field, NDArray):
-                return _arrays(file, indices, column, column.field, source)
+                return _arrays(file, indices, column, np.empty, source)
             return _decoded(file, indices, column, source)
+        finally:
+            file.check()
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field, copied into an array that ``take`` makes."""
+        file = self.file
+        column = file.column(field)
+        if not isinstance(column.field, NDArray):
+            raise ValueError(f"field {field!r} has no arrays of one shape; read it with read_values")
+        try:
+            file.check_records(indices)
+            return _arrays(file, indices, column, take, source)
         finally:
             file.check()
 
@@ -277,11 +291,8 @@ class BetonDataset(BaseDataset):
         file = self.file
         column = file.column(field)
         try:
-            spans = file.locate(indices, column)
-            file.raise_first(spans, indices, column)
-            base, pointers = file.place(spans, source)
-            facts = file.records[column.member][indices]
-            sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
+            pointers, sizes, modes, widths, heights = file.checked_pictures(indices, column)
+            base, offsets = file.place(pointers, sizes, source)
             checksums = None
             if file.checksums is not None and column.slot is not None:
                 file.check_records(indices)
@@ -289,7 +300,7 @@ class BetonDataset(BaseDataset):
             tile_index = (
                 None if file.tile_index is None else file.tile_index.locate(indices, file.pictures.index(field))
             )
-            return ImageSpans(base, pointers, spans.sizes, facts["mode"].copy(), *sides, checksums, tile_index)
+            return ImageSpans(base, offsets, sizes, modes, widths, heights, checksums, tile_index)
         finally:
             file.check()
 
@@ -379,15 +390,17 @@ def _decoded(file: BetonFile, indices: IndexArray, column: Column, source: Sourc
 
 
 def _arrays(
-    file: BetonFile, indices: IndexArray, column: Column, field: NDArray, source: Source | None
+    file: BetonFile, indices: IndexArray, column: Column, take: TakeArray, source: Source | None
 ) -> npt.NDArray[Any]:
     """Arrays of one shape, copied into one by one native call."""
-    spans, base, pointers = file.checked_spans(indices, column, source)
+    field = column.field
+    assert isinstance(field, NDArray)
+    sizes, base, offsets = file.checked_arrays(indices, column, field.size_bytes, source)
     what = f"{len(indices)} arrays of field {column.name!r}"
     with room_for(len(indices) * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
-        out = np.empty((len(indices), *field.shape), field.dtype)
+        out = take((len(indices), *field.shape), field.dtype)
     places = np.arange(len(indices), dtype=np.uint64) * np.uint64(field.size_bytes)
-    _native.gather_into(base, pointers, spans.sizes, out.view(np.uint8).reshape(-1), places)
+    _native.gather_into(base, offsets, sizes, out.view(np.uint8).reshape(-1), places)
     return out
 
 

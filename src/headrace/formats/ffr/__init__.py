@@ -22,7 +22,9 @@ FORMAT = Format(
     max_fields=1,
     holds_raw_pictures=False,
     decodes=DECODES,
+    has_files_beside=True,
     pack=pack_folder,
+    pack_options=frozenset({"dry_run"}),
     summarize=summarize_ffr,
     index=index_ffr,
 )

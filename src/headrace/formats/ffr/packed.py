@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from headrace.formats.ffr.packed_index import Tree, find, pack_index, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
 from headrace.formats.ffr.writer import FfrWriter
+from headrace.formats.report import Transfer
 from headrace.storage import open_stream, walk_folder
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["PackedFolder", "pack_folder"]
 
 
-def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None = None) -> None:
+def pack_folder(
+    folder: PathLike, path: PathLike, *, dry_run: bool = False, progress: Progress | None = None
+) -> Transfer:
     """Pack all files below a folder, hidden and empty ones too, into one .ffr file.
 
     Files are stored byte for byte, folder by folder, sorted by name; links are followed. The file appears when it is
@@ -32,7 +35,11 @@ def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None =
     Args:
         folder: what to pack.
         path: the file to write.
+        dry_run: write nothing.
         progress: called as the work advances.
+
+    Returns:
+        How many files were packed, or would be.
 
     Raises:
         OSError: something cannot be read or is no regular file, or a link leads nowhere or into a circle.
@@ -43,11 +50,13 @@ def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None =
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> (folder / "a").mkdir()
         >>> _ = (folder / "a" / "b.txt").write_bytes(b"hello")
-        >>> pack_folder(folder / "a", folder / "a.ffr")
+        >>> pack_folder(folder / "a", folder / "a.ffr").files
+        1
         >>> PackedFolder(folder / "a.ffr").read_one("b.txt").tobytes()
         b'hello'
     """
     files: list[str] = []
+    dirs = 0
     tree: Tree = OrderedDict()
     for found in walk_folder(os.fspath(folder), follow_links=True, on_problem=_refuse):
         *above, last = found.name.split("/")
@@ -55,15 +64,22 @@ def pack_folder(folder: PathLike, path: PathLike, *, progress: Progress | None =
         for name in above:
             parent = cast("Tree", parent[name])
         parent[last] = OrderedDict() if found.is_dir else len(files)
+        dirs += found.is_dir
         if not found.is_dir:
             files.append(found.path)
+    result = Transfer(files=len(files), dirs=dirs)
+    if dry_run:
+        result.size_bytes = sum(os.stat(file).st_size for file in files)
+        return result
     with FfrWriter(path, len(files) + 1) as writer:
         for file in files:
             with open_stream(file) as opened:
                 writer.append(opened.read())
             if progress is not None:
                 progress(len(writer), len(files), writer.size_bytes)
+        result.size_bytes = writer.size_bytes
         writer.append(pack_index(tree))
+    return result
 
 
 def _refuse(path: str, reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,12 +63,11 @@ def test_bash(complete: Callable[..., list[str]]) -> None:
 
 
 def test_every_verb_and_option_is_there(said: Said) -> None:
-    for shell in ("bash", "zsh"):
+    for shell, head in (("bash", "{verb})"), ("zsh", "{verb})"), ("fish", "-a {verb} -d")):
         script = said("completion", shell)
-        for action in build_parser()._actions:
-            for verb, parser in (getattr(action, "choices", None) or {}).items():
-                assert f"{verb})" in script
-                assert all(option in script for a in parser._actions for option in a.option_strings)
+        for verb, parser in build_parser().verbs.choices.items():
+            assert head.format(verb=verb) in script
+            assert all(option.lstrip("-") in script for a in parser._actions for option in a.option_strings)
 
 
 def test_zsh(photos: Path, said: Said) -> None:
@@ -81,6 +81,35 @@ def test_zsh(photos: Path, said: Said) -> None:
     run = subprocess.run([zsh, "-f", "-c", load], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout == "_headrace: function\n"
     assert run.stderr == ""
+
+
+def test_fish(photos: Path, said: Said) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("there is no fish")
+    (photos / "script.fish").write_text(said("completion", "fish"))
+    ask = f"source script.fish; function headrace; {shlex.quote(sys.executable)} -m headrace $argv; end; complete -C "
+
+    def complete(line: str) -> list[str]:
+        run = subprocess.run(
+            [fish, "--no-config", "-c", ask + shlex.quote(line)],
+            env={**os.environ, "HOME": str(photos)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert run.stderr == ""
+        return [found.partition("\t")[0] for found in run.stdout.splitlines()]
+
+    assert complete("headrace cre") == ["create"]
+    assert complete("headrace --vers") == ["--version"]
+    assert complete("headrace verify --q") == ["--quick", "--quiet"]
+    assert complete("headrace create --mode ") == ["jpg", "proportion", "raw", "smart"]
+    assert complete("headrace help defr") == ["defrag"]
+    assert complete("headrace cat photos.barecat no") == ["notes.txt"]
+    assert complete("headrace --traceback ls -l photos.barecat cat/") == ["cat/1.jpg", "cat/2.jpg"]
+    assert complete("headrace info photos.b") == ["photos.barecat", "photos.barecat-shard-00000"]
 
 
 def test_names(photos: Path, said: Said) -> None:

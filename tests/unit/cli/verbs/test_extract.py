@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.helpers import picture
 
 import headrace as hr
@@ -16,8 +18,6 @@ from headrace.codecs import jpeg
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
     Said = Callable[..., str]
 
@@ -97,3 +97,60 @@ def test_what_is_damaged_is_left_out_and_named(place: Path, capsys: pytest.Captu
     assert len([p for p in (place / "out").rglob("*") if p.is_file()]) == 3
     (place / "x.barecat-shard-00001").unlink()
     assert "files are damaged" in said("extract", "x.barecat", "-C", "out", "-f", code=2)
+
+
+@pytest.mark.parametrize("verb", ["extract", "convert"])
+@pytest.mark.parametrize("ending", ["beton", "ffr", "barecat"])
+def test_a_full_disk_and_an_interrupt_leave_complete_files(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ending: str,
+    verb: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["create", f"x.{ending}", "pictures", "-q"]) == 0
+    words = {"extract": ["extract", f"x.{ending}", "-C", "out"], "convert": ["convert", f"x.{ending}", "out"]}[verb]
+    if (verb, ending) == ("convert", "beton"):
+        words += ["-j0"]
+    write = os.write
+    for failure in (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()):
+        left = [2]
+
+        def run_full(fd: int, data: bytes, failure: BaseException = failure, left: list[int] = left) -> int:
+            if len(data) > 400 and not left[0]:
+                write(fd, bytes(data)[:300])
+                raise failure
+            left[0] -= len(data) > 400
+            return write(fd, data)
+
+        monkeypatch.setattr("headrace.storage.folder_writer.os.write", run_full)
+        code = main([*words, "--force"])
+        monkeypatch.setattr("headrace.storage.folder_writer.os.write", write)
+        said = capsys.readouterr().err
+        if code == 2:
+            assert "No space left on device; this file was not written, 2 files were written before it and" in said
+            assert "make room and run it again with --force" in said
+        else:
+            assert code == 130
+            assert "2 files were written to out and are complete; the rest is missing, run it again" in said
+        found = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+        assert len(found) == 2
+        for path in found:
+            assert jpeg.is_jpeg(path.read_bytes())
+            assert path.read_bytes().endswith(b"\xff\xd9")
+    assert main([*words, "--force", "-q"]) == 0
+
+
+def test_a_directory_that_cannot_be_made_is_named(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cat")
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr("headrace.storage.folder_writer.os.mkdir", full)
+    assert main(["extract", str(packed), "-C", str(tmp_path / "out")]) == 2
+    problem = "No space left on device; this directory was not written, nothing was written; make room"
+    assert f"{tmp_path}/out/cat: {problem}" in capsys.readouterr().err

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    import pytest
+
     Said = Callable[..., str]
     JsonSaid = Callable[..., Any]
 
@@ -32,9 +34,13 @@ def test_verify_finds_what_is_bad(packed: Path, said: Said, json_said: JsonSaid)
     assert "BAD: 1 problem, 1 sample affected" in text
 
 
-def test_verify_of_a_file_that_does_not_open(packed: Path, said: Said) -> None:
+def test_verify_of_a_file_that_does_not_open(packed: Path, said: Said, capsys: pytest.CaptureFixture[str]) -> None:
     packed.write_bytes(packed.read_bytes()[:1000])
-    assert "descriptors need" in said("verify", packed, code=1)
+    assert "descriptors need" in said("verify", packed, code=2)
+    assert main(["verify", str(packed), "--json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is False
+    assert "descriptors need" in report["problems"][0]["message"]
 
 
 def test_damage_of_an_ffr_is_found(packed_files: Path, said: Said) -> None:
@@ -45,13 +51,13 @@ def test_damage_of_an_ffr_is_found(packed_files: Path, said: Said) -> None:
     assert report["bad_samples"] == [0]
     data[4] = 99
     packed_files.write_bytes(data)
-    assert "header of 99 samples" in said("verify", packed_files, code=1)
+    assert "header of 99 samples" in said("verify", packed_files, code=2)
 
 
 def test_hostile_packed_folders(tmp_path: Path, said: Said) -> None:
     golden = Path(__file__).parents[3] / "golden" / "ffr" / "corrupted"
     for name in ("packed_hostile_global.ffr", "packed_cyclic_index.ffr"):
-        assert "is not read" in said("verify", golden / name, code=1)
+        assert "is not read" in said("verify", golden / name, code=2)
         assert main(["extract", str(golden / name), "-C", str(tmp_path / "out")]) == 2
         assert main(["ls", str(golden / name)]) == 2
     assert not (tmp_path / "out").exists()
@@ -67,7 +73,7 @@ def test_verify_of_an_archive(place: Path, said: Said) -> None:
     assert "src/cat/2.bin: this shard is missing" in printed
     assert said("verify", "--quick", "x.barecat", code=1)
     (place / "x.barecat").write_bytes(b"SQLite format 3\0" + bytes(100))
-    assert "BAD" in said("verify", "x.barecat", code=1)
+    assert "headrace: error: x.barecat" in said("verify", "x.barecat", code=2)
 
 
 def test_verify_says_what_was_checked(place: Path, said: Said) -> None:

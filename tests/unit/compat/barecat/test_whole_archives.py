@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sqlite3
@@ -17,6 +18,7 @@ from headrace.compat.barecat import Barecat, BarecatDirInfo, BarecatFileInfo, Fi
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.maintenance.defrag import defragment, get_gap_stats, reshard
 from headrace.compat.barecat.maintenance.upgrade_database import get_schema_version, upgrade
+from headrace.errors import HeadraceError
 
 from .conftest import CONTENT
 
@@ -257,6 +259,44 @@ def test_old_indexes(tmp_path: Path) -> None:
     upgrade(path)
     with pytest.raises(FileNotFoundError):
         upgrade(tmp_path / "none")
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"ALTER TABLE files RENAME TO plain; CREATE VIEW files AS SELECT * FROM plain WHERE path IN ({ENDLESS});",
+        f"CREATE VIEW more AS {ENDLESS};",
+        "ALTER TABLE files ADD COLUMN crc32c GENERATED ALWAYS AS (length(hex(zeroblob(900000000)))) VIRTUAL;",
+        "CREATE VIRTUAL TABLE extra USING fts5(words);",
+        "DROP TABLE directories;",
+        "CREATE TABLE config (key TEXT PRIMARY KEY, value_text TEXT, value_int INTEGER);",
+        "UPDATE files SET shard = 'x';",
+        "UPDATE files SET offset = -3;",
+        "UPDATE files SET path = x'ff00' WHERE size = 2;",
+    ],
+)
+def test_old_indexes_that_are_more_than_tables(change: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "old.barecat")
+    Path(f"{path}-shard-00000").write_bytes(b"abcde")
+    with contextlib.closing(sqlite3.connect(f"{path}-sqlite-index")) as connection:
+        connection.executescript(OLD + change)
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(barecat.BarecatError):
+        upgrade(path)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_an_old_index_with_changes_beside_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.barecat")
+    with contextlib.closing(sqlite3.connect(f"{path}-sqlite-index")) as connection:
+        connection.executescript(OLD)
+    Path(f"{path}-sqlite-index-wal").write_bytes(b"7\x7f\x06\x82" + bytes(100))
+    with pytest.raises((barecat.BarecatError, HeadraceError), match=r"repair|killed"):
+        upgrade(path)
+    assert not os.path.exists(f"{path}-sqlite-index.old")
 
 
 def test_newer_and_older_minor_versions(filled: str) -> None:

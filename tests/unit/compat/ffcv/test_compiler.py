@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.helpers import picture
 
 torch = pytest.importorskip("torch")
 
@@ -14,9 +15,12 @@ from tests.unit.compat.ffcv.tools import Doubler, write  # noqa: E402
 from headrace.compat.ffcv import Loader  # noqa: E402
 from headrace.compat.ffcv.fields import FloatField  # noqa: E402
 from headrace.compat.ffcv.fields.decoders import FloatDecoder  # noqa: E402
-from headrace.compat.ffcv.libffcv import imdecode, memcpy  # noqa: E402
+from headrace.compat.ffcv.fields.rgb_image import encode_jpeg  # noqa: E402
+from headrace.compat.ffcv.libffcv import imdecode, memcpy, read, resize_crop, take_failure  # noqa: E402
 from headrace.compat.ffcv.pipeline.compiler import Compiler  # noqa: E402
+from headrace.compat.ffcv.pipeline.operation import Operation  # noqa: E402
 from headrace.compat.ffcv.transforms import ToTensor  # noqa: E402
+from headrace.errors import ImageError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,9 +135,47 @@ def test_disabled(numba: FakeNumba) -> None:
     assert Compiler.compile(double) is not double
 
 
-def test_native_functions_are_not_compiled(numba: FakeNumba) -> None:
-    assert Compiler.compile(imdecode) is imdecode
+def test_native_functions_are_compiled_in_the_form_that_numba_can_call(numba: FakeNumba) -> None:
+    assert Compiler.compile(read) is read
     assert Compiler.compile(memcpy) is not memcpy
+    pixels, part = np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3), np.zeros((2, 2, 3), np.uint8)
+    Compiler.compile(resize_crop)(pixels, 1, 3, 2, 4, part)
+    assert (part == pixels[1:3, 2:4]).all()
+    out, data = np.zeros((16, 24, 3), np.uint8), encode_jpeg(picture(0, 16, 24), 90)
+    assert Compiler.compile(imdecode)(data, out, 16, 24, 16, 24, 0, 0, 1, 1, False, False) == 0
+    expected = np.zeros_like(out)
+    imdecode(data, expected, 16, 24)
+    assert (out == expected).all()
+    small = np.zeros((8, 12, 3), np.uint8)
+    assert Compiler.compile(imdecode)(data, small, 16, 24, 16, 24, 0, 0, 1, 2, False, True) == 0
+    assert abs(small[:, ::-1].astype(int) - out.reshape(8, 2, 12, 2, 3).mean((1, 3))).mean() < 8
+
+
+def test_a_call_by_address_tells_what_went_wrong(numba: FakeNumba, path: Path) -> None:
+    out, data = np.zeros((16, 24, 3), np.uint8), encode_jpeg(picture(0, 16, 24), 90)
+    decode, resize = Compiler.compile(imdecode), Compiler.compile(resize_crop)
+    assert decode(data[:50].copy(), out, 16, 24, 16, 24) == -1
+    assert "ends inside" in str(take_failure())
+    assert take_failure() is None
+    assert decode(data, out, 16, 24, 16, 24, 0, 0, 3, 7) == -1
+    assert take_failure() == "imdecode scales by 1, 1/2, 1/4 and 1/8"
+    assert decode(data, out, 16, 24, 16, 24, 1, 0, 1, 1, True) == -1
+    resize(out, 0, 17, 0, 24, out[:4, :4].copy())
+    assert take_failure() is not None
+
+    class Damaged(Operation):
+        def declare_state_and_memory(self, previous_state: Any) -> tuple[Any, None]:
+            return previous_state, None
+
+        def generate_code(self) -> Callable[..., Any]:
+            def fail(values: Any, _: Any) -> Any:
+                decode(data[:50].copy(), out, 16, 24, 16, 24)
+                return values
+
+            return fail
+
+    with pytest.raises(ImageError, match="a call of imdecode or resize_crop failed: JPEG header"):
+        list(Loader(path, 4, 2, pipelines={"v": [FloatDecoder(), Damaged(), ToTensor()]}))
 
 
 def test_own_operations_are_compiled(numba: FakeNumba, path: Path) -> None:

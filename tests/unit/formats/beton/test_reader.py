@@ -247,6 +247,7 @@ def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path])
         lambda: dataset.fingerprint,
         lambda: dataset.page_numbers(),
         lambda: dataset.read_values(np.arange(1), "array"),
+        lambda: dataset.read_arrays(np.arange(1), "array", np.empty),
         lambda: dataset.read_ragged(np.arange(1), "text"),
         lambda: dataset.image_spans(np.arange(1), "raw"),
         lambda: dataset.stored_sample(0),
@@ -254,6 +255,33 @@ def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path])
     for call in calls:
         with pytest.raises(ClosedError, match=r"x\.beton: the dataset is closed"):
             call()
+
+
+@pytest.mark.parametrize("is_checked", [False, True])
+def test_arrays_go_where_they_are_wanted(dataset: BetonDataset, samples: list[Any], is_checked: bool) -> None:
+    memory: list[np.ndarray] = []
+
+    def take(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        memory.append(np.empty(shape, dtype))
+        return memory[-1]
+
+    indices = np.array([7, 0, 7, 10])
+    opened = dataset.with_checksums(is_checked)
+    found = opened.read_arrays(indices, "array", take)
+    assert found is memory[0]
+    assert len(memory) == 1
+    expected = opened.read_values(indices, "array")
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    place = list(ALL_FIELDS).index("array")
+    assert all(same_value(array, samples[i][place]) for array, i in zip(found, indices, strict=True))
+    every_second = np.arange(8)[::2]
+    np.testing.assert_array_equal(
+        opened.read_arrays(every_second, "array", take), opened.read_values(every_second, "array")
+    )
+    for field in ("label", "text", "raw"):
+        with pytest.raises(ValueError, match=f"field '{field}' has no arrays of one shape"):
+            opened.read_arrays(indices, field, take)
 
 
 def test_closed_while_others_read(samples_and_path: tuple[list[Any], Path]) -> None:

@@ -13,6 +13,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.common import say
 from headrace.cli.verbs.du import du_rows
 from headrace.cli.verbs.tree import tree_lines
 from headrace.compat.barecat.cli.parsing import normalize_pattern
@@ -139,7 +140,7 @@ def du_entries(
     """Print sizes of directories, the deepest first, as ``du`` does."""
     root = path.strip("/")
     if not summarize and not archive.exists(root):
-        print(f"du: {path}: No such file or directory", file=sys.stderr)
+        say(f"du: {path}: No such file or directory", file=sys.stderr)
         return
     show = format_size if human_readable else str
     found = du_rows(archive, root, 0 if summarize else max_depth, all_files)

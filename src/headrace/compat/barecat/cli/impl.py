@@ -12,6 +12,7 @@ import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from headrace.cli.common import say
 from headrace.compat.barecat._api import version
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
@@ -211,7 +212,7 @@ def _take_in(
 
 def _print_left_out(lines: Iterable[str]) -> None:
     for line in lines:
-        print(f"left out: {line}", file=sys.stderr)
+        say(f"left out: {line}", file=sys.stderr)
 
 
 def barecat2archive(src_path: str, target_path: str, root_dir: str | None = None) -> None:

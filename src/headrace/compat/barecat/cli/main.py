@@ -13,13 +13,14 @@ import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from headrace.cli.common import message_of
+from headrace.cli.common import message_of, say
 from headrace.compat.barecat._api import get_completion_script
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.cli.commands import du_entries, find_entries, format_size, list_entries, tree_entries
 from headrace.compat.barecat.cli.packing import pack_paths
 from headrace.compat.barecat.cli.parsing import normalize_pattern as _normalize_pattern
 from headrace.compat.barecat.cli.parsing import parse_arguments
+from headrace.compat.barecat.cli.terminal import safe_on_terminals
 from headrace.compat.barecat.core.barecat import Barecat
 from headrace.compat.barecat.core.index import Index
 from headrace.compat.barecat.core.paths import is_tar_or_zip, resolve_index_path
@@ -50,7 +51,7 @@ _STREAMS = ("tar", "tar.gz", "tar.bz2", "tar.xz")
 
 def fail(problem: str) -> NoReturn:
     """Say what is wrong and leave with code 1."""
-    print(f"Error: {problem}", file=sys.stderr)
+    say(f"Error: {problem}", file=sys.stderr)
     sys.exit(1)
 
 
@@ -58,9 +59,9 @@ def fail(problem: str) -> NoReturn:
 def report_errors() -> Iterator[None]:
     """Run a command in this block: code 1 for errors, 130 for Ctrl-C, and nothing when the reader goes away."""
     try:
-        with translate_errors("the input"):
+        with safe_on_terminals(), translate_errors("the input"):
             yield
-        sys.stdout.flush()
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # not our business
     except KeyboardInterrupt:

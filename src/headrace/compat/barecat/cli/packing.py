@@ -9,6 +9,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING
 
+from headrace.cli.common import say
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.util.glob_to_regex import compile_rules
 from headrace.progress import ProgressBar
@@ -57,7 +58,7 @@ def _paths(args: argparse.Namespace) -> Iterator[str]:
         if os.path.lexists(root):
             yield from _below(root, keep)
         else:
-            print(f"left out: {root}: does not exist", file=sys.stderr)
+            say(f"left out: {root}: does not exist", file=sys.stderr)
     if args.files_from:
         is_stdin = args.files_from == "-"
         with contextlib.nullcontext(sys.stdin.buffer) if is_stdin else open(args.files_from, "rb") as file:

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.cli.common import VerbParser
+from headrace.cli.parser import VerbParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

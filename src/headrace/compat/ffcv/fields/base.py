@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from headrace.compat.passed_on import pass_on
+
 __all__ = ["ARG_TYPE", "Field"]
+pass_on(globals(), "ABC Operation Type abstractmethod np")
 
 ARG_TYPE = np.dtype([("", "<u1", 1024)])
 

@@ -10,6 +10,7 @@ import numpy as np
 from headrace.compat.ffcv.fields.base import Field, no_arguments
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["BasicDecoder", "FloatDecoder", "FloatField", "IntDecoder", "IntField"]
+pass_on(globals(), "ARG_TYPE AllocationQuery Callable Field Operation State TYPE_CHECKING Tuple Type np replace")
 
 
 class BasicDecoder(Operation):

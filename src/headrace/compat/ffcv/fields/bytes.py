@@ -12,6 +12,7 @@ from headrace.compat.ffcv.fields.base import Field, no_arguments
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
 from headrace.compat.ffcv.storage import check_sizes, locate_bytes
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["BytesDecoder", "BytesField"]
+pass_on(
+    globals(),
+    "ARG_TYPE AllocationQuery Callable Compiler Field Operation State TYPE_CHECKING Tuple Type memcpy np replace",
+)
 
 
 class BytesDecoder(Operation):

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from headrace.compat.ffcv.fields.bytes import BytesField
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.fields.base import Field
 
 __all__ = ["ENCODING", "SEPARATOR", "JSONField"]
+pass_on(globals(), "BytesField ch json np")
 
 ENCODING = "utf8"
 SEPARATOR = "\0"

@@ -16,6 +16,7 @@ from headrace.compat.ffcv.fields.base import ARG_TYPE, Field
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
 from headrace.compat.ffcv.storage import locate_bytes
+from headrace.compat.passed_on import pass_on
 from headrace.fields import dtype_from_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["NDArrayArgsType", "NDArrayDecoder", "NDArrayField", "TorchTensorField"]
+pass_on(
+    globals(),
+    "ARG_TYPE AllocationQuery Callable Compiler Field Operation State TYPE_CHECKING Tuple Type ch json memcpy np "
+    "replace warnings",
+)
 
 NDArrayArgsType = np.dtype([("shape", "<u8", 32), ("type_length", "<u8")])
 

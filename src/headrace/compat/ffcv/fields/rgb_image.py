@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace import fields
 from headrace._native import ImageLoader
 from headrace.codecs import jpeg
 from headrace.compat.ffcv.fields.base import Field, no_arguments
@@ -17,7 +18,7 @@ from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
 from headrace.compat.ffcv.storage import locate_images
-from headrace.fields import Image
+from headrace.compat.passed_on import pass_on
 from headrace.ops import RandomResizedCrop
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ __all__ = [
     "get_random_crop",
     "resizer",
 ]
+pass_on(
+    globals(),
+    "ABCMeta ARG_TYPE AllocationQuery Callable Compiler Field Operation Optional State TYPE_CHECKING Tuple Type "
+    "abstractmethod cv2 imdecode memcpy np replace resize_crop",
+    Dict="numba.typed.Dict",
+    Image="PIL.Image.Image",
+)
 
 IMAGE_MODES = {"jpg": 0, "raw": 1}
 _LONGEST_SIDE = 65_535
@@ -218,12 +226,12 @@ class RGBImageField(Field):
         """There are no arguments."""
         return no_arguments()
 
-    def as_headrace(self) -> Image:
+    def as_headrace(self) -> fields.Image:
         """The field that stores the same."""
         if self.write_mode not in ("raw", "jpg", "smart", "proportion"):
             raise ValueError(f"Unsupported write mode {self.write_mode}")
         mode: Any = self.write_mode
-        return Image(
+        return fields.Image(
             mode=mode,
             max_side=None if self.max_resolution is None else min(int(self.max_resolution), _LONGEST_SIDE),
             quality=min(max(self.jpeg_quality, 1), 100),

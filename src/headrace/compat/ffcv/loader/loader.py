@@ -8,22 +8,36 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from headrace._native import ImageLoader
 from headrace.compat.ffcv.loader.epoch_iterator import EpochIterator
 from headrace.compat.ffcv.memory_managers import MemoryManager, OSCacheManager, ProcessCacheManager
 from headrace.compat.ffcv.pipeline.compiler import Compiler
-from headrace.compat.ffcv.pipeline.graph import Graph
+from headrace.compat.ffcv.pipeline.graph import DrawsOf, Graph
 from headrace.compat.ffcv.pipeline.pipeline_spec import PipelineSpec
 from headrace.compat.ffcv.reader import Reader
 from headrace.compat.ffcv.storage import read_span
 from headrace.compat.ffcv.traversal_order import QuasiRandom, Random, Sequential
 from headrace.compat.ffcv.traversal_order.base import TraversalOrder
+from headrace.compat.passed_on import pass_on
+from headrace.loader.slots import SlotPool
+from headrace.ops import Draws
+from headrace.storage import allocate_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ORDER_MAP", "ORDER_TYPE", "Loader", "OrderOption"]
+    from headrace.types import Source
+
+__all__ = ["DEFAULT_OS_CACHE", "DEFAULT_PROCESS_CACHE", "ORDER_MAP", "ORDER_TYPE", "Loader", "OrderOption"]
+pass_on(
+    globals(),
+    "Any Callable Collection Compiler Enum EpochIterator Field Graph Literal Mapping MemoryManager OSCacheManager "
+    "Operation Pipeline PipelineSpec ProcessCacheManager QuasiRandom Random Reader Sequence Sequential "
+    "TraversalOrder Type Union ast auto ch cpu_count defaultdict enum environ np sub unique",
+)
 
 
 @enum.unique
@@ -95,7 +109,10 @@ class Loader:
         self.distributed = distributed
         self.recompile = recompile
         self.reader = Reader(fname, custom_fields)
-        self.indices = self._checked_indices(indices)
+        self.pipelines: dict[str, Any] = {}  # empty, as in FFCV; see pipeline_specs
+        self.indices = np.arange(self.reader.num_samples, dtype="uint64")
+        if indices is not None:
+            self.indices = self._checked_indices(indices)
         self.next_epoch = 0
         self._prepare()
 
@@ -110,12 +127,11 @@ class Loader:
         self.field_name_to_f_ix = {name: i for i, name in enumerate(self.reader.handlers)}
         self.graph: Graph
         self.code: Any = None
+        self._slots: tuple[Any, SlotPool] | None = None
         self.generate_code()
         self.first_traversal_order = self.next_traversal_order()
 
     def _checked_indices(self, indices: Any) -> Any:
-        if indices is None:
-            return np.arange(self.reader.num_samples, dtype="uint64")
         chosen = np.array(indices)
         if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
             raise ValueError(f"indices must be a list of whole numbers, got {chosen.dtype} of shape {chosen.shape}")
@@ -123,6 +139,11 @@ class Loader:
             limits = f"{chosen.min()} to {chosen.max()}"
             raise IndexError(f"indices must be 0 to {self.reader.num_samples - 1}, found {limits}")
         return chosen.astype(np.int64) if not len(chosen) else chosen
+
+    def checked_indices(self, order: Any) -> npt.NDArray[np.int64]:
+        """The samples of an epoch as an array; IndexError or ValueError for what cannot be."""
+        samples: npt.NDArray[np.int64] = self._checked_indices(order).astype(np.int64)
+        return samples
 
     def _make_order(self, order: Any) -> TraversalOrder:
         kind: Any = ORDER_MAP[order] if isinstance(order, OrderOption) else order
@@ -162,7 +183,31 @@ class Loader:
             memory_read,
             reader.file_name,
         )
-        self.code = self.graph
+        numbers = [node.id for node in self.graph.leaf_nodes.values()]
+        self.code = [(self._run_stage, numbers)], numbers
+
+    def _run_stage(self, batch_indices: Any, metadata: Any, storage_state: Any, **memory: Any) -> tuple[Any, ...]:
+        """All of a batch, for iterators of a user's own that run the stages of ``code`` themselves."""
+        return self.make_batch(batch_indices, storage_state, None)
+
+    def make_batch(self, indices: Any, state: Any, source: Source | None) -> tuple[Any, ...]:
+        """A batch of some samples, in the epoch that was begun last."""
+        samples, draws = np.asarray(indices, np.int64), self.draws_of_epoch()
+        begun = self.graph.begin(samples, draws, self.native, self.slots, state, source)
+        return self.graph.outputs(self.graph.finish(begun, samples, draws, self.slots, state))
+
+    def draws_of_epoch(self) -> DrawsOf:
+        """Random numbers by number of the operation and samples, in the epoch that was begun last."""
+        seed, epoch = self.seed, max(0, self.next_epoch - 1)
+        return lambda key, samples: Draws(seed, epoch, key, samples)
+
+    @property
+    def slots(self) -> SlotPool:
+        """Memory of batches, pinned where they go to a GPU; it is kept from epoch to epoch."""
+        allocate = pinned if self.graph.gpus else allocate_pages
+        if self._slots is None or self._slots[0] is not allocate:
+            self._slots = allocate, SlotPool(self.batches_ahead + 2, allocate)
+        return self._slots[1]
 
     def _has_own_operations(self) -> bool:
         specs = self.pipeline_specs.values()
@@ -176,12 +221,10 @@ class Loader:
     def __iter__(self) -> EpochIterator:
         Compiler.set_num_threads(self.num_workers)
         order = self.next_traversal_order()[: len(self) * self.batch_size]
+        self.next_epoch += 1
         if self.code is None or self.recompile:
             self.generate_code()
-        else:
-            self.graph.collect_requirements()
-        epoch, self.next_epoch = self.next_epoch, self.next_epoch + 1
-        return EpochIterator(self, np.asarray(order), epoch)
+        return EpochIterator(self, order)
 
     def __len__(self) -> int:
         samples = len(self.first_traversal_order)
@@ -215,3 +258,9 @@ def _chosen_seed(seed: int | None, distributed: bool, order: Any) -> int:
         )
         return 0
     return int(np.random.randint(0, np.iinfo("int32").max))
+
+
+def pinned(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Memory that a GPU can copy from while the processor does something else."""
+    memory: npt.NDArray[np.uint8] = torch.empty(size_bytes, dtype=torch.uint8, pin_memory=True).numpy()
+    return memory

@@ -12,6 +12,7 @@ import numpy as np
 
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.storage import StorageState, read_span
+from headrace.compat.passed_on import pass_on
 from headrace.errors import FormatError
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from headrace.types import Source
 
 __all__ = ["MemoryContext", "MemoryManager"]
+pass_on(
+    globals(),
+    "ABC ABCMeta AbstractContextManager Callable Compiler Mapping Reader Sequence Set abstractmethod defaultdict "
+    "np types",
+    Dict="numba.typed.Dict",
+)
 
 
 class MemoryContext(ABC):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace.compat.ffcv.memory_managers.base import MemoryContext, MemoryManager
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.reader import Reader
 
 __all__ = ["OSCacheContext", "OSCacheManager"]
+pass_on(globals(), "Compiler MemoryContext MemoryManager TYPE_CHECKING nb np")
 
 
 class OSCacheContext(MemoryContext):

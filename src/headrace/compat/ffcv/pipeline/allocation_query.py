@@ -9,7 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from headrace.compat.passed_on import pass_on
+
 __all__ = ["Allocation", "AllocationQuery", "allocate_query"]
+pass_on(globals(), "Optional Sequence Tuple Union ch dataclass np")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,17 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from headrace.compat.passed_on import pass_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Compiler"]
+pass_on(
+    globals(),
+    "NumbaPerformanceWarning ch cpu_count get_num_threads njit pdb prange set_num_threads warnings",
+    nwarnings="numba.warnings",
+)
 
 
 def find_numba() -> Any:
@@ -42,7 +49,10 @@ class Compiler:
 
     @classmethod
     def compile(cls, code: Callable[..., Any], signature: Any = None) -> Callable[..., Any]:
-        """A compiled function; the function itself when numba is missing, disabled, or has nothing to do."""
+        """A compiled function; the function itself when numba is missing, disabled, or has nothing to do.
+
+        A function that has a form ``for_numba`` is compiled in that form.
+        """
         if not cls.is_enabled or getattr(code, "is_native", False):
             return code
         numba = find_numba()
@@ -52,7 +62,7 @@ class Compiler:
         parallel = bool(getattr(code, "is_parallel", False)) and cls.num_threads > 1
         compiled: Callable[..., Any] = numba.njit(
             signature, fastmath=True, nogil=True, error_model="numpy", parallel=parallel
-        )(code)
+        )(getattr(code, "for_numba", None) or code)
         return compiled
 
     @classmethod

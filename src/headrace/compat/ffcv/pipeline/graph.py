@@ -12,19 +12,22 @@ output size can change between epochs.
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 
 from headrace.compat.ffcv.fields.rgb_image import SimpleRGBImageDecoder
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
-from headrace.compat.ffcv.pipeline.compiler import Compiler
+from headrace.compat.ffcv.pipeline.compiled import compiled
 from headrace.compat.ffcv.pipeline.fusion import FusedImages
+from headrace.compat.ffcv.pipeline.own_random import OwnRandom
 from headrace.compat.ffcv.pipeline.state import State
 from headrace.compat.ffcv.transforms.module import ModuleWrapper
+from headrace.compat.passed_on import pass_on
 from headrace.errors import CorruptSampleError
 
 if TYPE_CHECKING:
@@ -36,8 +39,21 @@ if TYPE_CHECKING:
     from headrace.types import Source
 
 __all__ = ["INITIAL_STATE", "Graph", "Node"]
+pass_on(
+    globals(),
+    "ABC AllocationQuery Callable Compiler List ModuleWrapper Operation Optional PipelineSpec Sequence Set State "
+    "abstractmethod allocate_query ast astor ch defaultdict np warnings",
+    Dict="typing.Dict",
+    warn="distutils.log.warn",
+)
 
 INITIAL_STATE = State(jit_mode=True, device=torch.device("cpu"), dtype=np.dtype("u1"), shape=None)
+
+
+class DrawsOf(Protocol):
+    """Random numbers by number of the operation and samples."""
+
+    def __call__(self, key: int, samples: Any) -> Draws: ...
 
 
 class Node:
@@ -94,6 +110,7 @@ class Graph:
                 spec.accept_decoder(None, name)
         self._add_nodes(pipeline_specs)
         self.fused: dict[Node, FusedImages] = {}
+        self._columns: dict[str, Any] = {}
         self._generate_code()
 
     def _add_nodes(self, specs: Mapping[str, PipelineSpec]) -> None:
@@ -126,8 +143,21 @@ class Graph:
         return node
 
     def column_of(self, field: str) -> Any:
-        """The metadata of a field."""
-        return self.metadata[f"f{self.fieldname_to_fix[field]}"]
+        """The metadata of a field, the same object each time."""
+        if field not in self._columns:
+            self._columns[field] = self.metadata[f"f{self.fieldname_to_fix[field]}"]
+        return self._columns[field]
+
+    @property
+    def gpus(self) -> set[torch.device]:
+        """Those that pipelines lead to."""
+        devices = {torch.device(node.state.device) for node in self.nodes}
+        return {device for device in devices if device.type == "cuda"}
+
+    def allocate_memory(self, batch_size: int, batches_ahead: int) -> dict[str, dict[int, Any]]:
+        """Ask the operations anew what they need; there is nothing to hold, for every batch gets memory of its own."""
+        self.collect_requirements()
+        return {"operation": {}, "shared": {}}
 
     def collect_requirements(self) -> None:
         """Ask every operation for its state and memory, from the decoders on."""
@@ -154,10 +184,12 @@ class Graph:
             node.code = operation.generate_code()
             node.shared_code = operation.generate_code_for_shared_state()
         self._fuse()
+        own_random = OwnRandom()
         for node in self.nodes:
             if node.state.jit_mode:
-                node.code = _compiled(node.code, node.operation)
-                node.shared_code = None if node.shared_code is None else _compiled(node.shared_code, node.operation)
+                name = type(node.operation).__name__
+                node.code = compiled(node.code, name, own_random)
+                node.shared_code = None if node.shared_code is None else compiled(node.shared_code, name, own_random)
 
     def _fuse(self) -> None:
         """Find the runs that become one native call; they end where a pipeline branches."""
@@ -179,7 +211,7 @@ class Graph:
     def begin(
         self,
         indices: Any,
-        draws: Callable[[int], Draws],
+        draws: DrawsOf,
         native: Any,
         slots: SlotPool,
         state: Any,
@@ -187,12 +219,15 @@ class Graph:
     ) -> dict[Node, Any]:
         """The native calls of a batch; may run for several batches at a time."""
         begun = {}
+        bound = functools.partial(draws, samples=indices)
         for node, run in self.fused.items():
             with self._noting(node):
-                begun[node] = run.load(indices, node.root.state.shape, draws, native, slots, state, source)
+                begun[node] = run.load(indices, node.root.state.shape, bound, native, slots, state, source)
         return begun
 
-    def finish(self, begun: dict[Node, Any], indices: Any, slots: SlotPool, state: Any) -> dict[Node, Any]:
+    def finish(
+        self, begun: dict[Node, Any], indices: Any, draws: DrawsOf, slots: SlotPool, state: Any
+    ) -> dict[Node, Any]:
         """The rest of a batch, one batch after the other: what every operation gave."""
         results = dict(begun)
         shared: dict[Any, Any] = {}
@@ -200,7 +235,7 @@ class Graph:
         for node in self.nodes:
             if node not in results and node not in inside:
                 with self._noting(node):
-                    results[node] = self._run(node, results, shared, indices, slots, state)
+                    results[node] = self._run(node, results, shared, indices, draws, slots, state)
         return results
 
     def outputs(self, results: dict[Node, Any]) -> tuple[Any, ...]:
@@ -213,6 +248,7 @@ class Graph:
         results: dict[Node, Any],
         shared: dict[Any, Any],
         indices: Any,
+        draws: DrawsOf,
         slots: SlotPool,
         state: Any,
     ) -> Any:
@@ -222,6 +258,8 @@ class Graph:
         if node.parent is None:
             return node.code(indices, memory, self.column_of(node.field), state)
         extra: list[Any] = []
+        if getattr(node.code, "with_draws", False):
+            extra.append(draws(node.id, indices))
         if getattr(node.code, "with_indices", False):
             extra.append(indices)
         if node.shared_code is not None:
@@ -262,34 +300,3 @@ def _allocate(query: Any, count: int, slots: SlotPool) -> Any:
     if isinstance(query.dtype, torch.dtype):
         return torch.empty(shape, dtype=query.dtype, device=query.device)
     return slots.take(shape, query.dtype)
-
-
-def _compiled(code: Any, operation: Any) -> Any:
-    """The function compiled; where numba cannot, as it is, and a warning says so."""
-    compiled = Compiler.compile(code)
-    if compiled is code:
-        return code
-    return _Compiled(code, compiled, operation)
-
-
-class _Compiled:
-    """Calls the compiled function until numba refuses it, then the plain one."""
-
-    def __init__(self, plain: Any, compiled: Any, operation: Any) -> None:
-        self._plain = plain
-        self._call = compiled
-        self._name = type(operation).__name__
-        self.with_indices = getattr(plain, "with_indices", False)
-
-    def __call__(self, *arguments: Any) -> Any:
-        try:
-            return self._call(*arguments)
-        except Exception as error:
-            is_refusal = type(error).__module__.startswith("numba.") and self._call is not self._plain
-            if not is_refusal:
-                raise
-        warnings.warn(
-            f"numba cannot compile the operation {self._name}; it runs as plain Python", RuntimeWarning, stacklevel=2
-        )
-        self._call = self._plain
-        return self._call(*arguments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from headrace.compat.passed_on import pass_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["Operation"]
+pass_on(globals(), "ABC AllocationQuery Callable Optional State TYPE_CHECKING Tuple abstractmethod np")
 
 
 class Operation(ABC):

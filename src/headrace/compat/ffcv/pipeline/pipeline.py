@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery, allocate_query
 from headrace.compat.ffcv.pipeline.graph import INITIAL_STATE
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from headrace.compat.ffcv.pipeline.operation import Operation
 
-__all__ = ["Pipeline"]
+__all__ = ["BAD_COLLATION_MESSAGE", "Pipeline"]
+pass_on(globals(), "Allocation AllocationQuery Any Mapping Operation Optional Sequence State ch np")
+
+BAD_COLLATION_MESSAGE = "A pipeline has exactly one operation that collates."
 
 
 class Pipeline:

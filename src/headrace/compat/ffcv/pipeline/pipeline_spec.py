@@ -8,8 +8,10 @@ import torch
 
 from headrace.compat.ffcv.transforms.module import ModuleWrapper
 from headrace.compat.ffcv.transforms.ops import ToTensor
+from headrace.compat.passed_on import pass_on
 
 __all__ = ["PipelineSpec"]
+pass_on(globals(), "List ModuleWrapper Operation ToTensor Union ch")
 
 
 class PipelineSpec:

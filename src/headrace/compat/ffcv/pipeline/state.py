@@ -7,7 +7,10 @@ from typing import Any
 
 import torch
 
+from headrace.compat.passed_on import pass_on
+
 __all__ = ["State"]
+pass_on(globals(), "Literal Tuple ch dataclass np")
 
 
 @dataclass

@@ -6,8 +6,10 @@ from typing import Any
 
 from headrace import ops
 from headrace.compat.ffcv.transforms.pictures import PictureStep
+from headrace.compat.passed_on import pass_on
 
 __all__ = ["RandomBrightness", "RandomContrast", "RandomSaturation"]
+pass_on(globals(), "AllocationQuery Compiler Operation State np replace")
 
 
 class _Jitter(PictureStep):

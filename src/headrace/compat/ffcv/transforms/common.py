@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["Squeeze"]
+pass_on(globals(), "AllocationQuery Callable Operation Optional State Tuple replace")
 
 
 class Squeeze(Operation):

@@ -9,11 +9,13 @@ import numpy as np
 
 from headrace import ops
 from headrace.compat.ffcv.transforms.pictures import PictureStep
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["Cutout"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple np replace")
 
 
 class Cutout(PictureStep):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from headrace import ops
 from headrace.compat.ffcv.transforms.pictures import PictureStep
+from headrace.compat.passed_on import pass_on
 
 __all__ = ["RandomHorizontalFlip"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple rand replace")
 
 
 class RandomHorizontalFlip(PictureStep):

@@ -15,6 +15,7 @@ import torch
 
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["ImageMixup", "LabelMixup", "MixupToOneHot"]
+pass_on(globals(), "AllocationQuery Callable Compiler F Operation Optional State Tuple ch np objmode replace")
 
 
 def mixup_shares(alpha: float, same_lambda: bool, indices: Any) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ import torch
 
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["NormalizeImage", "ch_dtype_from_numpy"]
+pass_on(
+    globals(),
+    "AllocationQuery Callable Compiler Operation Optional State Tuple ch dtype np rand replace",
+    Sequence="collections.abc.Sequence",
+)
 
 
 def ch_dtype_from_numpy(dtype: Any) -> torch.dtype:

@@ -10,6 +10,7 @@ import torch
 
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["Convert", "ToDevice", "ToTensor", "ToTorchImage", "View"]
+pass_on(globals(), "AllocationQuery Callable Operation Optional State Tuple ch np replace")
 
 
 class ToTensor(Operation):

@@ -39,15 +39,16 @@ class PictureStep(Operation):
         """A function of (pictures, memory)."""
         native = ImageLoader(max(1, Compiler.num_threads))
 
-        def step(images: Any, dst: Any) -> Any:
+        def step(images: Any, dst: Any, draws: Draws | None = None) -> Any:
             images = np.ascontiguousarray(images)
             op, spans, samples = self.as_op(), spans_of(images), np.arange(len(images))
             out = target_for(images.shape, dst)
-            values = op.step(images.shape[1:3], own_draws(len(images)))
+            values = op.step(images.shape[1:3], own_draws(len(images)) if draws is None else draws)
             load_images(native, spans, whole(spans), out, samples, steps=[(op.kind, values)])
             return out
 
         step.is_native = True  # type: ignore[attr-defined]
+        step.with_draws = True  # type: ignore[attr-defined]
         step.makes_memory = self.makes_memory  # type: ignore[attr-defined]
         return step
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["Poison"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple np replace")
 
 
 class Poison(Operation):

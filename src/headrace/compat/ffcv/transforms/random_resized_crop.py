@@ -14,13 +14,16 @@ from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
 from headrace.compat.ffcv.transforms.pictures import own_draws, spans_of, target_for
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headrace.compat.ffcv.pipeline.state import State
+    from headrace.ops import Draws
 
 __all__ = ["RandomResizedCrop"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple fast_crop np replace")
 
 
 class RandomResizedCrop(Operation):
@@ -39,14 +42,16 @@ class RandomResizedCrop(Operation):
         narrow, wide = (float(v) for v in self.ratio)
         op = ops.RandomResizedCrop(self.size, scale=(low, high), ratio=(narrow, wide))
 
-        def crop(images: Any, dst: Any) -> Any:
+        def crop(images: Any, dst: Any, draws: Draws | None = None) -> Any:
             images = np.ascontiguousarray(images)
             spans = spans_of(images)
             sides = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
             out = target_for((len(images), self.size, self.size, 3), dst)
-            load_images(native, spans, op.crops(*sides, own_draws(len(images))), out, np.arange(len(images)))
+            crops = op.crops(*sides, own_draws(len(images)) if draws is None else draws)
+            load_images(native, spans, crops, out, np.arange(len(images)))
             return out
 
+        crop.with_draws = True  # type: ignore[attr-defined]
         crop.is_native = True  # type: ignore[attr-defined]
         return crop
 

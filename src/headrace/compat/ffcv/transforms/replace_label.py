@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.compat.ffcv.pipeline.operation import Operation
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["ReplaceLabel"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple np replace")
 
 
 class ReplaceLabel(Operation):

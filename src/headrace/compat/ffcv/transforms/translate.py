@@ -10,11 +10,13 @@ import numpy as np
 from headrace import ops
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.transforms.pictures import PictureStep
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.pipeline.state import State
 
 __all__ = ["RandomTranslate"]
+pass_on(globals(), "AllocationQuery Callable Compiler Operation Optional State Tuple np randint replace")
 
 
 class RandomTranslate(PictureStep):

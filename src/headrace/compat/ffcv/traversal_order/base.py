@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from headrace.compat.passed_on import pass_on
+
 if TYPE_CHECKING:
     from headrace.compat.ffcv.loader.loader import Loader
 
 __all__ = ["TraversalOrder"]
+pass_on(globals(), "ABC Reader Sequence TYPE_CHECKING abstractmethod")
 
 
 class TraversalOrder(ABC):

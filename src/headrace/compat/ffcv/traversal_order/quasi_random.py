@@ -9,12 +9,29 @@ import numpy as np
 
 from headrace._native import quasi_random_order_ffcv
 from headrace.compat.ffcv.traversal_order.base import TraversalOrder
+from headrace.compat.passed_on import pass_on
 from headrace.loader.options import find_rank
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.loader.loader import Loader
 
-__all__ = ["QuasiRandom"]
+__all__ = ["QuasiRandom", "generate_order_inner"]
+pass_on(globals(), "DistributedSampler Sequence TYPE_CHECKING TraversalOrder njit np random")
+
+
+def generate_order_inner(
+    seed: int, page_to_samples_array: Any, page_sizes: Any, result: Any, buffer_size: int = 6
+) -> None:
+    """Fill ``result`` with the samples of all pages; a page's row has as many as ``page_sizes`` says.
+
+    The rows are shuffled in place.
+    """
+    is_used = np.arange(page_to_samples_array.shape[1]) < np.asarray(page_sizes)[:, None]
+    samples = np.ascontiguousarray(page_to_samples_array[is_used], np.int64)
+    starts = np.concatenate([[0], np.cumsum(page_sizes)]).astype(np.int64)
+    order = quasi_random_order_ffcv(samples, starts, int(seed) & 0xFFFFFFFF, buffer_size)
+    page_to_samples_array[is_used] = samples
+    result[:] = order[: len(result)]
 
 
 class QuasiRandom(TraversalOrder):

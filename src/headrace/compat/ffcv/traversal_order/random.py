@@ -8,11 +8,13 @@ import numpy as np
 from torch.utils.data import DistributedSampler
 
 from headrace.compat.ffcv.traversal_order.base import TraversalOrder
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.loader.loader import Loader
 
 __all__ = ["Random"]
+pass_on(globals(), "DistributedSampler Sequence TraversalOrder np")
 
 
 class Random(TraversalOrder):

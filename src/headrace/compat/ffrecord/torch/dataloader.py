@@ -12,11 +12,18 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
 
 from headrace.compat.ffrecord.torch.dataset import Dataset
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["DataLoader", "SkipableSampler"]
+pass_on(
+    globals(),
+    "Iterator List Sampler",
+    Dataset="headrace.compat.ffrecord.torch.dataset.Dataset",
+    TorchDataLoader="torch.utils.data.DataLoader",
+)
 
 _PREFETCH_FACTOR = 2
 

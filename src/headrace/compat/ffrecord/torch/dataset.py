@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import Dataset as TorchDataset
 
 from headrace.compat.ffrecord.fileio import FileReader
+from headrace.compat.passed_on import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
 
 __all__ = ["ConcatDataset", "Dataset", "ReaderRegistry", "Subset"]
+pass_on(
+    globals(),
+    "Any Iterable List Sequence Tuple Union bisect defaultdict",
+    FileReader="headrace.compat.ffrecord.fileio.FileReader",
+    TorchDataset="torch.utils.data.Dataset",
+)
 
 
 class ReaderRegistry:

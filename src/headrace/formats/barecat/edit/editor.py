@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace._native import crc32c
@@ -16,6 +18,7 @@ from headrace.errors import (
 )
 from headrace.formats.barecat.batches import RESTORE, check_content
 from headrace.formats.barecat.edit.directories import Directories
+from headrace.formats.barecat.edit.maintenance import finish_reshard
 from headrace.formats.barecat.edit.shard_writer import SMALL_BYTES
 from headrace.formats.barecat.edit.transactions import Transactions, WriteOptions
 from headrace.formats.barecat.edit.undo import MAX_RECORD_BYTES
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Editor"]
 
+_log = logging.getLogger("headrace")
 _CHUNK_BYTES = 16 << 20
 _REFUSED = (EntryExistsError, EntryIsDirectoryError, EntryIsFileError)  # before anything has changed
 _REPLACE = "UPDATE files SET shard = ?, offset = ?, size = ?, crc32c = ? WHERE path = ?"
@@ -49,6 +53,9 @@ class Editor:
         path: of the archive; index and first shard are made if they are missing.
         options: how it is written.
         is_checked: check every file that is read as a whole against its CRC-32C.
+
+    Attributes:
+        has_finished_reshard: a ``reshard`` had been killed, and what it had left is in order now.
     """
 
     version = VERSION
@@ -56,20 +63,27 @@ class Editor:
     def __init__(self, path: str, options: WriteOptions | None = None, *, is_checked: bool = True) -> None:
         chosen = options or WriteOptions()
         self._is_checked = is_checked
-        self._transactions = transactions = Transactions(path, chosen)
+        self._transactions = transactions = Transactions(path, replace(chosen, is_append_only=False))
         self.directories = Directories(transactions)
         self.index = transactions.index
         self.shards = transactions.shards
         self.lock = transactions.lock
         self.whole = transactions.whole
         self.full_path = transactions.full_path
-        self.is_append_only = chosen.is_append_only
         self._queue = transactions.queue
         # Whole transactions are the business of that class alone.
         self.commit, self.close, self.show_as = transactions.commit, transactions.close, transactions.show_as
         self.set_limit, self.check_references = transactions.set_limit, transactions.check_references
         self.changing = transactions.changing
         self.execute, self.execute_many = transactions.execute, transactions.execute_many
+        try:
+            self.has_finished_reshard = finish_reshard(self)
+        except BaseException:
+            transactions.close()
+            raise
+        if self.has_finished_reshard:
+            _log.warning("%s: what a killed reshard had begun was finished", path)
+        self.is_append_only = transactions.is_append_only = chosen.is_append_only
 
     @property
     def limit(self) -> int:

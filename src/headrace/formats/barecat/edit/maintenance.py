@@ -2,7 +2,8 @@
 
 Contract: a crash at any point loses nothing. Files are moved in batches; what lies where a batch goes, and is still
 named by committed rows, is saved first (see ``undo``). Shards whose numbers change exist under both names until the
-rows that name them are committed. Files that share bytes are moved together, as one stretch, and share them afterwards.
+rows that name them are committed; a note in the index (the setting ``reshard_from``) says so, and whoever writes next
+finishes that. Files that share bytes are moved together, as one stretch, and share them afterwards.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ from headrace.formats.barecat.edit.transactions import check_limit
 from headrace.formats.barecat.names import MAX_SHARDS, duplicate_path, shard_numbers, shard_path
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.barecat.edit.editor import Editor
     from headrace.formats.barecat.index.rows import FileInfo
     from headrace.types import Progress
 
-__all__ = ["Method", "defragment", "find_gaps", "reshard"]
+__all__ = ["Method", "defragment", "find_gaps", "finish_reshard", "is_resharding", "reshard"]
 
 Method: TypeAlias = Literal["full", "smart", "quick"]
 _BATCH_BYTES = 64 << 20
 _COPY_BYTES = 16 << 20
+_RESHARD_FROM = "reshard_from"
 _MOVE = "UPDATE files SET shard = ?, offset = ? WHERE path = ?"
 
 
@@ -290,14 +294,50 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         base = max(count, max(shard_numbers(editor.full_path)) + 1)
         if base + count > MAX_SHARDS:
             raise ValueError(f"shard_size {shard_size} would need {count} shards, {MAX_SHARDS - base} are possible")
+        editor.execute("INSERT OR REPLACE INTO config (key, value_int) VALUES (?, ?)", _RESHARD_FROM, base)
+        editor.commit()
         with editor.whole:
             _copy_to(archive, plan, base, progress)
             editor.execute("UPDATE config SET value_int = ? WHERE key = 'shard_size_limit'", shard_size)
         editor.commit()
         with editor.whole:
-            _renumber(archive, base, count)
+            _renumber(editor, base, count)
         editor.set_limit(shard_size)  # only now all shards keep to it
-        editor.commit()
+        _forget_reshard(editor)
+
+
+def finish_reshard(editor: Editor) -> bool:
+    """Finish what a killed ``reshard`` has begun, or take it back; tells whether there was something.
+
+    Its note says from which number on it writes shards. If all files are there, these shards get the numbers from 0 on,
+    as it would have done. If none is, nobody needs them. If some are, another program has written meanwhile: then
+    nothing is removed, and the bytes that no file has are a gap.
+    """
+    base = editor.index.config(_RESHARD_FROM)
+    if base is None:
+        return False
+    numbers = shard_numbers(editor.full_path)
+    new = [number for number in numbers if number >= base]
+    first, last = next(editor.index.rows("SELECT min(shard), max(shard) FROM files"))
+    with editor.lock:
+        if base > 0 and new and (first is None or type(first) is type(last) is int):
+            with editor.whole:
+                if first is None or last < base:
+                    editor.shards.remove_after(max(number for number in numbers if number < base))
+                elif first >= base and new == list(range(base, base + len(new))):
+                    _renumber(editor, base, len(new))
+        _forget_reshard(editor)
+    return True
+
+
+def is_resharding(connection: sqlite3.Connection) -> bool:
+    """A ``reshard`` has begun, and not ended."""
+    return connection.execute("SELECT 1 FROM config WHERE key = ?", (_RESHARD_FROM,)).fetchone() is not None
+
+
+def _forget_reshard(editor: Editor) -> None:
+    editor.execute("DELETE FROM config WHERE key = ?", _RESHARD_FROM)
+    editor.commit()
 
 
 def _fitting(stretches: Iterable[_Stretch], limit: int) -> Iterator[_Stretch]:
@@ -322,10 +362,11 @@ def _copy_to(archive: Archive, plan: list[_Move], base: int, progress: Progress 
     editor.execute_many(_MOVE, rows)
 
 
-def _renumber(archive: Archive, base: int, count: int) -> None:
-    """Let shards ``base`` and following begin at 0; every step leaves an archive that is whole."""
-    editor, path = archive.editor, archive.editor.full_path
-    lock = lock_archive(path, base)  # this file will be shard 0, whose lock counts
+def _renumber(editor: Editor, base: int, count: int) -> None:
+    """Let shards ``base`` and following begin at 0; every step leaves a whole archive, and may be done twice."""
+    path = editor.full_path
+    is_done = os.path.samefile(shard_path(path, base), shard_path(path, 0))
+    lock = None if is_done else lock_archive(path, base)  # this file will be shard 0, whose lock counts
     editor.shards.let_go()
     for number in range(count):
         _duplicate(shard_path(path, base + number), shard_path(path, number))
@@ -345,6 +386,8 @@ def _duplicate(source: str, target: str) -> None:
     beside = duplicate_path(target)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(beside)
+    if os.path.lexists(target) and os.path.samefile(source, target):
+        return  # to replace a name by another of the same file does nothing
     try:
         try:
             os.link(source, beside)

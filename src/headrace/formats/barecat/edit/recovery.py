@@ -37,18 +37,15 @@ from headrace.formats.barecat.index.connections import connect_still, connect_wr
 from headrace.formats.barecat.index.schema import check_version
 from headrace.formats.barecat.names import (
     MAX_SHARDS,
-    archive_path,
     beside_path,
     duplicate_path,
     index_path,
-    place_of,
     replace_path,
     shard_numbers,
     shard_path,
     undo_path,
 )
 from headrace.storage.atomic import write_all
-from headrace.types import RepairReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,11 +53,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.errors import PathLike
     from headrace.formats.barecat.edit.undo import UndoRecord
     from headrace.formats.barecat.index.connections import WriteConnection
 
-__all__ = ["recover", "repair_archive", "unfinished_files"]
+__all__ = ["recover", "settle_archive", "unfinished_files"]
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _JOURNAL_HEAD = struct.Struct(">8sIIIII")  # magic, records, nonce, pages of the database, sector size, page size
@@ -115,10 +111,13 @@ def _recover(path: str) -> list[str]:
     return done
 
 
-def repair_archive(path: PathLike) -> RepairReport:
-    """Put an archive in order after its writer was killed, and remove what else was left; see ``headrace.repair``."""
-    shown = archive_path(path)
-    place = place_of(shown, follow_links=False)
+def settle_archive(place: str, shown: str) -> list[str]:
+    """As ``recover``, and remove what else was left; says what was done.
+
+    Args:
+        place: of the archive, without links.
+        shown: how errors name it.
+    """
     if not (os.path.exists(index_path(place)) or os.path.lexists(replace_path(place))):
         raise FileNotFoundError(errno.ENOENT, "there is no archive of this name", shown)
     try:
@@ -126,8 +125,7 @@ def repair_archive(path: PathLike) -> RepairReport:
     except _Odd as error:
         problem = f"{_ODD}: {error}"
         raise FormatError(shown, problem=problem, fix=f"Nothing was changed; {_DELETE}.") from error
-    done += _remove_leftovers(place)
-    return RepairReport(path=shown, done=tuple(done))
+    return done + _remove_leftovers(place)
 
 
 def _remove_leftovers(path: str) -> list[str]:

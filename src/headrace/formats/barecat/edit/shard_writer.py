@@ -187,11 +187,12 @@ class ShardWriter:
             table.clear()
         self._untouched = None
 
-    def take_up(self, lock_fd: int) -> None:
-        """Go on with the shards there are; the descriptor holds the lock of the new shard 0."""
+    def take_up(self, lock_fd: int | None) -> None:
+        """Go on with the shards there are; the descriptor holds the lock of shard 0, if that is another file now."""
         self.let_go()
-        os.close(self._lock_fd)
-        self._lock_fd = lock_fd
+        if lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = lock_fd
         self.last = shard_numbers(self._path)[-1]
         self._fd(self.last)
 

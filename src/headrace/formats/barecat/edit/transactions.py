@@ -108,7 +108,7 @@ class Transactions:
         self.full_path = place_of(path, follow_links=options.allow_links)
         recover(self.full_path)
         self.lock = threading.RLock()
-        self._is_append_only = options.is_append_only
+        self.is_append_only = options.is_append_only
         self._is_synced = options.is_synced
         self._process = os.getpid()
         self._uncommitted_files = self._uncommitted_bytes = 0
@@ -188,7 +188,7 @@ class Transactions:
                 "open it again here, after the other has closed it"
             )
         self._check_whole()
-        if self._is_append_only and not is_addition:
+        if self.is_append_only and not is_addition:
             raise PermissionError(f"{self.path} is open for appending only; what is there cannot be changed")
         if not self.connection.in_transaction:
             self._refuse_ended()

@@ -30,7 +30,15 @@ from headrace.storage import check_regular, open_for_reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["ReadConnections", "WriteConnection", "connect_still", "connect_writer", "restrict", "translated"]
+__all__ = [
+    "ReadConnections",
+    "WriteConnection",
+    "connect_still",
+    "connect_writer",
+    "limit_steps",
+    "restrict",
+    "translated",
+]
 
 _STILL = "mode=ro&immutable=1"
 _FOLLOWING = "mode=ro&readonly_shm=1"  # the shared memory of a write-ahead log is neither made nor written
@@ -349,6 +357,11 @@ def restrict(connection: sqlite3.Connection) -> None:
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
     for pragma in ("trusted_schema = 0", "cell_size_check = 1", "mmap_size = 0"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def limit_steps(connection: sqlite3.Connection, index_bytes: int) -> None:
+    """End a connection's questions when, all together, they take more steps than they could in a sound index."""
+    connection.set_progress_handler(_Meter(index_bytes), _STEPS)
 
 
 def connect_writer(path: str, *, wal: bool, sync: bool) -> WriteConnection:
