@@ -200,9 +200,7 @@ class StoredImages {
 PixelStep step_of(const std::string& name, const StepValues& values, std::size_t images) {
   const auto kind = parse_step_kind(name);
   if (!kind) {
-    throw_invalid(Detail("unknown step '") << name
-                                           << "'; known are brightness, contrast, saturation, "
-                                              "flip, cutout and translate");
+    throw_invalid(Detail("unknown step '") << name << "'; known are those of step_kinds()");
   }
   const std::size_t size = values_per_picture(*kind);
   if (values.shape(0) != images || values.shape(1) != size) {
@@ -348,8 +346,20 @@ void bind_load(nb::module_& module) {
            "Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: "
            "none) and scale stored images into out. Steps are done in order before scaling: (kind, "
            "values of shape (images, k)) with "
-           "kind and values brightness, contrast or saturation (factor; NaN does nothing), flip "
-           "(not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).");
+           "kind and values brightness, contrast, saturation or sharpness (factor), flip or "
+           "vertical_flip (not 0), cutout (top, left, height, width, r, g, b), translate (dy, dx, "
+           "r, g, b), turn (quarters), affine (a, b, c, d, e, f, r, g, b), noise (top, left, "
+           "height, width, two halves of a seed), hue (share of the circle), posterize (bits), "
+           "solarize (threshold), autocontrast or equalize (not 0), blur (sigma, taps), or choice "
+           "(the number of a kind in step_kinds(), and its values up to 9). Where 0 is a value "
+           "like others, NaN does nothing.");
+  module.def(
+      "step_kinds",
+      [] {
+        const auto names = step_kind_names();
+        return std::vector<std::string>(names.begin(), names.end());
+      },
+      "The kinds of steps that ImageLoader.load knows, by number.");
 }
 
 }  // namespace headrace::bindings

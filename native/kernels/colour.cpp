@@ -1,6 +1,6 @@
 // Blends of a picture with black, a grey level or its own grey, in double precision as numpy has
-// them, and its mirror image. Multiplication and addition are separate everywhere (the build
-// forbids fusing them), so that all levels give the same bits.
+// them, its hue, and its mirror image. Multiplication and addition are separate everywhere (the
+// build forbids fusing them), so that all levels give the same bits.
 #include "kernels/kernels.hpp"
 #include "kernels/planes.hpp"
 
@@ -193,7 +193,105 @@ inline size_t mirror_vectors(uint8_t*, size_t) { return 0; }
 
 #endif
 
+// Red, green and blue of some pixels, apart, so that the compiler finds vectors in what is
+// computed.
+constexpr size_t kHueBlock = 64;
+struct HueBlock {
+  uint8_t red[kHueBlock];
+  uint8_t green[kHueBlock];
+  uint8_t blue[kHueBlock];
+};
+
+#if defined(__SSE4_1__)
+
+inline void load_block(const uint8_t* pixels, size_t count, HueBlock* block) {
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const ThreeVectors planes = to_planes(load_three(pixels + 3 * i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block->red + i), planes.a);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block->green + i), planes.b);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block->blue + i), planes.c);
+  }
+  for (; i < count; ++i) {
+    block->red[i] = pixels[3 * i];
+    block->green[i] = pixels[3 * i + 1];
+    block->blue[i] = pixels[3 * i + 2];
+  }
+}
+
+inline void store_block(const HueBlock* block, size_t count, uint8_t* pixels) {
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const auto load = [i](const uint8_t* plane) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(plane + i));
+    };
+    store_three(pixels + 3 * i,
+                to_pixels({load(block->red), load(block->green), load(block->blue)}));
+  }
+  for (; i < count; ++i) {
+    pixels[3 * i] = block->red[i];
+    pixels[3 * i + 1] = block->green[i];
+    pixels[3 * i + 2] = block->blue[i];
+  }
+}
+
+#else
+
+inline void load_block(const uint8_t* pixels, size_t count, HueBlock* block) {
+  for (size_t i = 0; i < count; ++i) {
+    block->red[i] = pixels[3 * i];
+    block->green[i] = pixels[3 * i + 1];
+    block->blue[i] = pixels[3 * i + 2];
+  }
+}
+
+inline void store_block(const HueBlock* block, size_t count, uint8_t* pixels) {
+  for (size_t i = 0; i < count; ++i) {
+    pixels[3 * i] = block->red[i];
+    pixels[3 * i + 1] = block->green[i];
+    pixels[3 * i + 2] = block->blue[i];
+  }
+}
+
+#endif
+
+inline float smaller(float a, float b) { return a < b ? a : b; }
+inline float larger(float a, float b) { return a > b ? a : b; }
+
+// A channel of the colour of this hue: the largest value, less a part of the range between it and
+// the smallest.
+inline uint8_t channel_of(float hue, float offset, float most, float range) {
+  const float turned = hue + offset;
+  const float k = turned >= 6 ? turned - 6 : turned;
+  const float part = larger(0, smaller(1, smaller(k, 4 - k)));
+  return static_cast<uint8_t>(static_cast<int>(most - range * part + 0.5F));
+}
+
+inline void shift_block(HueBlock* block, float sixths) {
+  for (size_t i = 0; i < kHueBlock; ++i) {
+    const float red = block->red[i];
+    const float green = block->green[i];
+    const float blue = block->blue[i];
+    const float most = larger(red, larger(green, blue));
+    const float range = most - smaller(red, smaller(green, blue));
+    const float part = 1 / larger(range, 1);
+    const float of_red = (green - blue) * part;
+    const float of_green = (blue - red) * part + 2;
+    const float of_blue = (red - green) * part + 4;
+    const float hue = (red == most ? of_red : green == most ? of_green : of_blue) + sixths;
+    const float low = hue < 0 ? hue + 6 : hue;
+    const float turned = low >= 6 ? low - 6 : low;
+    block->red[i] = channel_of(turned, 5, most, range);
+    block->green[i] = channel_of(turned, 3, most, range);
+    block->blue[i] = channel_of(turned, 1, most, range);
+  }
+}
+
 }  // namespace
+
+void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept {
+  for (size_t i = map_vectors(values, size, table); i < size; ++i) values[i] = table[values[i]];
+}
 
 // Every byte of the picture is one of 256.
 void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept {
@@ -202,7 +300,7 @@ void blend_with_level(uint8_t* values, size_t size, double factor, double level)
   for (size_t value = 0; value < 256; ++value) {
     table[value] = blended(static_cast<uint8_t>(value), factor, rest);
   }
-  for (size_t i = map_vectors(values, size, table); i < size; ++i) values[i] = table[values[i]];
+  map_levels(values, size, table);
 }
 
 void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept {
@@ -210,6 +308,16 @@ void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept {
     uint8_t* pixel = pixels + 3 * i;
     const double rest = (1 - factor) * grey_of(pixel);
     for (size_t c = 0; c < 3; ++c) pixel[c] = blended(pixel[c], factor, rest);
+  }
+}
+
+void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept {
+  HueBlock block = {};
+  for (size_t i = 0; i < count; i += kHueBlock) {
+    const size_t size = count - i < kHueBlock ? count - i : kHueBlock;
+    load_block(pixels + 3 * i, size, &block);
+    shift_block(&block, sixths);
+    store_block(&block, size, pixels + 3 * i);
   }
 }
 

@@ -199,8 +199,27 @@ inline constexpr size_t kPlaneGroup = 16;
   void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                \
   /* Of the grey of all pixels, each cut to a whole number. */                                \
   uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
+  /* values[i] = table[values[i]], of 256. */                                                 \
+  void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept;               \
+  /* The hue of each pixel turns by so many sixths of the circle, 0 to 6. */                  \
+  void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept;                       \
   /* Left and right change places. */                                                         \
   void mirror_row(uint8_t* row, size_t pixels) noexcept;                                      \
+  }
+
+#define HEADRACE_DECLARE_FILTERS(level)                                                            \
+  namespace headrace::kernels::level {                                                             \
+  /* Values of a row of RGB pixels times factor, plus (1 - factor) times the means of the 3 x 3    \
+     around them where the middle counts 5 times, cut to 0..255, then to a whole. */               \
+  void sharpen_row(const uint8_t* values, size_t stride, size_t size, float factor,                \
+                   uint8_t* out) noexcept;                                                         \
+  /* out[i] = weights[0] * rows[0][i] + sum over k from 1 to half of weights[k] * (rows[2k - 1][i] \
+     + rows[2k][i]). */                                                                            \
+  void blur_down(const uint8_t* const* rows, const float* weights, size_t half, size_t size,       \
+                 float* out) noexcept;                                                             \
+  /* The same of a row of RGB pixels and those to their left and right, rounded. */                \
+  void blur_across(const float* values, const float* weights, size_t half, size_t size,            \
+                   uint8_t* out) noexcept;                                                         \
   }
 
 #define HEADRACE_DECLARE_MIX(level)                                                                \
@@ -257,6 +276,7 @@ HEADRACE_DECLARE_OPENCV_AREA(scalar)
 HEADRACE_DECLARE_LOOKUP(scalar)
 HEADRACE_DECLARE_CRC32(sse42)
 HEADRACE_DECLARE_COLOUR(scalar)
+HEADRACE_DECLARE_FILTERS(scalar)
 HEADRACE_DECLARE_MIX(scalar)
 HEADRACE_DECLARE_CRC32C(sse42)
 HEADRACE_DECLARE_RESAMPLE(sse42)
@@ -270,6 +290,7 @@ HEADRACE_DECLARE_PIXELS(avx2)
 HEADRACE_DECLARE_OPENCV_AREA(avx2)
 HEADRACE_DECLARE_CRC32(avx512)
 HEADRACE_DECLARE_COLOUR(avx2)
+HEADRACE_DECLARE_FILTERS(avx2)
 HEADRACE_DECLARE_MIX(avx2)
 HEADRACE_DECLARE_CRC32C(avx512)
 HEADRACE_DECLARE_OFFSETS(avx512)
@@ -281,6 +302,7 @@ HEADRACE_DECLARE_PIXELS(avx512)
 HEADRACE_DECLARE_OPENCV_AREA(avx512)
 HEADRACE_DECLARE_LOOKUP(avx512)
 HEADRACE_DECLARE_COLOUR(avx512)
+HEADRACE_DECLARE_FILTERS(avx512)
 HEADRACE_DECLARE_MIX(avx512)
 HEADRACE_DECLARE_JPEG_LANES(scalar)
 HEADRACE_DECLARE_JPEG_IDCT(scalar)
@@ -302,6 +324,7 @@ HEADRACE_DECLARE_JPEG_PIXELS(avx512)
 #undef HEADRACE_DECLARE_OPENCV_AREA
 #undef HEADRACE_DECLARE_LOOKUP
 #undef HEADRACE_DECLARE_COLOUR
+#undef HEADRACE_DECLARE_FILTERS
 #undef HEADRACE_DECLARE_MIX
 #undef HEADRACE_DECLARE_JPEG_LANES
 #undef HEADRACE_DECLARE_JPEG_IDCT

@@ -27,6 +27,7 @@ struct LoadScratch : WorkerMemory {
   PixelView view;                     // of the pixels that resampler takes
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
+  StepScratch steps;
 };
 
 // What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
@@ -192,6 +193,7 @@ bool needs_picture(const LoadCall& call, const StoredImageView& image) noexcept 
 void prepare(const LoadCall& call, const StoredImageView& image, LoadScratch& scratch) {
   const ImageShape shape = call.options.shape;
   grow(scratch.row, shape.width * kRgbChannels);
+  prepare_steps(call.batch.steps, shape, scratch.steps);
   if (!needs_picture(call, image) || call.writer.is_direct()) return;
   grow(scratch.picture, shape.width * shape.height * kRgbChannels);
 }
@@ -229,7 +231,7 @@ void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& i
       scratch.resampler.write_row(scratch.view, y, row);
     }
   }
-  apply_steps(call.batch.steps, i, shape, pixels);
+  apply_steps(call.batch.steps, i, shape, pixels, scratch.steps);
   if (!writer.is_direct()) writer.write_all(pixels, slot);
 }
 
@@ -263,7 +265,8 @@ void write_unscaled(const LoadCall& call, std::size_t i, const StoredImageView& 
   std::uint8_t* pixels = is_direct ? writer.row_at(slot, 0) : scratch.picture.data();
   if (!is_whole(call, image)) fill_pixels(pixels, shape.width * shape.height, *call.options.fill);
   copy_crop(image, shape, pixels);
-  apply_steps(call.batch.steps, i, shape, pixels);
+  prepare_steps(call.batch.steps, shape, scratch.steps);
+  apply_steps(call.batch.steps, i, shape, pixels, scratch.steps);
   if (!is_direct) writer.write_all(pixels, slot);
 }
 

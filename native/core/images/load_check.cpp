@@ -80,7 +80,7 @@ Status check_load(ByteSpan base, const LoadBatch& batch, const LoadOptions& opti
   if (is_overlapping(batch.tile_indices, out)) {
     return Status(Code::invalid_argument, "the output overlaps the tile indices");
   }
-  return check_steps(batch.steps, count);
+  return check_steps(batch.steps, count, options.shape);
 }
 
 }  // namespace headrace

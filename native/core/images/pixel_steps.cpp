@@ -1,51 +1,27 @@
 #include "headrace/images/pixel_steps.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
-#include "headrace/cpu.hpp"
-#include "kernels/kernels.hpp"
+#include "core/images/pixel_colours.hpp"
+#include "core/images/pixel_filters.hpp"
+#include "core/images/pixel_moves.hpp"
+#include "core/memory.hpp"
 
 namespace headrace {
 namespace {
 
-struct KindFacts {
-  std::string_view name;
-  std::size_t values;
-};
+constexpr std::array<std::string_view, 18> kStepNames = {
+    "brightness",    "contrast",     "saturation", "flip",      "cutout", "translate",
+    "vertical_flip", "turn",         "affine",     "noise",     "hue",    "posterize",
+    "solarize",      "autocontrast", "equalize",   "sharpness", "blur",   "choice"};
 
-constexpr std::array<KindFacts, 6> kKinds = {{{"brightness", 1},
-                                              {"contrast", 1},
-                                              {"saturation", 1},
-                                              {"flip", 1},
-                                              {"cutout", 7},
-                                              {"translate", 5}}};
+constexpr std::array<std::size_t, kStepNames.size()> kStepValues = {1, 1, 1, 1, 7, 5, 1, 1, 9,
+                                                                    6, 1, 1, 1, 1, 1, 1, 2, 10};
 
-struct ColourKernels {
-  decltype(&kernels::scalar::blend_with_level) blend_with_level = kernels::scalar::blend_with_level;
-  decltype(&kernels::scalar::blend_with_grey) blend_with_grey = kernels::scalar::blend_with_grey;
-  decltype(&kernels::scalar::sum_grey) sum_grey = kernels::scalar::sum_grey;
-  decltype(&kernels::scalar::mirror_row) mirror_row = kernels::scalar::mirror_row;
-};
-
-ColourKernels colour_kernels() noexcept {
-#ifdef HEADRACE_X86_KERNELS
-  switch (simd_level()) {
-    case SimdLevel::avx512:
-      return {kernels::avx512::blend_with_level, kernels::avx512::blend_with_grey,
-              kernels::avx512::sum_grey, kernels::avx512::mirror_row};
-    case SimdLevel::avx2:
-      return {kernels::avx2::blend_with_level, kernels::avx2::blend_with_grey,
-              kernels::avx2::sum_grey, kernels::avx2::mirror_row};
-    case SimdLevel::sse42:
-    case SimdLevel::scalar:
-      break;
-  }
-#endif
-  return {};
-}
+constexpr float kMostAffine = 1 << 20;
+constexpr float kSeedHalf = 1 << 24;
 
 Status wrong_values(StepKind kind, std::size_t picture, std::string_view rule) noexcept {
   return Status(Code::invalid_argument,
@@ -63,126 +39,147 @@ bool is_colour(std::span<const float> values) noexcept {
                      [](float value) { return value >= 0 && value <= 255; });
 }
 
-Status check_values(StepKind kind, std::span<const float> values, std::size_t picture) noexcept {
+bool has_colour(StepKind kind) noexcept {
+  return kind == StepKind::cutout || kind == StepKind::translate || kind == StepKind::affine;
+}
+
+bool is_below(std::span<const float> values, float limit) noexcept {
+  return std::all_of(values.begin(), values.end(),
+                     [limit](float value) { return value >= 0 && value < limit; });
+}
+
+// A first value that is not a number says: nothing.
+bool may_be_nothing(StepKind kind) noexcept {
   switch (kind) {
     case StepKind::brightness:
     case StepKind::contrast:
     case StepKind::saturation:
-      if (!std::isinf(values[0])) return {};
-      return wrong_values(kind, picture, "the factor is infinite");
+    case StepKind::affine:
+    case StepKind::hue:
+    case StepKind::posterize:
+    case StepKind::solarize:
+    case StepKind::sharpness:
+    case StepKind::blur:
+    case StepKind::choice:
+      return true;
     case StepKind::flip:
     case StepKind::cutout:
     case StepKind::translate:
+    case StepKind::vertical_flip:
+    case StepKind::turn:
+    case StepKind::noise:
+    case StepKind::autocontrast:
+    case StepKind::equalize:
       break;
   }
-  if (!are_finite(values)) return wrong_values(kind, picture, "a value is not finite");
-  if (kind == StepKind::flip) return {};
-  if (!is_colour(values.last(kRgbChannels))) {
-    return wrong_values(kind, picture, "a colour has red, green and blue of 0 to 255");
+  return false;
+}
+
+// What is wrong with finite values; nothing when they are right.
+std::string_view fault_of(StepKind kind, std::span<const float> values, ImageShape shape) noexcept {
+  if (has_colour(kind) && !is_colour(values.last(kRgbChannels))) {
+    return "a colour has red, green and blue of 0 to 255";
   }
-  if (kind == StepKind::cutout && (values[2] < 0 || values[3] < 0)) {
-    return wrong_values(kind, picture, "height and width must not be negative");
+  switch (kind) {
+    case StepKind::cutout:
+    case StepKind::noise:
+      if (values[2] < 0 || values[3] < 0) return "height and width must not be negative";
+      if (kind == StepKind::noise && !is_below(values.last(2), kSeedHalf)) {
+        return "halves of a seed are 0 to 2^24 - 1";
+      }
+      break;
+    case StepKind::turn:
+      if (values[0] != 0 && values[0] != 1 && values[0] != 2 && values[0] != 3) {
+        return "a picture turns by 0 to 3 quarters";
+      }
+      if (std::fmod(values[0], 2) != 0 && shape.width != shape.height) {
+        return "only a square picture turns by a quarter";
+      }
+      break;
+    case StepKind::affine:
+      for (const float value : values.first(6)) {
+        if (std::fabs(value) > kMostAffine) return "a number is above 2^20";
+      }
+      break;
+    case StepKind::posterize:
+      if (!(values[0] >= 0 && values[0] <= 8)) return "0 to 8 bits are kept";
+      break;
+    case StepKind::blur:
+      if (values[0] <= 0) return "sigma must be above 0";
+      if (values[1] < 1 || values[1] > static_cast<float>(kMaxBlurTaps) ||
+          std::fmod(values[1], 2) != 1) {
+        return "the number of taps is odd, 1 to 255";
+      }
+      break;
+    default:
+      break;
   }
   return {};
 }
 
-// The whole part, kept between the limits; no number is too large for it.
-std::ptrdiff_t whole(double value, std::ptrdiff_t low, std::ptrdiff_t high) noexcept {
-  if (value <= static_cast<double>(low)) return low;
-  return value >= static_cast<double>(high) ? high : static_cast<std::ptrdiff_t>(value);
-}
-
-Colour colour_of(std::span<const float> values) noexcept {
-  return {static_cast<std::uint8_t>(values[0]), static_cast<std::uint8_t>(values[1]),
-          static_cast<std::uint8_t>(values[2])};
-}
-
-void flip(ImageShape shape, std::uint8_t* pixels) noexcept {
-  const ColourKernels kernels = colour_kernels();
-  for (std::size_t y = 0; y < shape.height; ++y) {
-    kernels.mirror_row(pixels + y * shape.width * kRgbChannels, shape.width);
+Status check_values(StepKind kind, std::span<const float> values, std::size_t picture,
+                    ImageShape shape) noexcept {
+  if (may_be_nothing(kind) && std::isnan(values[0])) return {};
+  if (kind != StepKind::choice) {
+    if (!are_finite(values)) return wrong_values(kind, picture, "a value is not finite (infinite, or not a number)");
+    const std::string_view fault = fault_of(kind, values, shape);
+    return fault.empty() ? Status() : wrong_values(kind, picture, fault);
   }
-}
-
-struct Extent {
-  std::size_t begin;
-  std::size_t size;
-};
-
-// What of `size` pixels from `begin` on lies below the limit.
-Extent clip(float begin, float size, std::size_t limit) noexcept {
-  const auto most = static_cast<std::ptrdiff_t>(limit);
-  const double first = std::trunc(begin);
-  const std::ptrdiff_t from = whole(first, 0, most);
-  const std::ptrdiff_t to = whole(first + std::trunc(size), from, most);
-  return {static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)};
-}
-
-void cut_out(std::span<const float> values, ImageShape shape, std::uint8_t* pixels) noexcept {
-  const Extent rows = clip(values[0], values[2], shape.height);
-  const Extent columns = clip(values[1], values[3], shape.width);
-  const Colour colour = colour_of(values.last(kRgbChannels));
-  for (std::size_t y = rows.begin; y < rows.begin + rows.size; ++y) {
-    fill_pixels(pixels + (y * shape.width + columns.begin) * kRgbChannels, columns.size, colour);
+  if (!(values[0] >= 0 && values[0] < static_cast<float>(StepKind::choice))) {
+    return wrong_values(kind, picture, "there is no kind of that number");
   }
-}
-
-// `from` may be `to`.
-void shift_row(const std::uint8_t* from, std::size_t width, std::ptrdiff_t dx, const Colour& colour,
-               std::uint8_t* to) noexcept {
-  const auto gap = static_cast<std::size_t>(std::abs(dx));
-  const std::size_t kept = width - gap;
-  const std::size_t skipped = dx > 0 ? gap : 0;
-  const std::size_t moved = dx > 0 ? 0 : gap;
-  std::memmove(to + moved * kRgbChannels, from + skipped * kRgbChannels, kept * kRgbChannels);
-  fill_pixels(to + (dx > 0 ? kept : 0) * kRgbChannels, gap, colour);
-}
-
-void translate(std::span<const float> values, ImageShape shape, std::uint8_t* pixels) noexcept {
-  const auto height = static_cast<std::ptrdiff_t>(shape.height);
-  const auto width = static_cast<std::ptrdiff_t>(shape.width);
-  const std::ptrdiff_t dy = whole(values[0], -height, height);
-  const std::ptrdiff_t dx = whole(values[1], -width, width);
-  const Colour colour = colour_of(values.last(kRgbChannels));
-  const std::ptrdiff_t stride = width * static_cast<std::ptrdiff_t>(kRgbChannels);
-  for (std::ptrdiff_t i = 0; i < height; ++i) {
-    const std::ptrdiff_t y = dy >= 0 ? i : height - 1 - i;  // no row is lost before it is read
-    std::uint8_t* row = pixels + y * stride;
-    if (y + dy < 0 || y + dy >= height) {
-      fill_pixels(row, shape.width, colour);
-    } else {
-      shift_row(row + dy * stride, shape.width, dx, colour, row);
-    }
-  }
-}
-
-void change_colours(StepKind kind, float factor, ImageShape shape, std::uint8_t* pixels) noexcept {
-  if (std::isnan(factor)) return;
-  const ColourKernels kernels = colour_kernels();
-  const std::size_t count = shape.width * shape.height;
-  if (kind == StepKind::saturation) return kernels.blend_with_grey(pixels, count, factor);
-  double level = 0;
-  if (kind == StepKind::contrast) {
-    level = static_cast<double>(kernels.sum_grey(pixels, count)) / static_cast<double>(count);
-  }
-  kernels.blend_with_level(pixels, count * kRgbChannels, factor, level);
+  const auto chosen = static_cast<StepKind>(values[0]);
+  return check_values(chosen, values.subspan(1, values_per_picture(chosen)), picture, shape);
 }
 
 void apply_step(StepKind kind, std::span<const float> values, ImageShape shape,
-                std::uint8_t* pixels) noexcept {
+                std::uint8_t* pixels, StepScratch& scratch) noexcept {
+  const float first = values[0];
+  if (std::isnan(first)) return;
   switch (kind) {
     case StepKind::brightness:
     case StepKind::contrast:
     case StepKind::saturation:
-      return change_colours(kind, values[0], shape, pixels);
+      return change_colours(kind, first, shape, pixels);
     case StepKind::flip:
-      if (values[0] != 0) flip(shape, pixels);
-      return;
+      return first != 0 ? flip(shape, pixels) : void();
     case StepKind::cutout:
       return cut_out(values, shape, pixels);
     case StepKind::translate:
       return translate(values, shape, pixels);
+    case StepKind::vertical_flip:
+      return first != 0 ? flip_vertically(shape, pixels, scratch) : void();
+    case StepKind::turn:
+      return turn(static_cast<unsigned>(first), shape, pixels, scratch);
+    case StepKind::affine:
+      return transform(values, shape, pixels, scratch);
+    case StepKind::noise:
+      return fill_with_noise(values, shape, pixels);
+    case StepKind::hue:
+      return turn_hue(first, shape, pixels);
+    case StepKind::posterize:
+      return posterize(first, shape, pixels);
+    case StepKind::solarize:
+      return solarize(first, shape, pixels);
+    case StepKind::autocontrast:
+      return first != 0 ? stretch_contrast(shape, pixels) : void();
+    case StepKind::equalize:
+      return first != 0 ? equalize(shape, pixels) : void();
+    case StepKind::sharpness:
+      return sharpen(first, shape, pixels, scratch);
+    case StepKind::blur:
+      return blur(first, static_cast<std::size_t>(values[1]), shape, pixels, scratch);
+    case StepKind::choice: {
+      const auto chosen = static_cast<StepKind>(first);
+      return apply_step(chosen, values.subspan(1, values_per_picture(chosen)), shape, pixels,
+                        scratch);
+    }
   }
+}
+
+bool needs_copy(StepKind kind) noexcept {
+  return kind == StepKind::vertical_flip || kind == StepKind::turn || kind == StepKind::affine ||
+         kind == StepKind::sharpness || kind == StepKind::blur || kind == StepKind::choice;
 }
 
 }  // namespace
@@ -194,21 +191,23 @@ void fill_pixels(std::uint8_t* pixels, std::size_t count, const Colour& colour) 
 }
 
 std::optional<StepKind> parse_step_kind(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    if (kKinds[i].name == name) return static_cast<StepKind>(i);
-  }
-  return std::nullopt;
+  const auto found = std::find(kStepNames.begin(), kStepNames.end(), name);
+  if (found == kStepNames.end()) return std::nullopt;
+  return static_cast<StepKind>(found - kStepNames.begin());
 }
 
 std::string_view step_kind_name(StepKind kind) noexcept {
-  return kKinds[static_cast<std::size_t>(kind)].name;
+  return kStepNames[static_cast<std::size_t>(kind)];
 }
 
 std::size_t values_per_picture(StepKind kind) noexcept {
-  return kKinds[static_cast<std::size_t>(kind)].values;
+  return kStepValues[static_cast<std::size_t>(kind)];
 }
 
-Status check_steps(std::span<const PixelStep> steps, std::size_t pictures) noexcept {
+std::span<const std::string_view> step_kind_names() noexcept { return kStepNames; }
+
+Status check_steps(std::span<const PixelStep> steps, std::size_t pictures,
+                   ImageShape shape) noexcept {
   for (const PixelStep& step : steps) {
     const std::size_t size = values_per_picture(step.kind);
     if (step.values.size() / size != pictures || step.values.size() % size != 0) {
@@ -217,18 +216,26 @@ Status check_steps(std::span<const PixelStep> steps, std::size_t pictures) noexc
                                                 << " values for each image");
     }
     for (std::size_t i = 0; i < pictures; ++i) {
-      const Status status = check_values(step.kind, step.values.subspan(i * size, size), i);
+      const Status status = check_values(step.kind, step.values.subspan(i * size, size), i, shape);
       if (!status.is_ok()) return status;
     }
   }
   return {};
 }
 
+void prepare_steps(std::span<const PixelStep> steps, ImageShape shape, StepScratch& scratch) {
+  const bool is_copied = std::any_of(steps.begin(), steps.end(),
+                                     [](const auto& step) { return needs_copy(step.kind); });
+  if (!is_copied) return;
+  grow(scratch.picture, shape.width * shape.height * kRgbChannels + 1);  // moves read one byte more
+  grow(scratch.row, blur_row_size(shape));
+}
+
 void apply_steps(std::span<const PixelStep> steps, std::size_t picture, ImageShape shape,
-                 std::uint8_t* pixels) noexcept {
+                 std::uint8_t* pixels, StepScratch& scratch) noexcept {
   for (const PixelStep& step : steps) {
     const std::size_t size = values_per_picture(step.kind);
-    apply_step(step.kind, step.values.subspan(picture * size, size), shape, pixels);
+    apply_step(step.kind, step.values.subspan(picture * size, size), shape, pixels, scratch);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <utility>
 
 #include "kernels/kernels.hpp"
 #include "tests/support.hpp"
@@ -29,8 +31,10 @@ Pixels random_pixels(ImageShape shape, std::uint32_t seed) {
 
 Pixels apply(Pixels pixels, ImageShape shape, StepKind kind, const std::vector<float>& values) {
   const PixelStep step{kind, values};
-  expect_ok(check_steps(std::span(&step, 1), 1));
-  apply_steps(std::span(&step, 1), 0, shape, pixels.data());
+  StepScratch scratch;
+  expect_ok(check_steps(std::span(&step, 1), 1, shape));
+  prepare_steps(std::span(&step, 1), shape, scratch);
+  apply_steps(std::span(&step, 1), 0, shape, pixels.data(), scratch);
   return pixels;
 }
 
@@ -88,10 +92,92 @@ TEST(PixelSteps, GreyOfEveryColour) {
   }
 }
 
+// All kinds of steps, with values that do much.
+std::vector<std::pair<StepKind, std::vector<float>>> some_steps() {
+  return {{StepKind::hue, {0.07F}},
+          {StepKind::hue, {-0.5F}},
+          {StepKind::hue, {0.9999999F}},
+          {StepKind::hue, {-1e30F}},
+          {StepKind::posterize, {3}},
+          {StepKind::solarize, {100.5F}},
+          {StepKind::autocontrast, {1}},
+          {StepKind::equalize, {1}},
+          {StepKind::sharpness, {0}},
+          {StepKind::sharpness, {0.37F}},
+          {StepKind::sharpness, {-3e38F}},
+          {StepKind::sharpness, {3e38F}},
+          {StepKind::blur, {0.1F, 3}},
+          {StepKind::blur, {1.7F, 9}},
+          {StepKind::blur, {1e-30F, 9}},
+          {StepKind::blur, {3e38F, 255}},
+          {StepKind::affine, {0.8F, -0.6F, 9.5F, 0.6F, 0.8F, -3.25F, 1, 2, 3}},
+          {StepKind::affine, {-1, 0.001F, 20, 0, -1, 5, 1, 2, 3}},
+          {StepKind::affine, {1e6F, -1e6F, 1e6F, -1e6F, 1e6F, -1e6F, 1, 2, 3}},
+          {StepKind::affine, {1, 0, 1e6F, 0, 1, 0, 1, 2, 3}},
+          {StepKind::noise, {1, 1, 200, 200, 16777215, 7}},
+          {StepKind::noise, {-3e38F, 2, 3e38F, 1, 0, 0}},
+          {StepKind::vertical_flip, {1}},
+          {StepKind::turn, {2}},
+          {StepKind::choice, {static_cast<float>(StepKind::blur), 2, 5, 0, 0, 0, 0, 0, 0, 0}},
+          {StepKind::choice, {static_cast<float>(StepKind::affine), 0, 1, 0, 1, 0, 0, 9, 9, 9}}};
+}
+
+TEST(PixelSteps, EveryStepIsTheSameAtEveryLevel) {
+  for (const ImageShape shape :
+       {ImageShape{1, 1}, {2, 2}, {1, 9}, {9, 1}, {3, 3}, {17, 5}, {64, 1}, {65, 3}, {131, 40}}) {
+    const Pixels pixels = random_pixels(shape, 7);
+    for (const auto& [kind, values] : some_steps()) {
+      Pixels expected;
+      {
+        const LevelGuard guard(SimdLevel::scalar);
+        expected = apply(pixels, shape, kind, values);
+      }
+      for (const SimdLevel level : available_levels()) {
+        const LevelGuard guard(level);
+        ASSERT_EQ(apply(pixels, shape, kind, values), expected)
+            << step_kind_name(kind) << " " << values[0] << " " << simd_level_name(level) << " "
+            << shape.width << "x" << shape.height;
+      }
+    }
+  }
+}
+
+// Every colour there is.
+TEST(PixelSteps, HueOfEveryColour) {
+  Pixels pixels(std::size_t{256} * 256 * 3);
+  for (unsigned red = 0; red < 256; red += 3) {
+    for (unsigned i = 0; i < 65536; ++i) {
+      pixels[3 * i] = static_cast<std::uint8_t>(red);
+      pixels[3 * i + 1] = static_cast<std::uint8_t>(i >> 8);
+      pixels[3 * i + 2] = static_cast<std::uint8_t>(i);
+    }
+    Pixels expected = pixels;
+    kernels::scalar::shift_hue(expected.data(), 65536, 1.7F);
+    for (const SimdLevel level : available_levels()) {
+      const LevelGuard guard(level);
+      ASSERT_EQ(apply(pixels, {256, 256}, StepKind::hue, {0}), pixels) << red;
+    }
+    Pixels back = expected;
+    kernels::scalar::shift_hue(back.data(), 65536, 6 - 1.7F);
+    for (std::size_t i = 0; i < back.size(); ++i) {  // what is largest and smallest stays
+      const auto [low, high] =
+          std::minmax({pixels[i - i % 3], pixels[i - i % 3 + 1], pixels[i - i % 3 + 2]});
+      ASSERT_GE(expected[i], low);
+      ASSERT_LE(expected[i], high);
+      ASSERT_LE(std::abs(back[i] - pixels[i]), 1);
+    }
+  }
+}
+
 TEST(PixelSteps, NotANumberDoesNothing) {
   const Pixels pixels = random_pixels({7, 5}, 1);
-  for (const StepKind kind : {StepKind::brightness, StepKind::contrast, StepKind::saturation}) {
-    EXPECT_EQ(apply(pixels, {7, 5}, kind, {kNan}), pixels);
+  for (const StepKind kind :
+       {StepKind::brightness, StepKind::contrast, StepKind::saturation, StepKind::hue,
+        StepKind::posterize, StepKind::solarize, StepKind::sharpness, StepKind::blur,
+        StepKind::affine, StepKind::choice}) {
+    std::vector<float> values(values_per_picture(kind), 1);
+    values[0] = kNan;
+    EXPECT_EQ(apply(pixels, {7, 5}, kind, values), pixels);
   }
 }
 
@@ -174,9 +260,59 @@ TEST_P(PixelStepsMoving, Translate) {
   }
 }
 
+TEST_P(PixelStepsMoving, VerticalFlipAndTurn) {
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::vertical_flip, {0}), pixels_);
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::vertical_flip, {1}),
+            painted(shape_, [&](auto y, auto x) { return at(height() - 1 - y, x); }));
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::turn, {0}), pixels_);
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::turn, {2}),
+            painted(shape_, [&](auto y, auto x) { return at(height() - 1 - y, width() - 1 - x); }));
+  if (shape_.width != shape_.height) return;
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::turn, {1}),
+            painted(shape_, [&](auto y, auto x) { return at(x, width() - 1 - y); }));
+  EXPECT_EQ(apply(pixels_, shape_, StepKind::turn, {3}),
+            painted(shape_, [&](auto y, auto x) { return at(width() - 1 - x, y); }));
+}
+
+TEST_P(PixelStepsMoving, Affine) {
+  std::mt19937 engine(3);
+  std::uniform_real_distribution<float> number(-2, 2);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<float> m = {number(engine),
+                            number(engine),
+                            9 * number(engine),
+                            number(engine),
+                            number(engine),
+                            9 * number(engine),
+                            5,
+                            6,
+                            7};
+    if (i % 4 == 1) m[0] = m[4] = 1;
+    if (i % 4 == 1) m[3] = 0;
+    if (i % 4 == 2) m[0] = m[1] = 0;
+    const auto fixed = [](double value) { return std::floor(value * 65536 + 0.5); };
+    const auto part = [&](std::size_t k, std::ptrdiff_t y, std::ptrdiff_t x) {
+      const double a = m[k];
+      const double b = m[k + 1];
+      const double first = fixed(m[k + 2] + a * 0.5 + b * 0.5);
+      const double place =
+          first + fixed(a) * static_cast<double>(x) + fixed(b) * static_cast<double>(y);
+      return static_cast<std::ptrdiff_t>(std::floor(place / 65536));
+    };
+    ASSERT_EQ(apply(pixels_, shape_, StepKind::affine, m), painted(shape_, [&](auto y, auto x) {
+                const std::ptrdiff_t from_x = part(0, y, x);
+                const std::ptrdiff_t from_y = part(3, y, x);
+                const bool is_inside =
+                    from_x >= 0 && from_y >= 0 && from_x < width() && from_y < height();
+                return is_inside ? at(from_y, from_x) : std::array<std::uint8_t, 3>{5, 6, 7};
+              }));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, PixelStepsMoving,
-                         ::testing::Values(ImageShape{1, 1}, ImageShape{2, 7}, ImageShape{9, 6},
-                                           ImageShape{8, 1}, ImageShape{31, 2}, ImageShape{32, 3},
+                         ::testing::Values(ImageShape{1, 1}, ImageShape{7, 7}, ImageShape{70, 70},
+                                           ImageShape{2, 7}, ImageShape{9, 6}, ImageShape{8, 1},
+                                           ImageShape{31, 2}, ImageShape{32, 3},
                                            ImageShape{77, 2}));
 
 TEST(PixelSteps, InTheirOrderAndForTheirPicture) {
@@ -185,21 +321,24 @@ TEST(PixelSteps, InTheirOrderAndForTheirPicture) {
   const std::vector<float> factors = {9, 0.5F};
   const std::vector<float> cuts = {0, 0, 4, 6, 1, 1, 1, 1, 2, 2, 2, 100, 0, 40};
   const PixelStep cut_first[] = {{StepKind::cutout, cuts}, {StepKind::brightness, factors}};
-  expect_ok(check_steps(cut_first, 2));
+  StepScratch scratch;
+  expect_ok(check_steps(cut_first, 2, shape));
+  prepare_steps(cut_first, shape, scratch);
+  EXPECT_TRUE(scratch.picture.empty());  // neither needs it
   Pixels out = pixels;
-  apply_steps(cut_first, 1, shape, out.data());
+  apply_steps(cut_first, 1, shape, out.data(), scratch);
   EXPECT_EQ(out[3 * (6 + 2)], 50);
   EXPECT_EQ(out[0], pixels[0] / 2);
   const PixelStep cut_last[] = {{StepKind::brightness, factors}, {StepKind::cutout, cuts}};
   out = pixels;
-  apply_steps(cut_last, 1, shape, out.data());
+  apply_steps(cut_last, 1, shape, out.data(), scratch);
   EXPECT_EQ(out[3 * (6 + 2)], 100);
 }
 
 TEST(PixelSteps, WrongValuesAreErrors) {
   const auto check = [](StepKind kind, const std::vector<float>& values) {
     const PixelStep step{kind, values};
-    return check_steps(std::span(&step, 1), 1);
+    return check_steps(std::span(&step, 1), 1, {6, 4});
   };
   for (const StepKind kind : {StepKind::brightness, StepKind::contrast, StepKind::saturation}) {
     expect_code(check(kind, {kInfinity}), Code::invalid_argument);
@@ -218,8 +357,40 @@ TEST(PixelSteps, WrongValuesAreErrors) {
   expect_code(check(StepKind::cutout, {0, 0, 1, 1, 0, 256, 0}), Code::invalid_argument);
   expect_code(check(StepKind::translate, {0, kInfinity, 0, 0, 0}), Code::invalid_argument);
   expect_code(check(StepKind::translate, {0, 0, 0, 0, 300}), Code::invalid_argument);
-  for (const std::string_view name :
-       {"brightness", "contrast", "saturation", "flip", "cutout", "translate"}) {
+  for (const StepKind kind :
+       {StepKind::turn, StepKind::vertical_flip, StepKind::autocontrast, StepKind::equalize}) {
+    expect_code(check(kind, {kNan}), Code::invalid_argument);
+    expect_ok(check(kind, {0}));
+  }
+  expect_code(check(StepKind::turn, {1}), Code::invalid_argument);  // not a square
+  expect_ok(check(StepKind::turn, {2}));
+  expect_code(check(StepKind::turn, {-2}), Code::invalid_argument);
+  expect_code(check(StepKind::turn, {1.5F}), Code::invalid_argument);
+  expect_code(check(StepKind::posterize, {8.5F}), Code::invalid_argument);
+  expect_code(check(StepKind::posterize, {-1}), Code::invalid_argument);
+  for (const StepKind kind : {StepKind::hue, StepKind::solarize, StepKind::sharpness}) {
+    expect_code(check(kind, {kInfinity}), Code::invalid_argument);
+    expect_ok(check(kind, {kNan}));
+  }
+  expect_code(check(StepKind::blur, {0, 3}), Code::invalid_argument);
+  expect_code(check(StepKind::blur, {1, 4}), Code::invalid_argument);
+  expect_code(check(StepKind::blur, {1, 257}), Code::invalid_argument);
+  expect_code(check(StepKind::blur, {1, kNan}), Code::invalid_argument);
+  expect_code(check(StepKind::noise, {0, 0, -1, 1, 0, 0}), Code::invalid_argument);
+  expect_code(check(StepKind::noise, {0, 0, 1, 1, -1, 0}), Code::invalid_argument);
+  expect_code(check(StepKind::noise, {0, 0, 1, 1, 0, 16777216}), Code::invalid_argument);
+  expect_code(check(StepKind::affine, {1, 0, 2e6F, 0, 1, 0, 0, 0, 0}), Code::invalid_argument);
+  expect_code(check(StepKind::affine, {1, 0, 0, 0, 1, 0, 0, 0, 256}), Code::invalid_argument);
+  const auto choice = [&check](float kind, float first) {
+    return check(StepKind::choice, {kind, first, 2, 0, 0, 0, 0, 0, 0, 0});
+  };
+  expect_ok(choice(kNan, 0));
+  expect_ok(choice(static_cast<float>(StepKind::hue), 0.5F));
+  expect_code(choice(-1, 0), Code::invalid_argument);
+  expect_code(choice(static_cast<float>(StepKind::choice), 0), Code::invalid_argument);
+  expect_code(choice(static_cast<float>(StepKind::turn), 1), Code::invalid_argument);
+  expect_code(choice(static_cast<float>(StepKind::blur), 1), Code::invalid_argument);
+  for (const std::string_view name : step_kind_names()) {
     EXPECT_EQ(step_kind_name(*parse_step_kind(name)), name);
   }
   EXPECT_EQ(parse_step_kind("poison"), std::nullopt);

@@ -52,6 +52,7 @@ from headrace._native._core import (
     set_simd_level,
     simd_level,
     slice_jpeg,
+    step_kinds,
     store_jpegs,
     tile_index_info,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "set_simd_level",
     "simd_level",
     "slice_jpeg",
+    "step_kinds",
     "store_jpegs",
     "tile_index_info",
 ]

@@ -341,8 +341,11 @@ class ImageLoader:
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
         """
-        Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: none) and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast or saturation (factor; NaN does nothing), flip (not 0), cutout (top, left, height, width, r, g, b) or translate (dy, dx, r, g, b).
+        Decode, crop (top, left, height, width; None takes images whole), resize, flip (None: none) and scale stored images into out. Steps are done in order before scaling: (kind, values of shape (images, k)) with kind and values brightness, contrast, saturation or sharpness (factor), flip or vertical_flip (not 0), cutout (top, left, height, width, r, g, b), translate (dy, dx, r, g, b), turn (quarters), affine (a, b, c, d, e, f, r, g, b), noise (top, left, height, width, two halves of a seed), hue (share of the circle), posterize (bits), solarize (threshold), autocontrast or equalize (not 0), blur (sigma, taps), or choice (the number of a kind in step_kinds(), and its values up to 9). Where 0 is a value like others, NaN does nothing.
         """
+
+def step_kinds() -> list[str]:
+    """The kinds of steps that ImageLoader.load knows, by number."""
 
 class MappingGuard:
     """

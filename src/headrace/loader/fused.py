@@ -1,8 +1,8 @@
 """A run of picture ops as one native call for a batch.
 
-A run is: crop or resize, flip, steps on pixels (colour, translate, cut out, flip), normalize, dtype, layout; each part
-may be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch
-of uint8 pictures in memory.
+A run is: crop or resize, flip, steps on pixels (colours, moves, blur, erasing), normalize, dtype, layout; each part may
+be missing, and what does not come in this order begins a new run. It takes stored pictures (to decode) or a batch of
+uint8 pictures in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,28 @@ from headrace.errors import CorruptSampleError
 from headrace.loader.job import BadSamples, JpegNote
 from headrace.ops import (
     CenterCrop,
+    ColorJitter,
     Cutout,
+    GaussianBlur,
     Normalize,
+    RandAugment,
     RandomBrightness,
     RandomContrast,
     RandomCrop,
+    RandomErasing,
+    RandomGrayscale,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotate90,
     RandomSaturation,
     RandomTranslate,
+    RandomVerticalFlip,
     Resize,
     ToDtype,
     ToLayout,
+    TrivialAugmentWide,
 )
-from headrace.ops.base import checked_fill
+from headrace.ops.base import checked_fill, native_steps
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
@@ -42,7 +50,9 @@ if TYPE_CHECKING:
 __all__ = ["FusedRun", "KeyedOp"]
 
 _CROPS = (RandomResizedCrop, RandomCrop, CenterCrop, Resize)
-_STEPS = (RandomBrightness, RandomContrast, RandomSaturation, RandomTranslate, Cutout, RandomHorizontalFlip)
+_COLOURS = (RandomBrightness, RandomContrast, RandomSaturation, ColorJitter, RandomGrayscale, GaussianBlur)
+_MOVES = (RandomHorizontalFlip, RandomVerticalFlip, RandomRotate90, RandomTranslate, Cutout, RandomErasing)
+_STEPS = (*_COLOURS, *_MOVES, RandAugment, TrivialAugmentWide)
 _LAST = (Normalize, ToDtype, ToLayout)
 _NATIVE_DTYPES = ("uint8", "float16", "float32")
 _RAW = 1
@@ -107,7 +117,7 @@ class FusedRun:
             if self.is_flip_first and crops is not None:  # the part was chosen in the mirrored picture
                 mirrored = widths - crops[:, 1] - crops[:, 3]
                 crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
-        steps = [(keyed.op.kind, keyed.op.step(size, job.draws(keyed.key))) for keyed in self.steps]
+        steps = [step for keyed in self.steps for step in native_steps(keyed.op, size, job.draws(keyed.key))]
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
         out = job.slots.take(shape, self.dtype)
         self._load(job, spans, crops, flips, steps, out)

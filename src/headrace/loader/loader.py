@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import time
+import warnings
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -95,6 +97,20 @@ class Loader:
         opened = open_dataset(dataset) if isinstance(dataset, str | os.PathLike) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options)
+        for advice in self._advice():  # once, here: a copy or a part of a loader has nothing new to tell
+            warnings.warn(advice, stacklevel=3)
+
+    def _advice(self) -> list[str]:
+        found = [advice for plan in self._plans for advice in plan.advice()]
+        if self.samples and not len(self):
+            size, (_, world) = self.options.batch_size, self.options.place
+            over = f"batch_size={size}" if world == 1 else f"batch_size={size} times world={world}"
+            found.append(
+                f"{over} is larger than the dataset, which has {self.samples} sample{'s' if self.samples > 1 else ''}: "
+                "an epoch has no batches, for drop_last=True leaves out a batch that is not full. Write a smaller "
+                "batch_size, or drop_last=False"
+            )
+        return found
 
     def _prepare(self, dataset: Dataset, options: LoaderOptions) -> None:
         self.dataset = _checked_dataset(dataset, options.verify)
@@ -133,7 +149,9 @@ class Loader:
         schema, pipelines, collates = self.dataset.schema, self.options.ops, self.options.collates()
         for name in pipelines:
             if name not in schema:
-                raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}")
+                close = difflib.get_close_matches(str(name), schema, n=1)
+                asked = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"pipelines names the field {name!r}; the fields are {', '.join(schema)}{asked}")
         wanted = {name: pipelines.get(name, ()) for name in schema}
         plans = tuple(
             compile_pipeline(name, schema[name], ops, collates) for name, ops in wanted.items() if ops is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -33,6 +34,34 @@ _Options = TypeVar("_Options")
 
 _MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
 _ORDERS = ("sequential", "random", "quasi_random")
+# What users of torch's DataLoader and of FFCV's Loader write, and what to write here.
+_OTHER_NAMES = {
+    "shuffle": "write order='random'",
+    "num_workers": "write workers=, the number of threads",
+    "collate_fn": "write collate= for values of different sizes, or put ops.Apply(function) into pipelines=",
+    "sampler": "write order= with a function of (n, seed, epoch), or indices= for some of the samples",
+    "batch_sampler": "write order= with a function of (n, seed, epoch), and batch_size=",
+    "pin_memory": "leave it out: device='cuda' copies from pinned memory by itself",
+    "pin_memory_device": "write device=",
+    "prefetch_factor": "write batches_ahead=",
+    "prefetch": "write batches_ahead=",
+    "persistent_workers": "leave it out: workers are threads, and stay",
+    "worker_init_fn": "leave it out: workers are threads, and random numbers follow seed=",
+    "multiprocessing_context": "leave it out: workers are threads",
+    "generator": "write seed=",
+    "timeout": "leave it out: the loop ends with the error of a worker that fails",
+    "transform": "write pipelines=, such as {pipelines}",
+    "transforms": "write pipelines=, such as {pipelines}",
+    "target_transform": "write pipelines=, such as {pipelines}",
+    "pipeline": "write pipelines=, such as {pipelines}",
+    "ops": "write pipelines=, such as {pipelines}",
+    "os_cache": "write cache='os', or a number of bytes such as cache='4GB' instead of os_cache=False",
+    "recompile": "leave it out: nothing is compiled",
+    "custom_fields": "leave it out: fields come from the file",
+    "num_replicas": "write world=, and rank=",
+    "world_size": "write world=, and rank=",
+}
+_PIPELINES = "{'image': [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip()]}"
 # What launchers tell the processes they start: torchrun and most others, then Slurm.
 _RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 
@@ -63,6 +92,7 @@ class LoaderOptions:
     precision: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
+        _check_pipelines(self.pipelines)
         rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
         threads = len(os.sched_getaffinity(0)) if self.workers is None else self.workers
         # Found out once: a copy of a loader, in another process too, has the same.
@@ -153,16 +183,55 @@ def takes(
     def decorate(
         init: Callable[[_This, _Dataset, _Options], None],
     ) -> Callable[Concatenate[_This, _Dataset, _P], None]:
+        own = list(inspect.signature(init).parameters.values())[:2]
+        named = inspect.signature(options).parameters
+
         def outer(this: _This, dataset: _Dataset, *args: _P.args, **kwargs: _P.kwargs) -> None:
+            _check_names(type(this).__name__, named, args, kwargs)
             init(this, dataset, options(*args, **kwargs))
 
-        own = list(inspect.signature(init).parameters.values())[:2]
         functools.update_wrapper(outer, init)
-        parameters = [*own, *inspect.signature(options).parameters.values()]
+        parameters = [*own, *named.values()]
         setattr(outer, "__signature__", inspect.Signature(parameters, return_annotation=None))  # noqa: B010
         return outer  # type: ignore[return-value]  # the dataset may also be given by name
 
     return decorate
+
+
+def _check_names(
+    owner: str, named: Mapping[str, inspect.Parameter], given: tuple[object, ...], by_name: Mapping[str, object]
+) -> None:
+    """Say what to write instead of names that are not known, and of values without a name."""
+    for name in by_name:
+        if name not in named:
+            raise TypeError(f"{owner} has no option {name!r}; {_advice(name, named)}")
+    placed = [p.name for p in named.values() if p.kind is not p.KEYWORD_ONLY]
+    if len(given) > len(placed):
+        raise TypeError(
+            f"{owner} takes dataset and {', '.join(placed)} by place, and got {given[len(placed)]!r} after them; write "
+            "the name of an option before its value, such as order='random'"
+        )
+    for name in placed[len(given) :]:
+        if name not in by_name and named[name].default is inspect.Parameter.empty:
+            raise TypeError(f"{owner} needs {name}, such as {owner}(dataset, {name}=256)")
+
+
+def _advice(name: str, named: Mapping[str, inspect.Parameter]) -> str:
+    if name in _OTHER_NAMES:
+        return _OTHER_NAMES[name].format(pipelines=_PIPELINES)
+    known = [*named, *_OTHER_NAMES]
+    close = difflib.get_close_matches(name.lower(), known, n=1)
+    if not close:
+        return f"the options are {', '.join(named)}"
+    return f"did you mean {close[0]}?" if close[0] in named else _OTHER_NAMES[close[0]].format(pipelines=_PIPELINES)
+
+
+def _check_pipelines(pipelines: object) -> None:
+    if pipelines is None or isinstance(pipelines, Mapping):
+        return
+    raise TypeError(
+        f"pipelines must be a mapping of field names to lists of ops, such as {_PIPELINES}, got {pipelines!r}"
+    )
 
 
 def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:

@@ -98,6 +98,12 @@ class _Chain:
             return {self.output: self.modules}
         return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
 
+    def advice(self) -> list[str]:
+        """What was probably meant otherwise: a native call gets pixels from 0 to 255."""
+        normalizes = [stage.normalize for stage in self.stages if isinstance(stage, FusedRun)]
+        own = [op.advice() for op in normalizes if op is not None]
+        return [text for text in own if text] + [text for branch in self.branches for text in branch.advice()]
+
     def describe(self) -> list[str]:
         """The stages in words, one line for each output."""
         words = []
@@ -150,6 +156,10 @@ class FieldPlan:
         """Names of what comes out, and the modules that each goes through at the end."""
         return self.chain.outputs()
 
+    def advice(self) -> list[str]:
+        """What was probably meant otherwise."""
+        return [f"pipelines[{self.field!r}]: {text}" for text in self.chain.advice()]
+
     def describe(self) -> str:
         """Say in words what is done, and how."""
         lines = self.chain.describe()
@@ -192,6 +202,10 @@ class _Compiler:
         return _Chain(tuple(stages), modules, output, inner, kind, is_json)
 
     def _form(self, op: Any, form: Form) -> Form:
+        if isinstance(op, list | tuple):
+            raise TypeError(
+                f"pipelines[{self._field!r}]: there is a list inside the list of ops; write the ops one after the other"
+            )
         if not hasattr(op, "form"):
             raise TypeError(
                 f"pipelines[{self._field!r}]: {op!r} is not an op; take one from headrace.ops, "
@@ -238,8 +252,14 @@ def _first_form(field: Field) -> Form:
 
 def _split(output: str, ops: Pipeline) -> tuple[list[Any], Mapping[str, Pipeline]]:
     if isinstance(ops, str) or not isinstance(ops, Sequence):
-        raise TypeError(f"pipelines[{output!r}] must be a list of ops or None, got {ops!r}")
+        is_op = hasattr(ops, "form") or callable(ops)
+        fix = f"; put it into a list: [{_name_of(ops)}(...)]" if is_op else ""
+        raise TypeError(f"pipelines[{output!r}] must be a list of ops or None, got {ops!r}{fix}")
     plain = list(ops)
+    for op in plain:
+        if isinstance(op, type):
+            name = op.__name__
+            raise TypeError(f"pipelines[{output!r}]: {name} is a class, not an op; write {name}(...), with parentheses")
     branches = plain.pop() if plain and isinstance(plain[-1], Mapping) else {}
     if any(isinstance(op, Mapping) for op in plain):
         raise ValueError(f"pipelines[{output!r}]: a mapping of branches must be the last item")
@@ -270,4 +290,4 @@ def _key(path: str, position: int, op: Any) -> int:
 
 
 def _name_of(op: Any) -> str:
-    return getattr(op, "name", "") or type(op).__name__
+    return getattr(op, "name", "") or getattr(op, "__name__", "") or type(op).__name__

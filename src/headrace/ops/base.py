@@ -5,18 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from headrace import _native
+from headrace._native import step_kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.types import IndexArray
 
-__all__ = ["ArrayOp", "Draws", "Form", "checked_fill", "checked_probability", "picture_form"]
+__all__ = [
+    "CHOICE_VALUES",
+    "ArrayOp",
+    "Draws",
+    "Form",
+    "NativeStep",
+    "checked_fill",
+    "checked_probability",
+    "checked_range",
+    "native_steps",
+    "picture_form",
+    "step_number",
+]
+
+NativeStep: TypeAlias = "tuple[str, npt.NDArray[np.float32]]"
+"""The kind of a native step, and its values: a row for each picture."""
+
+CHOICE_VALUES = 10  # of the step "choice": the number of a kind, and its values, at most nine
 
 _MASK = (1 << 64) - 1
 
@@ -88,6 +106,26 @@ def picture_form(op: object, before: Form) -> Form:
             "put it before Normalize, ToDtype and ToLayout"
         )
     return before if before.is_known else Form("uint8", (None, None, 3))
+
+
+def native_steps(op: Any, size: tuple[int, int], draws: Draws) -> list[NativeStep]:
+    """What an op does to pictures of a size (height, width): one native step, or those that it lists."""
+    steps: list[NativeStep] = op.steps(size, draws) if hasattr(op, "steps") else [(op.kind, op.step(size, draws))]
+    return steps
+
+
+def step_number(kind: str) -> float:
+    """How the step "choice" names a kind of step."""
+    return float(step_kinds().index(kind))
+
+
+def checked_range(name: str, limits: tuple[float, float], low: float, high: float = np.inf) -> tuple[float, float]:
+    """Two ascending numbers within limits."""
+    pair = tuple(float(limit) for limit in limits)
+    if len(pair) != 2 or not low <= pair[0] <= pair[1] <= high or pair[1] == np.inf:
+        most = "" if high == np.inf else f" and at most {high:g}"
+        raise ValueError(f"{name} must be two ascending numbers, at least {low:g}{most}, got {limits}")
+    return pair[0], pair[1]
 
 
 def checked_probability(probability: float) -> None:

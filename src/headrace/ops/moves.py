@@ -1,4 +1,4 @@
-"""Flip, translate, cut out: pixels move or vanish, their values stay."""
+"""Flip, turn, translate, cut out: pixels move or vanish, their values stay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.ops.base import Form, checked_fill, checked_probability, picture_f
 if TYPE_CHECKING:
     from headrace.ops.base import Draws
 
-__all__ = ["Cutout", "RandomHorizontalFlip", "RandomTranslate"]
+__all__ = ["Cutout", "RandomHorizontalFlip", "RandomRotate90", "RandomTranslate", "RandomVerticalFlip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,60 @@ class RandomHorizontalFlip:
     def step(self, size: tuple[int, int], draws: Draws) -> npt.NDArray[np.float32]:
         """The same for the native steps."""
         return self.flips(draws).astype(np.float32)[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomVerticalFlip:
+    """Turn a picture upside down, as a mirror does, with a probability.
+
+    Args:
+        probability: 0 to 1.
+        share: fields whose ops have the same word here draw the same numbers.
+    """
+
+    kind: ClassVar[str] = "vertical_flip"
+
+    probability: float = 0.5
+    share: str | None = None
+
+    def __post_init__(self) -> None:
+        checked_probability(self.probability)
+
+    def form(self, before: Form) -> Form:
+        """Pictures in, pictures out."""
+        return picture_form(self, before)
+
+    def step(self, size: tuple[int, int], draws: Draws) -> npt.NDArray[np.float32]:
+        """1 for every picture to mirror."""
+        return (draws.uniform(0) < self.probability).astype(np.float32)[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRotate90:
+    """Turn a picture against the clock by 0, 90, 180 or 270 degrees, each as likely as the others.
+
+    All pictures of a batch have one size, so it must be a square: put a crop or Resize to a square before it.
+
+    Args:
+        share: fields whose ops have the same word here draw the same numbers.
+    """
+
+    kind: ClassVar[str] = "turn"
+
+    share: str | None = None
+
+    def form(self, before: Form) -> Form:
+        """Pictures in, pictures out; they must be square."""
+        after = picture_form(self, before)
+        height, width, _ = after.shape or (None, None, 3)
+        if height is not None and width is not None:
+            _check_square(height, width)
+        return after
+
+    def step(self, size: tuple[int, int], draws: Draws) -> npt.NDArray[np.float32]:
+        """The quarter turns of each picture."""
+        _check_square(*size)
+        return np.floor(4 * draws.uniform(0)).astype(np.float32)[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +181,12 @@ class Cutout:
         values[:, 2:4] = np.where(draws.uniform(2) < self.probability, self.size, 0)[:, None]
         values[:, 4:] = checked_fill(self.fill)
         return values
+
+
+def _check_square(height: int, width: int) -> None:
+    if height != width:
+        raise ValueError(
+            f"RandomRotate90 needs square pictures, and gets pictures of {width}x{height}: turned by 90 degrees they "
+            "would not fit into one batch with the others; put RandomResizedCrop, CenterCrop or Resize to a square "
+            "before it"
+        )

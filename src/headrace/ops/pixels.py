@@ -26,7 +26,7 @@ class Normalize:
     """(value - mean) / std for each channel, in floating point.
 
     Args:
-        mean: three numbers, in units of pixel values (0 to 255).
+        mean: three numbers, in units of pixel values (0 to 255); those for pixels from 0 to 1 times 255.
         std: the same.
         dtype: ``"float32"`` or ``"float16"``.
 
@@ -56,6 +56,16 @@ class Normalize:
         """The same as value * scale + bias."""
         mean, std = np.array(self.mean), np.array(self.std)
         return (1 / std).astype(np.float32), (-mean / std).astype(np.float32)
+
+    def advice(self) -> str | None:
+        """What was probably meant, for pixels from 0 to 255, when the numbers look like those of pixels from 0 to 1."""
+        if not all(0 < number < 1 for number in (*self.mean, *self.std)):
+            return None
+        mean, std = ([round(255 * number, 3) for number in numbers] for numbers in (self.mean, self.std))
+        return (
+            f"Normalize has mean={list(self.mean)} and std={list(self.std)}, which look like numbers for pixels from 0 "
+            f"to 1, and it gets pixels from 0 to 255. Multiply both by 255: Normalize({mean}, {std})"
+        )
 
     def form(self, before: Form) -> Form:
         """Pictures in, in either layout; floats out."""

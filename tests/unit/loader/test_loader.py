@@ -67,6 +67,7 @@ def test_every_field_comes_out_as_the_dataset_has_it(tmp_path: Path) -> None:
         np.testing.assert_array_equal(batch.tensor[i], sample.tensor)
 
 
+@pytest.mark.filterwarnings("ignore:.* is larger than the dataset")
 @pytest.mark.parametrize("drop_last", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 5, 36, 37, 38])
 @pytest.mark.parametrize("world", [1, 3])

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import inspect
+import pickle
+import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.unit.loader.tools import COUNT, LABELS_ONLY, labels
 
-from headrace import Loader
-from headrace.loader.options import find_rank
+from headrace import Loader, ops
+from headrace.loader.options import _OTHER_NAMES, find_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,3 +135,184 @@ def test_wrong_choices_are_told_at_once(path: Path, options: dict[str, Any], mes
 def test_an_order_must_give_whole_numbers(path: Path, given: Any) -> None:
     with pytest.raises(TypeError, match=r"the order function gave .*, expected n integers"):
         Loader(path, 4, order=lambda n, seed, epoch: given)
+
+
+# -- names that other libraries have ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("shuffle", r"Loader has no option 'shuffle'; write order='random'$"),
+        ("num_workers", r"Loader has no option 'num_workers'; write workers=, the number of threads$"),
+        ("collate_fn", "write collate= .* or put ops.Apply"),
+        ("sampler", "write order= with a function of .* or indices="),
+        ("batch_sampler", "write order= "),
+        ("pin_memory", "leave it out: device='cuda' copies from pinned memory"),
+        ("prefetch_factor", "write batches_ahead=$"),
+        ("persistent_workers", "leave it out"),
+        ("worker_init_fn", "random numbers follow seed="),
+        ("generator", "write seed=$"),
+        ("timeout", "leave it out"),
+        ("transform", r"write pipelines=, such as \{'image': \[ops.RandomResizedCrop\(224\), "),
+        ("transforms", "write pipelines="),
+        ("os_cache", "write cache='os', or a number of bytes"),
+        ("recompile", "leave it out"),
+        ("custom_fields", "leave it out"),
+        ("world_size", "write world=, and rank="),
+        # near misses
+        ("batchsize", r"has no option 'batchsize'; did you mean batch_size\?$"),
+        ("batch_sise", r"did you mean batch_size\?$"),
+        ("Workers", r"did you mean workers\?$"),
+        ("droplast", r"did you mean drop_last\?$"),
+        ("pipline", "write pipelines="),
+        ("num_worker", "write workers="),
+        ("zzz", "has no option 'zzz'; the options are batch_size, order, seed, workers, pipelines"),
+    ],
+)
+def test_an_option_of_another_name_is_answered_by_the_right_one(path: Path, name: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Loader(path, 4, **{name: True})
+
+
+def test_every_advice_names_options_that_exist() -> None:
+    known = set(inspect.signature(Loader).parameters)
+    assert not known & set(_OTHER_NAMES)
+    for advice in _OTHER_NAMES.values():
+        assert set(re.findall(r"(\w+)=", advice)) - {"os_cache"} <= known
+
+
+def test_options_by_place_are_answered(path: Path) -> None:
+    with pytest.raises(TypeError, match="takes dataset and batch_size by place, and got True after them; write"):
+        Loader(path, 4, True)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"Loader needs batch_size, such as Loader\(dataset, batch_size=256\)"):
+        Loader(path)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="needs batch_size"):
+        Loader(path, order="random")  # type: ignore[call-arg]
+
+
+def test_a_subclass_is_called_by_its_own_name(path: Path) -> None:
+    class MyLoader(Loader):
+        pass
+
+    with pytest.raises(TypeError, match="MyLoader has no option 'shuffle'"):
+        MyLoader(path, 4, shuffle=True)
+
+
+# -- pipelines that are none --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "message"),
+    [
+        ([ops.Resize(8)], r"pipelines must be a mapping of field names to lists of ops, such as \{'image': .*, got \["),
+        (ops.Resize(8), "pipelines must be a mapping of field names .*, got Resize"),
+        (
+            {"image": ops.Resize(8)},
+            r"pipelines\['image'\] must be a list of ops or None, got Resize.*; put it into a l",
+        ),
+        ({"image": ops.Resize}, r"pipelines\['image'\] must be a list .*; put it into a list: \[Resize\(...\)\]"),
+        (
+            {"image": [ops.Resize]},
+            r"pipelines\['image'\]: Resize is a class, not an op; write Resize\(...\), with",
+        ),
+        ({"image": [{"small": [ops.Resize]}]}, r"pipelines\['small'\]: Resize is a class, not an op"),
+        ({"image": [[ops.Resize(8)]]}, r"pipelines\['image'\]: there is a list inside the list of ops"),
+        ({"image": [np.flip]}, r"pipelines\['image'\]: .* is not an op; .* or wrap a function in Apply"),
+        ({"image": 3}, r"pipelines\['image'\] must be a list of ops or None, got 3$"),
+    ],
+)
+def test_a_pipeline_that_is_none_is_answered(path: Path, pipelines: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Loader(path, 4, pipelines=pipelines)
+
+
+def test_a_field_that_does_not_exist(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"names the field 'images'; the fields are image, label, .*; did you mean"):
+        Loader(path, 4, pipelines={"images": []})
+    with pytest.raises(ValueError, match=r"names the field 'x'; the fields are image, label, array, text$"):
+        Loader(path, 4, pipelines={"x": []})
+
+
+# -- warnings -----------------------------------------------------------------------------------------------------
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def to_unit(images: np.ndarray) -> np.ndarray:
+    return images / 255
+
+
+def warned(path: Path, **options: Any) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loader = Loader(path, **({"batch_size": 4} | options))
+        for _ in loader:
+            pass
+        pickle.loads(pickle.dumps(loader))
+    return caught
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        [ops.Normalize(MEAN, STD)],
+        [ops.Resize(8), ops.RandomHorizontalFlip(), ops.Normalize(MEAN, STD), ops.ToLayout("NCHW")],
+        [ops.ToDtype("float32"), ops.Normalize(MEAN, STD)],
+        [ops.Resize(8), {"small": [ops.Normalize(MEAN, STD)], "raw": []}],
+        [ops.Normalize([0.5] * 3, [0.5] * 3)],
+    ],
+)
+def test_normalize_for_pixels_up_to_1_is_warned_of_once(path: Path, pipeline: Any) -> None:
+    sized = pipeline if isinstance(pipeline[0], ops.Resize) else [ops.Resize(8), *pipeline]
+    (found,) = warned(path, pipelines={"image": sized})
+    assert found.filename == __file__
+    assert found.category is UserWarning
+    assert "pipelines['image']: Normalize has mean=[0." in str(found.message)
+    assert "Multiply both by 255: Normalize([1" in str(found.message)
+    if MEAN[0] in ops_numbers(sized):
+        assert "Normalize([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])" in str(found.message)
+
+
+def ops_numbers(pipeline: Any) -> list[float]:
+    return [number for op in pipeline if isinstance(op, ops.Normalize) for number in op.mean]
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        [ops.Normalize([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])],
+        [ops.Normalize([0] * 3, [255] * 3)],
+        [ops.Normalize([0] * 3, [1] * 3)],
+        [ops.Normalize([0] * 3, [255] * 3), ops.Normalize(MEAN, STD)],
+        [ops.Apply(to_unit), ops.Normalize(MEAN, STD)],
+        [ops.ToDtype("float64"), ops.Apply(to_unit), ops.Normalize(MEAN, STD)],
+        [ops.Normalize([0.5, 128, 128], [0.5, 64, 64])],
+    ],
+)
+def test_normalize_that_is_right_is_not_warned_of(path: Path, pipeline: Any) -> None:
+    assert warned(path, pipelines={"image": [ops.Resize(8), *pipeline]}) == []
+
+
+def test_a_batch_larger_than_the_dataset_is_warned_of(path: Path) -> None:
+    (found,) = warned(path, batch_size=COUNT + 1, pipelines=LABELS_ONLY)
+    assert found.filename == __file__
+    text = str(found.message)
+    assert text.startswith(
+        f"batch_size={COUNT + 1} is larger than the dataset, which has {COUNT} samples: an epoch has no"
+    )
+    assert text.endswith("Write a smaller batch_size, or drop_last=False")
+    (found,) = warned(path, batch_size=COUNT, rank=0, world=2, pipelines=LABELS_ONLY)
+    assert f"batch_size={COUNT} times world=2 is larger than" in str(found.message)
+    (found,) = warned(path, batch_size=2, indices=[1], pipelines=LABELS_ONLY)
+    assert "which has 1 sample:" in str(found.message)
+
+
+def test_a_batch_that_fits_is_not_warned_of(path: Path) -> None:
+    assert warned(path, batch_size=COUNT, pipelines=LABELS_ONLY) == []
+    assert warned(path, batch_size=COUNT + 1, drop_last=False, pipelines=LABELS_ONLY) == []
+    assert warned(path, batch_size=4, indices=[], pipelines=LABELS_ONLY) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader = Loader(path, 4, pipelines=LABELS_ONLY).filter("label", lambda label: label == 0)
+        assert len(loader) == 0

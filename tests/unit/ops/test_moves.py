@@ -11,7 +11,9 @@ from headrace.ops import (
     RandomBrightness,
     RandomCrop,
     RandomHorizontalFlip,
+    RandomRotate90,
     RandomTranslate,
+    RandomVerticalFlip,
     Resize,
     ToDtype,
     ToLayout,
@@ -74,6 +76,45 @@ def test_two_flips_undo_each_other(path: Path, pixels: np.ndarray) -> None:
     flip = RandomHorizontalFlip(share="a")
     np.testing.assert_array_equal(load(path, flip, flip), pixels)
     np.testing.assert_array_equal(load(path, flip, RandomBrightness(0, 1), flip), pixels)
+
+
+def test_vertical_flips(path: Path, pixels: np.ndarray) -> None:
+    np.testing.assert_array_equal(load(path, RandomVerticalFlip(1)), pixels[:, ::-1])
+    np.testing.assert_array_equal(load(path, RandomVerticalFlip(0)), pixels)
+    op = RandomVerticalFlip(0.4, share="flip")
+    flips = op.step(SIZE, draws(share="flip"))[:, 0]
+    assert 0 < flips.sum() < COUNT
+    np.testing.assert_array_equal(load(path, op), np.where(flips[:, None, None, None] != 0, pixels[:, ::-1], pixels))
+    assert abs(op.step(SIZE, draws(20_000)).mean() - 0.4) < 0.015
+    both = load(path, RandomHorizontalFlip(1), RandomVerticalFlip(1))
+    np.testing.assert_array_equal(both, pixels[:, ::-1, ::-1])
+
+
+# -- quarter turns ------------------------------------------------------------------------------------------------
+
+
+def test_turns_are_those_of_numpy(path: Path) -> None:
+    op = RandomRotate90(share="turn")
+    square = load(path, Resize(HEIGHT))
+    turns = op.step((HEIGHT, HEIGHT), draws(share="turn"))[:, 0]
+    assert set(turns) == {0, 1, 2, 3}
+    expected = np.stack([np.rot90(picture, int(k)) for picture, k in zip(square, turns, strict=True)])
+    np.testing.assert_array_equal(load(path, Resize(HEIGHT), op), expected)
+    nchw = load(path, Resize(HEIGHT), op, ToDtype("float32"), ToLayout("NCHW"))
+    np.testing.assert_array_equal(nchw, expected.transpose(0, 3, 1, 2))
+
+
+def test_turns_are_equally_likely() -> None:
+    _, counts = np.unique(RandomRotate90().step((8, 8), draws(20_000)), return_counts=True)
+    assert abs(counts / 20_000 - 0.25).max() < 0.015
+
+
+def test_turns_need_squares(path: Path) -> None:
+    message = "RandomRotate90 needs square pictures, and gets pictures of 28x20: .* put RandomResizedCrop, CenterCrop"
+    with pytest.raises(ValueError, match=message):
+        load(path, RandomRotate90())
+    with pytest.raises(ValueError, match=r"pipelines\['image'\]: RandomRotate90 needs square pictures, .* of 9x8"):
+        load(path, Resize((8, 9)), RandomRotate90())
 
 
 # -- translate ----------------------------------------------------------------------------------------------------

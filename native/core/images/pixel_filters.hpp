@@ -1,0 +1,19 @@
+// Steps that make each pixel of its neighbours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/images/pixel_steps.hpp"
+
+namespace headrace {
+
+// Floats that blur needs for a row.
+[[nodiscard]] std::size_t blur_row_size(ImageShape shape) noexcept;
+
+void sharpen(float factor, ImageShape shape, std::uint8_t* pixels, StepScratch& scratch) noexcept;
+// `taps` is odd and at most kMaxBlurTaps.
+void blur(float sigma, std::size_t taps, ImageShape shape, std::uint8_t* pixels,
+          StepScratch& scratch) noexcept;
+
+}  // namespace headrace
