@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from headrace.errors import FormatError
 from headrace.fields import Image, Int
 from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
 from headrace.storage import open_stream, temporary_file
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly

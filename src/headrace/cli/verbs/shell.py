@@ -17,7 +17,7 @@ from headrace.cli.parser import VerbParser
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
 from headrace.formats.barecat.pack import find_files
-from headrace.formats.barecat.patterns import fixed_prefix
+from headrace.formats.patterns import fixed_prefix
 from headrace.transfer.extract import FolderSink, select_infos
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import new_archive
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import check_new_name, clean_name, is_part_of, lies_in
-from headrace.formats.barecat.patterns import translate
+from headrace.formats.barecat.names import is_part_of, lies_in
+from headrace.formats.entry_names import check_new_name, clean_name
+from headrace.formats.patterns import translate
 from headrace.formats.report import Transfer
 from headrace.storage import check_folder, note_left_out, open_for_reading, open_stream, walk_folder
 

@@ -30,7 +30,13 @@ from headrace.formats.barecat.index.connections import connect_writer, translate
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
-from headrace.formats.barecat.names import index_path, place_of, shard_numbers, shard_path, undo_path
+from headrace.formats.barecat.names import (
+    index_path,
+    place_of,
+    shard_numbers,
+    shard_path,
+    undo_path,
+)
 from headrace.storage.atomic import write_all
 from headrace.storage.leftovers import remove_leftovers_in
 from headrace.storage.new_file import NewFile

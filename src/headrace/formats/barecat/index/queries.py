@@ -26,8 +26,8 @@ from headrace.formats.barecat.index.rows import (
     make_file_info,
 )
 from headrace.formats.barecat.index.schema import UNLIMITED
-from headrace.formats.barecat.names import check_names
-from headrace.formats.barecat.patterns import fixed_prefix, translate
+from headrace.formats.entry_names import check_names
+from headrace.formats.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from headrace.cli.main import main
 from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.index.queries import Index, _check_inside, _last_parts
-from headrace.formats.barecat.names import check_names
+from headrace.formats.entry_names import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
