@@ -191,20 +191,22 @@ inline constexpr size_t kPlaneGroup = 16;
                    const ValueRow* out) noexcept;                                        \
   }
 
-#define HEADRACE_DECLARE_COLOUR(level)                                                        \
-  namespace headrace::kernels::level {                                                        \
-  /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
-  void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;  \
-  /* The same with each pixel's own grey. */                                                  \
-  void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                \
-  /* Of the grey of all pixels, each cut to a whole number. */                                \
-  uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
-  /* values[i] = table[values[i]], of 256. */                                                 \
-  void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept;               \
-  /* The hue of each pixel turns by so many sixths of the circle, 0 to 6. */                  \
-  void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept;                       \
-  /* Left and right change places. */                                                         \
-  void mirror_row(uint8_t* row, size_t pixels) noexcept;                                      \
+#define HEADRACE_DECLARE_COLOUR(level)                                                         \
+  namespace headrace::kernels::level {                                                         \
+  /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */  \
+  void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;   \
+  /* The same with each pixel's own grey. */                                                   \
+  void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                 \
+  /* Of the grey of all pixels, each cut to a whole number. */                                 \
+  uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                             \
+  /* values[i] = table[values[i]], of 256. */                                                  \
+  void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept;                \
+  /* The hue of each pixel turns by so many sixths of the circle, 0 to 6. */                   \
+  void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept;                        \
+  /* The smallest and the largest value of each channel. */                                    \
+  void find_limits(const uint8_t* pixels, size_t count, uint8_t* low, uint8_t* high) noexcept; \
+  /* Left and right change places. */                                                          \
+  void mirror_row(uint8_t* row, size_t pixels) noexcept;                                       \
   }
 
 #define HEADRACE_DECLARE_FILTERS(level)                                                            \

@@ -182,6 +182,7 @@ ODD: list[Any] = [0, -1, 2**31, 2**63, 2**64, 10**30, float("nan"), float("inf")
 OPTIONS = ["batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "cache", "indices", "order"]
 
 
+@pytest.mark.filterwarnings("ignore:.* is larger than the dataset")
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_odd_arguments_of_functions(value: Any, place: Path) -> None:
     def load(**options: Any) -> None:

@@ -337,6 +337,11 @@ struct Share {
   std::size_t count;
 };
 
+Share share_of(std::size_t n, std::size_t images) noexcept {
+  images = std::max<std::size_t>(1, images);
+  return {images, divide_up(n, images)};
+}
+
 Share share_out(const LoadBatch& batch, std::size_t slot_size, std::size_t share_bytes) noexcept {
   const std::size_t n = batch.offsets.size();
   double bytes = static_cast<double>(slot_size) * static_cast<double>(n);
@@ -344,15 +349,13 @@ Share share_out(const LoadBatch& batch, std::size_t slot_size, std::size_t share
     bytes += static_cast<double>(kRgbChannels) * batch.widths[i] * batch.heights[i];
   }
   const double wanted = static_cast<double>(share_bytes) * static_cast<double>(n) / bytes;
-  const std::size_t images = wanted >= static_cast<double>(n)
-                                 ? n
-                                 : std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
-  return {images, (n + images - 1) / images};
+  return share_of(n, wanted >= static_cast<double>(n) ? n : static_cast<std::size_t>(wanted));
 }
 
 // Of pixels read and written. A copy is quick: less than this is not worth waking a thread for.
 constexpr std::size_t kCopyShareBytes = 512 << 10;
 constexpr std::size_t kShareBytes = 64 << 10;
+constexpr std::size_t kSharesOfWorker = 4;  // or more, so that none waits long for the last one
 constexpr std::size_t kPrefetchImages = 2;
 
 template <typename Work>
@@ -378,7 +381,10 @@ Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
 }
 
 Status load_all(const LoadCall& call, ThreadPool& pool) noexcept {
-  const Share share = share_out(call.batch, call.slot_size, kShareBytes);
+  const std::size_t n = call.batch.offsets.size();
+  const Share by_bytes = share_out(call.batch, call.slot_size, kShareBytes);
+  const Share share =
+      share_of(n, std::min(by_bytes.images, n / (kSharesOfWorker * pool.threads())));
   return pool.run(share.count, [&](std::size_t index, WorkerMemory& memory) noexcept {
     for_images(call, share, index,
                [&](std::size_t i) { load_into_slot(call, i, static_cast<LoadScratch&>(memory)); });

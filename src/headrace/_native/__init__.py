@@ -54,6 +54,9 @@ from headrace._native._core import (
     slice_jpeg,
     step_kinds,
     store_jpegs,
+    tar_files,
+    tar_header,
+    tar_members,
     tile_index_info,
 )
 
@@ -105,6 +108,9 @@ __all__ = [
     "slice_jpeg",
     "step_kinds",
     "store_jpegs",
+    "tar_files",
+    "tar_header",
+    "tar_members",
     "tile_index_info",
 ]
 

@@ -496,6 +496,21 @@ def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=
     The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
     """
 
+def tar_header(name: str, is_directory: bool, mode: int, uid: int, gid: int, mtime_ns: int, size: int, has_exact_times: bool) -> bytes:
+    """
+    The header of a member of a tar, with records of pax where it needs them.
+    """
+
+def tar_members(names: list[str], facts: NDArray[numpy.int64], contents: NDArray[numpy.uint8], bounds: NDArray[numpy.int64], has_exact_times: bool) -> bytes:
+    """
+    Files of a tar: member i is contents[bounds[i]:bounds[i + 1]], and row i of the facts is its mode, uid, gid and mtime_ns.
+    """
+
+def tar_files(paths: list[str], names: list[str], most_bytes: int, has_exact_times: bool) -> tuple[bytes, int, int]:
+    """
+    Files and directories of the disk as members of a tar, up to the first that cannot be read or is larger than most_bytes; how many they are, and bytes of their contents.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 

@@ -21,6 +21,7 @@ from headrace.errors import WriteError
 from headrace.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
 from headrace.formats.contract import BaseWriter, values_in_order
 from headrace.formats.entry_names import safe_name
+from headrace.progress import format_count
 from headrace.types import Field
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class SampleFiles:
         if self._classes is None:
             return f"{label:05d}"  # sorted as numbers are
         if not 0 <= label < len(self._classes):
-            raise ValueError(f"label {label} has no name; class_names has {len(self._classes)} entries")
+            raise ValueError(f"label {label} has no name; class_names has {format_count(len(self._classes), 'entry')}")
         return safe_name(self._classes[label]).replace("/", "_")
 
     def check_labels(self) -> None:

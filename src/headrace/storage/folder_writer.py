@@ -17,6 +17,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from headrace.progress import format_count
 from headrace.storage.leftovers import is_hidden, remove_leftovers_in
 from headrace.storage.new_file import NewFile, kept_mode
 
@@ -163,7 +164,7 @@ class FolderWriter:
     @property
     def done(self) -> str:
         """How many files were written, in words."""
-        return "1 file was written" if self.files == 1 else f"{self.files:,} files were written"
+        return f"{format_count(self.files, 'file')} {'was' if self.files == 1 else 'were'} written"
 
     def set_dir(self, name: str, *, mode: int | None, mtime_ns: int | None) -> None:
         """Give a directory its permissions and its time: after everything in it was written."""

@@ -6,6 +6,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
@@ -35,7 +37,9 @@ def content_of(entry: Entry) -> bytes:
     with entry.open() as file:
         data = file.read(entry.size + 1)
     if len(data) != entry.size:
-        raise ValueError(f"{entry.name} should have {entry.size} bytes and has {'more' if data else 'none'}")
+        raise ValueError(
+            f"{entry.name} should have {format_count(entry.size, 'byte')} and has {'more' if data else 'none'}"
+        )
     return data
 
 
@@ -55,7 +59,8 @@ class Exactly(io.RawIOBase):
         self._left -= len(piece)
         if self._left < 0 or (not piece and self._left):
             raise ValueError(
-                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
+                f"{self._entry.name} should have {format_count(self._entry.size, 'byte')} "
+                f"and has {'more' if piece else 'fewer'}"
             )
         buffer[: len(piece)] = piece
         return len(piece)

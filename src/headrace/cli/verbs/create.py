@@ -12,7 +12,6 @@ from headrace.cli.common import (
     add_json,
     add_progress,
     add_workers,
-    counted,
     number_from,
     parse_color,
     parse_size,
@@ -22,6 +21,7 @@ from headrace.cli.common import (
 from headrace.errors import BrokenPicturesError
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format
+from headrace.progress import format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -144,12 +144,13 @@ def run(args: argparse.Namespace) -> int:
                 shuffle_seed=args.shuffle,
                 skip_broken=args.skip_broken,
                 dry_run=args.dry_run,
+                force=args.force,
                 progress=bar or False,
                 **given,
             )
     except BrokenPicturesError as error:
         print_lines("broken", error.broken)
-        problem = f"{counted(len(error.broken), 'picture')} cannot be stored, and "
+        problem = f"{format_count(len(error.broken), 'picture')} cannot be stored, and "
         if args.skip_broken:
             raise ValueError(f"{problem}no other is left; {args.out} was not written") from error
         fix = "repair or remove what is broken, or give --skip-broken"

@@ -10,6 +10,7 @@ from headrace.formats.sample_files import SampleFilesWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
     from headrace.errors import PathLike
     from headrace.types import Field
@@ -61,6 +62,14 @@ class BarecatWriter(SampleFilesWriter):
         """Throw away what was written; nothing is left behind."""
         with contextlib.suppress(_Aborted), self._stack:
             raise _Aborted
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._stack.__exit__(kind, error, trace)  # an error about its hidden files becomes one about the archive
 
 
 class _Aborted(Exception):

@@ -72,7 +72,7 @@ class Coded:
 
     def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Coded values cannot be looked at in place."""
-        raise ValueError(f"{self.codec} values have to be decoded; read them with dataset[i]")
+        raise ValueError(f"values of {self.codec} have to be decoded; read them with dataset[i]")
 
     def max_size_bytes(self) -> int | None:
         """Any length is possible."""

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from headrace._native import check_ffr_header, check_ffr_offsets, crc32
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +127,10 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
         raise FormatError(
             path,
             offset=size,
-            problem=f"the header of {num_samples} samples needs {layout.header_end} bytes, the file has {size}",
+            problem=(
+                f"the header of {format_count(num_samples, 'sample')} needs {format_count(layout.header_end, 'byte')}, "
+                f"the file has {size}"
+            ),
             fix=_INTERRUPTED,
         )
     if is_checked:

@@ -192,7 +192,7 @@ def test_a_single_field_takes_the_bare_value(tmp_path: Path, value: Any) -> None
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ((b"a",), "sample 1 has 1 values, expected 2"),
+        ((b"a",), "sample 1 has 1 value, expected 2"),
         ((b"a", 1, 2), "sample 1 has 3 values, expected 2"),
         ({"blob": b"a"}, r"sample 1 has the fields \['blob'\], expected \['blob', 'label'\]"),
         ({"blob": b"a", "label": 1, "x": 2}, "sample 1 has the fields"),

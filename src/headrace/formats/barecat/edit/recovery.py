@@ -45,6 +45,7 @@ from headrace.formats.barecat.names import (
     shard_path,
     undo_path,
 )
+from headrace.progress import format_count
 from headrace.storage.atomic import write_all
 from headrace.storage.new_file import copy_bytes
 
@@ -336,7 +337,10 @@ def _check_journal(folder: _Folder, file: str, fd: int) -> None:
         number = os.pread(fd, 4, sector)
         old = os.pread(fd, 100, sector + 4)
     if page not in (expected, 0):
-        raise _Odd(file, f"has pages of {page} bytes, and the index has pages of {expected}: it belongs to another")
+        raise _Odd(
+            file,
+            f"has pages of {format_count(page, 'byte')}, and the index has pages of {expected}: it belongs to another",
+        )
     if number == b"\0\0\0\1" and len(old) == 100 and not _may_follow(old, first):
         raise _Odd(file, "does not belong to the index as it is now")
 
