@@ -216,6 +216,11 @@ def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
     Index of the first offset of an .ffr table that is below the one before it (or first_allowed) or above file_size; -1 when there is none.
     """
 
+def check_ffr_header(header: Buffer, file_size: int) -> tuple[int, int]:
+    """
+    CRC-32 of the header of an .ffr file, and the index of the first offset that is wrong or -1, in one pass.
+    """
+
 class FfrTable:
     """Where the samples of .ffr files are, counted one file after the other."""
 
