@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
-from headrace.formats.barecat.pack import count_found, find_files, pack_files
+from headrace.formats.barecat.pack import pack_files
+from headrace.formats.disk_files import count_found, find_files
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.report import Transfer
 from headrace.progress import format_bytes, format_count

@@ -371,7 +371,7 @@ class _Conversion:
         except LostFilesError as error:
             ways = self._ways
             raise ValueError(
-                f"{contents.path}: {error}, and what some lack would be lost. Leave out all but the pictures: "
+                f"{contents.path}: {error}; they cannot all be fields. Leave out all but the pictures: "
                 f"{ways.with_field('image')}. Or keep all files: {ways.keeping(None)}"
             ) from None
 

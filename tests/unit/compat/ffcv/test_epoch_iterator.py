@@ -296,6 +296,15 @@ def test_a_loop_that_is_left_early(path: Path) -> None:
     assert gone() is None
 
 
+def test_code_is_another_when_it_is_made_anew(path: Path) -> None:
+    loader = Loader(path, 2, 2)
+    code = loader.code
+    list(loader)
+    assert loader.code == code
+    loader.generate_code()
+    assert loader.code != code
+
+
 def test_select_buffer() -> None:
     memory = np.arange(24).reshape(2, 4, 3)
     assert select_buffer(None, 1, 2) is None
