@@ -301,7 +301,8 @@ def _run(
                 for sources, chunk in _parts(pending.result(), block.sources, broken):
                     writer.append_chunk(chunk, names=supply.names_of(sources))
                     size_bytes = int(chunk.sizes.sum()) // len(chunk)
-                    count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                    # Not more than twice as many as before: a slow source is to be seen advancing.
+                    count = max(1, min(2 * count, _MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
                 if progress is not None:
                     progress(done, supply.length, writer.size_bytes)
     if supply.iterator is not None and supply.names is not None and position != len(supply.names):

@@ -293,3 +293,18 @@ def test_packing_does_not_replace_a_file_either(tmp_path: Path) -> None:
         with pytest.raises(FileExistsError, match="force=True"):
             hr.pack(tmp_path / name, tmp_path / "in")
         hr.pack(tmp_path / name, tmp_path / "in", force=True)
+
+
+def test_a_slow_source_is_seen_advancing(tmp_path: Path) -> None:
+    told: list[int] = []
+    hr.write(
+        tmp_path / "x.beton",
+        range(300),
+        fields={"n": hr.Int()},
+        workers=1,
+        progress=lambda done, total, size_bytes: told.append(done),
+    )
+    steps = np.diff([0, *told])
+    assert told[-1] == 300
+    assert len(told) >= 5
+    assert steps.max() <= 128
