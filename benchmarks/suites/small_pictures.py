@@ -23,7 +23,7 @@ from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, ratio, row, run_peer
 
 QUESTION = "How many small raw pictures, arrays and numbers a second does a core load, beside FFCV?"
 SAMPLES, FEW = 50_000, 1024  # of CIFAR-10, and of an epoch of two batches
-ROUNDS, EPOCHS, SHORT_EPOCHS = 3, 5, 30
+ROUNDS, EPOCHS, SHORT_EPOCHS = 2, 6, 30
 CASES = (  # what, file, kind, order
     ("pictures in order", "picture", "plain", "sequential"),
     ("pictures at random", "picture", "plain", "random"),

@@ -216,6 +216,11 @@ def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
     Index of the first offset of an .ffr table that is below the one before it (or first_allowed) or above file_size; -1 when there is none.
     """
 
+def check_ffr_header(header: Buffer, file_size: int) -> tuple[int, int]:
+    """
+    CRC-32 of the header of an .ffr file, and the index of the first offset that is wrong or -1, in one pass.
+    """
+
 class FfrTable:
     """Where the samples of .ffr files are, counted one file after the other."""
 
@@ -331,7 +336,7 @@ class ImageLoader:
     @property
     def threads(self) -> int:
         """
-        Threads that decode; they start with the first load, callers of load only wait.
+        Threads that decode; they start with the first load that has more to do than to copy.
         """
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
-from headrace.formats.barecat.pack import count_found, find_files, pack_files
+from headrace.formats.barecat.pack import pack_files
+from headrace.formats.disk_files import count_found, find_files
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.report import Transfer
 from headrace.progress import format_bytes, format_count
@@ -85,7 +86,8 @@ def new_archive(path: str, *, shard_size: int | None = None, force: bool = False
     """A new archive, of the format that the ending of the path names; it has its name at the end of the block."""
     named = format_of_name(path)
     if named is None or named.new_archive is None:
-        raise _no_archive(path, named)
+        known = ", ".join(one.suffixes[0] for one in all_formats() if one.new_archive is not None)
+        raise ValueError(f"{path} would not be an archive; give it the ending {known}")
     if named.exists(path) and not force:
         raise FileExistsError(f"{path} exists; give --force to replace it")
     return named.new_archive(path, shard_size=shard_size)
@@ -186,7 +188,7 @@ def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_
     if args.json:
         print_json({**_facts(args, kind, result), "seconds": elapsed_s})
     elif not args.quiet:
-        rate = f"{count / max(elapsed_s, 1e-9):,.0f} {unit}s/s"
+        rate = f"{format_count(round(count / max(elapsed_s, 1e-9)), unit)}/s"
         say(f"{args.out}: {format_count(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
 
 

@@ -236,7 +236,10 @@ def _select(dataset: Dataset, word: str) -> range:
             raise ValueError(
                 f"sample {word} is out of range, the dataset has {format_count(len(dataset), 'sample')}"
             ) from None
-    hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
+    if keys is None:
+        hint = "; the samples of this dataset have no names, only numbers"
+    else:
+        hint = f"; names are such as {_short(keys[0])}" if keys else ""
     raise ValueError(f"no sample is called {_short(word)}{hint}")
 
 

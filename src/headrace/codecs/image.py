@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from headrace.codecs import jpeg, tiff
 from headrace.errors import ImageError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,8 +93,8 @@ def _check_limits(picture: PillowImage, data: Buffer) -> None:
         size = memoryview(data).nbytes
         if width * height > min(_MAX_RUN_PIXELS, _RUN_PIXELS_FOR_BYTE * size):
             raise ImageError(
-                f"a compressed BMP of {size} bytes has {width}x{height} pixels; at most {_MAX_RUN_PIXELS} are decoded, "
-                f"and {_RUN_PIXELS_FOR_BYTE} for each byte. Store it as PNG"
+                f"a compressed BMP of {format_count(size, 'byte')} has {width}x{height} pixels; "
+                f"at most {_MAX_RUN_PIXELS} are decoded, and {_RUN_PIXELS_FOR_BYTE} for each byte. Store it as PNG"
             )
     elif jpeg.is_jpeg(data):
         scans = bytes(data).count(_START_OF_SCAN)

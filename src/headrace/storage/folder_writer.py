@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderWriter"]
 
-_OPEN_DIRECTORIES = 32
+_OPEN_DIRECTORIES = 128
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -126,7 +126,7 @@ class FolderWriter:
                 raise self._in_the_way(name, old, "file")
             new = NewFile(directory, last, is_private=mode is not None or old is not None)
             try:
-                new.create()
+                new.create(is_hidden=old is not None)
                 for piece in pieces:
                     _write_whole(new.fd, piece)
                 if mode is None and old is not None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from headrace.codecs.image import SUFFIXES
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Arrangement", "LostFilesError", "arrange", "belongs_to_pictures"]
 
 _FIELDS = {"cls": "label", "txt": "text", "npy": "array"}
+_MAX_FIELDS = 64
+_SHOWN = 10  # endings that are named; a hostile archive may have any number
 _KINDS = {"cls": "label", "txt": "text", "json": "json", "npy": "npy"}
 
 
@@ -101,9 +105,14 @@ def _group(names: list[str], left_out: list[str]) -> Arrangement:
         stem, ending = _split(name)
         endings[ending] += 1
         samples.setdefault(stem, {})[ending] = name
+    if len(endings) > _MAX_FIELDS:
+        problem = f"samples would have {format_count(len(endings), 'field')}, and {_MAX_FIELDS} is the limit"
+        raise LostFilesError(f"files with the same name before the dot are one sample, but {problem}")
     uneven = {ending: count for ending, count in endings.items() if count != len(samples)}
     if uneven or any(len(sample) != len(endings) for sample in samples.values()):
-        some = ", ".join(f".{ending} ({count} of {len(samples)} samples)" for ending, count in uneven.items())
+        total = format_count(len(samples), "sample")
+        some = ", ".join(f".{ending} ({count:,} of {total})" for ending, count in islice(uneven.items(), _SHOWN))
+        some += ", and others" if len(uneven) > _SHOWN else ""
         raise LostFilesError(f"files with the same name before the dot are one sample, but not all have {some}")
     pictures = [ending for ending in endings if _is_picture(f"x.{ending}")]
     usual = _FIELDS | ({pictures[0]: "image"} if len(pictures) == 1 else {})
@@ -127,7 +136,9 @@ def _kind_of(ending: str) -> str:
 def _counts(names: list[str], one: str, several: str) -> list[str]:
     """A line for each ending."""
     counts = Counter(_split(name)[1] for name in names)
+    if len(counts) > _SHOWN:
+        return [f"{format_count(len(names), 'file')} of many endings: they {several}"]
     return [
-        f"1 file, .{ending}: it {one}" if count == 1 else f"{count} files, .{ending}: they {several}"
+        f"{format_count(count, 'file')}, .{ending}: {f'it {one}' if count == 1 else f'they {several}'}"
         for ending, count in counts.items()
     ]

@@ -371,7 +371,7 @@ class _Conversion:
         except LostFilesError as error:
             ways = self._ways
             raise ValueError(
-                f"{contents.path}: {error}, and what some lack would be lost. Leave out all but the pictures: "
+                f"{contents.path}: {error}; they cannot all be fields. Leave out all but the pictures: "
                 f"{ways.with_field('image')}. Or keep all files: {ways.keeping(None)}"
             ) from None
 
@@ -384,7 +384,7 @@ class _Conversion:
             if goal.pack is not None and is_folder and is_plain:
                 # All files, as they are.
                 seed = chosen.shuffle_seed
-                result = pack(path, source, shuffle_seed=seed, force=True, dry_run=self.dry_run, progress=bar or False)
+                result = pack(path, source, shuffle_seed=seed, dry_run=self.dry_run, force=True, progress=bar or False)
                 self._tell(result)
                 if not self.dry_run:
                     with goal.open_checked(path) as dataset:

@@ -13,9 +13,8 @@ from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import Image
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.writer import SampleFiles
-from headrace.formats.contract import BaseWriter
 from headrace.formats.open import all_formats
+from headrace.formats.sample_files import SampleFiles, SampleFilesWriter
 from headrace.formats.write import fill
 from headrace.progress import format_count
 from headrace.transfer.entry import Entry
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from headrace.formats.barecat.writer import BarecatChunk
     from headrace.formats.contract import Format
     from headrace.formats.report import Transfer
     from headrace.transfer.sinks import Sink
@@ -260,7 +258,7 @@ class _Chosen:
         return sample if self.positions is None else tuple(sample[position] for position in self.positions)
 
 
-class FilesWriter(BaseWriter):
+class FilesWriter(SampleFilesWriter):
     """Writes samples as files into a tar, zip or folder, with the names and endings that an archive would give them.
 
     Args:
@@ -280,36 +278,19 @@ class FilesWriter(BaseWriter):
         length: int | None = None,
         class_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._files = SampleFiles(fields, length=length, class_names=class_names)
-        self.encoder = self._files.encoder
+        super().__init__(fields, length=length, class_names=class_names)
         self._result = result
         self._names: dict[str, bool] = {}  # of what was written; True for directories
         self._sink = open_sink()
 
-    def __len__(self) -> int:
-        """Samples taken so far."""
-        return self._files.count
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files written so far."""
-        return self._result.size_bytes
-
-    def append(self, sample: Any, *, name: str | None = None) -> None:
-        """Add one sample."""
-        chunk = self.encoder([sample], first_index=len(self))
-        self.append_chunk(chunk, names=None if name is None else [name])
-
-    def append_chunk(self, chunk: BarecatChunk, *, names: Sequence[str] | None = None) -> None:
-        """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
-        for path, data in self._files.files_of(chunk, names):
-            self._make_dirs(path)
-            if path in self._names:
-                raise ValueError(f"two samples would both become {path}; leave the names out (names=False, --no-names)")
-            self._names[path] = False
-            self._sink.put(Entry(path, False, len(data), Metadata(), partial(io.BytesIO, data)))
-            self._result.files += 1
-            self._result.size_bytes += len(data)
+    def _put(self, path: str, data: bytes) -> None:
+        self._make_dirs(path)
+        if path in self._names:
+            raise ValueError(f"two samples would both become {path}; leave the names out (names=False, --no-names)")
+        self._names[path] = False
+        self._sink.put(Entry(path, False, len(data), Metadata(), partial(io.BytesIO, data)))
+        self._result.files += 1
+        self._result.size_bytes += len(data)
 
     def _make_dirs(self, path: str) -> None:
         cut = path.find("/")
@@ -323,14 +304,8 @@ class FilesWriter(BaseWriter):
                 raise ValueError(f"{directory} would be a file, and a directory for {path}")
             cut = path.find("/", cut + 1)
 
-    def close(self) -> None:
-        """All samples are written."""
-        try:
-            self._files.check_labels()
-            self._sink.finish()
-        except BaseException:
-            self.abort()
-            raise
+    def _finish(self) -> None:
+        self._sink.finish()
 
     def abort(self, error: BaseException | None = None) -> None:
         """Throw away what was written; a folder keeps what it has."""

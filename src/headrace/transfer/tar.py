@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 from headrace._native import tar_header
 from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
-from headrace.formats.barecat.decoded import require
 from headrace.formats.barecat.index.rows import Metadata, time_ns
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
 from headrace.progress import format_count
+from headrace.registry import require
 from headrace.storage import open_stream
 from headrace.transfer.entry import Entry, content_of
 
@@ -315,7 +315,7 @@ class TarSink:
             while left:
                 piece = file.read(min(left, _PIECE))
                 if not piece:
-                    raise ValueError(f"{entry.name} should have {size} bytes and has {size - left}")
+                    raise ValueError(f"{entry.name} should have {format_count(size, 'byte')} and has {size - left}")
                 self.write(piece)
                 left -= len(piece)
         self.write(bytes(-size % tarfile.BLOCKSIZE))

@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace._native import tar_files, tar_members
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import check_new_name
+from headrace.formats.entry_names import check_new_name
 from headrace.storage import open_stream, walk_folder
 from headrace.transfer.containers import large_entry
 from headrace.transfer.entry import Entry

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
 from headrace.progress import format_count
 from headrace.storage import available_bytes, open_stream
 from headrace.transfer.entry import Entry

@@ -157,6 +157,13 @@ def test_names_of_fields() -> None:
     assert found is not None
     assert (found.keys, found.left_out) == (["1.jpg", "1.png", "2.jpg"], ["1 file, .data: it belongs to no picture"])
     assert arrange(["1.txt", "2.json"]) is None
+    found = arrange(["1.jpg", *(f"2.{i}" for i in range(1000))])
+    assert found is not None
+    assert found.left_out == ["1,000 files of many endings: they belong to no picture"]
+    with pytest.raises(LostFilesError, match="samples would have 1,001 fields, and 64 is the limit"):
+        arrange(["1.jpg", *(f"1.{i}" for i in range(1000))])
+    with pytest.raises(LostFilesError, match=r"\.0 \(1 of 2 samples\), .*, and others"):
+        arrange(["1.jpg", *(f"1.{i}" for i in range(20)), "2.jpg"])
     for names in (["1.jpg", "1.JPG", "1.txt", "2.jpg", "2.txt"], ["1.jpg", "2.jpg", "2.txt"]):
         with pytest.raises(LostFilesError, match="not all have"):
             arrange(names)

@@ -52,7 +52,7 @@ def _browse(shelf: Shelf, *place: str) -> int:
     from headrace.cli.browser import Browser  # needs its extra
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ValueError("browse needs a terminal; use 'headrace ls', 'headrace tree' or 'headrace shell' instead")
+        raise ValueError("browse needs a terminal; use 'headrace ls' instead")
     browser = Browser(shelf, *place)
     browser.run()
     return browser.return_code or 0

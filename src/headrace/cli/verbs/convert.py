@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         facts = {"samples": result.samples, "size_bytes": result.size_bytes, "seconds": elapsed_s}
         print_json({"path": args.out, **facts, "fields": result.fields, "skipped": result.skipped})
     elif not args.quiet:
-        rate = f"{result.samples / elapsed_s:,.0f} samples/s"
+        rate = f"{format_count(round(result.samples / elapsed_s), 'sample')}/s"
         say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
     return 0
 

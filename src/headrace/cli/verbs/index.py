@@ -19,10 +19,10 @@ from headrace.cli.common import (
     reading_options,
     say,
 )
-from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
 from headrace.progress import format_count
 from headrace.storage import AtomicFile
+from headrace.transfer.index_table import export_index, import_index
 
 if TYPE_CHECKING:
     import argparse

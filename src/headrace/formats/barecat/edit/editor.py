@@ -24,7 +24,7 @@ from headrace.formats.barecat.edit.transactions import Transactions, WriteOption
 from headrace.formats.barecat.edit.undo import MAX_RECORD_BYTES
 from headrace.formats.barecat.index.rows import Place
 from headrace.formats.barecat.index.schema import VERSION
-from headrace.formats.barecat.names import check_new_name, clean_name
+from headrace.formats.entry_names import check_new_name, clean_name
 from headrace.progress import format_count
 
 if TYPE_CHECKING:

@@ -47,6 +47,7 @@ from headrace.formats.barecat.names import (
 )
 from headrace.progress import format_count
 from headrace.storage.atomic import write_all
+from headrace.storage.new_file import copy_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,6 @@ _JOURNAL_HEAD = struct.Struct(">8sIIIII")  # magic, records, nonce, pages of the
 _SUPER_TAIL = struct.Struct(">II8s")  # length and checksum of the name of a super-journal, magic
 _LOCK_BYTES = (0x40000000, 512)  # where SQLite locks a database
 _FLOCK = struct.Struct("hhqqi4x")
-_COPY_BYTES = 16 << 20
 _WAIT_S = 10.0
 _ODD = "a writer was killed, or somebody wants it to look so"
 _DELETE = "delete that file if it does not belong to the archive"
@@ -309,7 +309,8 @@ def _settled_index(folder: _Folder) -> Iterator[_SettledIndex]:
                 if ending == "-journal":
                     _check_journal(folder, file, source)
                 with _opened(folder.create(copy + ending)) as target:
-                    _copy_bytes(source, target)
+                    copy_bytes(source, target, os.fstat(source).st_size)
+                    os.fsync(target)
         with contextlib.closing(connect_writer(copy, wal=False, sync=True)) as connection:
             if "-wal" in sources:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -527,11 +528,3 @@ def _opened(fd: int) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
-
-
-def _copy_bytes(source: int, target: int) -> None:
-    offset = 0
-    while data := os.pread(source, _COPY_BYTES, offset):
-        write_all(target, [data], offset)
-        offset += len(data)
-    os.fsync(target)

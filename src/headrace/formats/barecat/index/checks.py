@@ -59,7 +59,7 @@ def file_problems(index: Index) -> list[Problem]:
 
 
 def _clashes(index: Index) -> Iterator[str]:
-    for (path,) in index.rows("SELECT path FROM dirs WHERE path IN (SELECT path FROM files)"):
+    for (path,) in index.rows("SELECT path FROM dirs WHERE EXISTS (SELECT 1 FROM files WHERE files.path = dirs.path)"):
         yield f"{path}: is both a file and a directory"
 
 

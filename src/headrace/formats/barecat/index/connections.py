@@ -25,7 +25,7 @@ from headrace.errors import ArchiveBusyError, ClosedError, FormatError
 from headrace.formats.barecat.index.schema import check_schema, check_version
 from headrace.formats.barecat.names import archive_path, shard_path
 from headrace.formats.barecat.unfinished import has_content, is_locked, journal_failure
-from headrace.storage import check_regular, open_for_reading
+from headrace.storage import check_regular, map_file, open_for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -300,6 +300,7 @@ class ReadConnections:
             has_content(f"{self._place}-shm")
             if not _is_shared_memory(f"{self._place}-shm"):
                 raise journal_failure(self._place, "-wal", self.path)
+            map_file(f"{self._place}-shm", nofollow=False)  # SQLite will: from now on, to cut it does not end us
             return _FOLLOWING
         if self._is_still:
             return _STILL

@@ -14,7 +14,8 @@ import headrace
 from headrace.cli.main import main
 from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.index.queries import Index
+from headrace.formats.barecat.index.queries import Index, _check_inside, _last_parts
+from headrace.formats.entry_names import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,3 +142,22 @@ def test_names_that_no_index_can_have(texts: Path) -> None:
         assert "\udcff" not in archive
         assert archive.get("\udcff") is None
         assert not archive.exists("\udcff/x")
+
+
+@pytest.mark.parametrize("name", ["", "d", "d/e", "d\ne"])
+def test_names_looked_at_together_are_refused_as_one_by_one(name: str) -> None:
+    chance = random.Random(0)
+    parts = ["a", "b.c", ".", "..", ".h", "", "\n", "a\nd/b", "\nd", "x\0", "a/b", "d", "é"]
+    for _ in range(3000):
+        paths = [f"{name}/{part}" if name else part for part in chance.choices(parts, k=chance.randrange(3))]
+        if paths and chance.random() < 0.2:
+            paths[0] = chance.choice(["other", "d", "d/", "d\ne/x"])
+        try:
+            check_names(paths)
+            _check_inside(name, paths)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"."):
+                _last_parts(name, [(path,) for path in paths])
+        else:
+            found = _last_parts(name, [(path,) for path in paths])
+            assert found == [path[len(name) + 1 if name else 0 :] for path in paths]
