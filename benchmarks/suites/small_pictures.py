@@ -101,8 +101,8 @@ def compare(what: str, arguments: list[str]) -> list[dict[str, Any]]:
     rows = [side.row(samples) for side in (headrace, drop_in, ffcv) if side.seconds]
     for side in (headrace, drop_in):
         if ffcv.seconds and side.seconds:
-            times = statistics.median(ffcv.seconds) / statistics.median(side.seconds)
-            rows.append(ratio(f"{side.what}, one core", times, "the speed of FFCV"))
+            times = statistics.median(ffcv.cpu_seconds) / statistics.median(side.cpu_seconds)
+            rows.append(ratio(f"{side.what}, one core", times, "the speed of FFCV, by CPU time"))
     return rows
 
 
