@@ -45,7 +45,9 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
         >>> len(dataset), dataset[-1].n, [s.n for s in dataset[1:4]], [s.n for s in dataset[[3, 0]]]
         (5, 4, [1, 2, 3], [3, 0])
     """
-    first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
+    first = path if isinstance(path, str | os.PathLike) else next(iter(path), None)
+    if first is None:
+        raise ValueError("path is an empty list; give one file at least")
     found = FORMATS.load(format) if format is not None else find_format(first)
     with explained(first, all_formats):
         return found.open_checked(path, **options)

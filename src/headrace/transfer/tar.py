@@ -24,7 +24,7 @@ from headrace.formats.entry_names import safe_name
 from headrace.progress import format_count
 from headrace.registry import require
 from headrace.storage import open_stream
-from headrace.transfer.entry import Entry, content_of
+from headrace.transfer.entry import Entry, content_of, wrong_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -315,7 +315,7 @@ class TarSink:
             while left:
                 piece = file.read(min(left, _PIECE))
                 if not piece:
-                    raise ValueError(f"{entry.name} should have {format_count(size, 'byte')} and has {size - left}")
+                    raise wrong_size(entry, str(size - left))
                 self.write(piece)
                 left -= len(piece)
         self.write(bytes(-size % tarfile.BLOCKSIZE))

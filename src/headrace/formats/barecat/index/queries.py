@@ -370,7 +370,7 @@ def _check_inside(name: str, paths: list[str]) -> None:
     prefix = f"{name}/" if name else ""
     cut = len(prefix)
     for path in paths:
-        if not path.startswith(prefix) or "/" in path[cut:]:
+        if not path.startswith(prefix) or "/" in path[cut:] or path == name:
             raise ValueError(f"{path!r} is listed in the directory {name!r}")
     if len(set(paths)) < len(paths):
         raise ValueError(f"the directory {name!r} lists a name twice")

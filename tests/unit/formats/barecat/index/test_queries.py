@@ -137,6 +137,20 @@ def test_directories_that_go_in_a_circle(texts: Path) -> None:
     assert main(["tree", str(texts), "d1"]) == main(["du", str(texts), "d1"]) == 2
 
 
+@pytest.mark.parametrize("name", ["", "d1"])
+def test_directories_that_lie_in_themselves(texts: Path, name: str) -> None:
+    known, odd = "CASE WHEN path = '' THEN NULL", f"CASE WHEN path = '{name}' THEN '{name}' WHEN path = '' THEN NULL"
+    for before, after in ((known, odd), (odd, known)):  # only the index of parents stays as it was in between
+        with contextlib.closing(sqlite3.connect(texts, isolation_level=None)) as index:
+            index.execute("PRAGMA writable_schema = 1")
+            index.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'dirs'", (before, after))
+        if after == odd:
+            with contextlib.closing(sqlite3.connect(texts, isolation_level=None)) as index:
+                index.execute("REINDEX")
+    with Archive(texts) as archive, pytest.raises(FormatError, match=f"'{name}' is listed in the directory '{name}'"):
+        list(archive.walk(name))
+
+
 def test_names_that_no_index_can_have(texts: Path) -> None:
     with Archive(texts) as archive:
         assert "\udcff" not in archive
