@@ -33,7 +33,7 @@ def run() -> list[dict[str, Any]]:
             os.sync()
 
         def pack() -> None:
-            hr.pack(folder / "x.beton", folder / "in", workers=1)
+            hr.pack(folder / "x.beton", folder / "in", workers=1, force=True)
             os.sync()
 
         packed = row("pack, byte for byte, with checksums", timed(pack, 3), samples=len(files), size_bytes=size_bytes)

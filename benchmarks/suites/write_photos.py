@@ -63,5 +63,5 @@ def run() -> list[dict[str, Any]]:
 def write_once(path: Path, source: Any, max_side: int, workers: int) -> float:
     fields = {"image": hr.Image(mode="jpg", max_side=max_side), "label": hr.Int()}
     start_s = time.perf_counter()
-    hr.write(path, source, fields=fields, workers=workers)
+    hr.write(path, source, fields=fields, workers=workers, force=True)
     return time.perf_counter() - start_s

@@ -165,5 +165,6 @@ void bind_path_index(nb::module_& module);
 void bind_place_reader(nb::module_& module);
 void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);
+void bind_tar(nb::module_& module);
 
 }  // namespace headrace::bindings

@@ -27,6 +27,18 @@ std::int64_t check_offsets(const Buffer& table, std::uint64_t first_allowed,
   return value_or_throw(std::move(found));
 }
 
+nb::typed<nb::tuple, std::uint32_t, std::int64_t> check_header(const Buffer& header,
+                                                               std::uint64_t file_size) {
+  const ByteSpan bytes = header.bytes();
+  Result<FfrHeaderCheck> found = [&] {
+    nb::gil_scoped_release unlocked;
+    return check_ffr_header(bytes, file_size);
+  }();
+  const FfrHeaderCheck check = value_or_throw(std::move(found));
+  return nb::typed<nb::tuple, std::uint32_t, std::int64_t>(
+      nb::make_tuple(check.checksum, check.bad_offset));
+}
+
 // The files stay as long as the table. Held as buffers, not by DLPack: an array that is still held
 // so when the interpreter ends is never let go, and the guard of its mapping neither.
 struct FfrFiles {
@@ -119,6 +131,10 @@ void bind_ffr(nb::module_& module) {
              nb::arg("file_size"),
              "Index of the first offset of an .ffr table that is below the one before it (or "
              "first_allowed) or above file_size; -1 when there is none.");
+  module.def(
+      "check_ffr_header", check_header, nb::arg("header"), nb::arg("file_size"),
+      "CRC-32 of the header of an .ffr file, and the index of the first offset that is wrong "
+      "or -1, in one pass.");
   nb::class_<FfrFiles>(module, "FfrTable",
                        "Where the samples of .ffr files are, counted one file after the other.")
       .def(nb::init<std::vector<Buffer>, const std::vector<std::uint64_t>&>(), nb::arg("files"),

@@ -339,7 +339,7 @@ void bind_load(nb::module_& module) {
       .def(nb::init<std::size_t>(), nb::arg("threads"))
       .def_prop_ro(
           "threads", &Loader::threads,
-          "Threads that decode; they start with the first load, callers of load only wait.")
+          "Threads that decode; they start with the first load that has more to do than to copy.")
       .def("load", load, nb::arg("spans"), nb::arg("crops").noconvert(),
            nb::arg("flips").noconvert(), nb::arg("out").noconvert(), nb::arg("options"),
            nb::arg("steps").noconvert() = Steps(),

@@ -54,6 +54,7 @@ NB_MODULE(_core, module) {
   bind_place_reader(module);
   bind_file_table(module);
   bind_ffcv_order(module);
+  bind_tar(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

@@ -96,6 +96,13 @@ inline constexpr size_t kPlaneGroup = 16;
   uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept; \
   }
 
+#define HEADRACE_DECLARE_OFFSETS(level)                                                      \
+  namespace headrace::kernels::level {                                                       \
+  /* The highest bit is 0 when all of these little-endian numbers, at any address, have it 0 \
+     and none is below the one before it. */                                                 \
+  uint64_t offset_signs(uint64_t before, const uint8_t* table, size_t count) noexcept;       \
+  }
+
 #define HEADRACE_DECLARE_RESIZE(level)                                                           \
   namespace headrace::kernels::level {                                                           \
   /* work[x] = sum over k of weights[k] * first_row[k * stride + x], for x < size. */            \
@@ -184,20 +191,22 @@ inline constexpr size_t kPlaneGroup = 16;
                    const ValueRow* out) noexcept;                                        \
   }
 
-#define HEADRACE_DECLARE_COLOUR(level)                                                        \
-  namespace headrace::kernels::level {                                                        \
-  /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */ \
-  void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;  \
-  /* The same with each pixel's own grey. */                                                  \
-  void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                \
-  /* Of the grey of all pixels, each cut to a whole number. */                                \
-  uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                            \
-  /* values[i] = table[values[i]], of 256. */                                                 \
-  void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept;               \
-  /* The hue of each pixel turns by so many sixths of the circle, 0 to 6. */                  \
-  void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept;                       \
-  /* Left and right change places. */                                                         \
-  void mirror_row(uint8_t* row, size_t pixels) noexcept;                                      \
+#define HEADRACE_DECLARE_COLOUR(level)                                                         \
+  namespace headrace::kernels::level {                                                         \
+  /* values[i] = values[i] * factor + level * (1 - factor), cut to 0..255, then to a whole */  \
+  void blend_with_level(uint8_t* values, size_t size, double factor, double level) noexcept;   \
+  /* The same with each pixel's own grey. */                                                   \
+  void blend_with_grey(uint8_t* pixels, size_t count, double factor) noexcept;                 \
+  /* Of the grey of all pixels, each cut to a whole number. */                                 \
+  uint64_t sum_grey(const uint8_t* pixels, size_t count) noexcept;                             \
+  /* values[i] = table[values[i]], of 256. */                                                  \
+  void map_levels(uint8_t* values, size_t size, const uint8_t* table) noexcept;                \
+  /* The hue of each pixel turns by so many sixths of the circle, 0 to 6. */                   \
+  void shift_hue(uint8_t* pixels, size_t count, float sixths) noexcept;                        \
+  /* The smallest and the largest value of each channel. */                                    \
+  void find_limits(const uint8_t* pixels, size_t count, uint8_t* low, uint8_t* high) noexcept; \
+  /* Left and right change places. */                                                          \
+  void mirror_row(uint8_t* row, size_t pixels) noexcept;                                       \
   }
 
 #define HEADRACE_DECLARE_FILTERS(level)                                                            \
@@ -259,6 +268,7 @@ inline constexpr size_t kPlaneGroup = 16;
 
 HEADRACE_DECLARE_CRC32(scalar)
 HEADRACE_DECLARE_CRC32C(scalar)
+HEADRACE_DECLARE_OFFSETS(scalar)
 HEADRACE_DECLARE_RESIZE(scalar)
 HEADRACE_DECLARE_RESAMPLE(scalar)
 HEADRACE_DECLARE_SIXTEENS(scalar)
@@ -274,6 +284,7 @@ HEADRACE_DECLARE_CRC32C(sse42)
 HEADRACE_DECLARE_RESAMPLE(sse42)
 HEADRACE_DECLARE_PIXELS(sse42)
 HEADRACE_DECLARE_RESIZE(avx2)
+HEADRACE_DECLARE_OFFSETS(avx2)
 HEADRACE_DECLARE_RESAMPLE(avx2)
 HEADRACE_DECLARE_SIXTEENS(avx2)
 HEADRACE_DECLARE_REDUCE_PLANE(avx2)
@@ -284,6 +295,7 @@ HEADRACE_DECLARE_COLOUR(avx2)
 HEADRACE_DECLARE_FILTERS(avx2)
 HEADRACE_DECLARE_MIX(avx2)
 HEADRACE_DECLARE_CRC32C(avx512)
+HEADRACE_DECLARE_OFFSETS(avx512)
 HEADRACE_DECLARE_RESIZE(avx512)
 HEADRACE_DECLARE_RESAMPLE(avx512)
 HEADRACE_DECLARE_SIXTEENS(avx512)
@@ -305,6 +317,7 @@ HEADRACE_DECLARE_JPEG_PIXELS(avx512)
 
 #undef HEADRACE_DECLARE_CRC32
 #undef HEADRACE_DECLARE_CRC32C
+#undef HEADRACE_DECLARE_OFFSETS
 #undef HEADRACE_DECLARE_RESIZE
 #undef HEADRACE_DECLARE_RESAMPLE
 #undef HEADRACE_DECLARE_SIXTEENS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ProgressBar", "format_bytes", "format_duration", "parse_bytes"]
+__all__ = ["ProgressBar", "format_bytes", "format_count", "format_duration", "is_seen", "parse_bytes"]
 
 _CELLS = 24
 _MIN_CELLS = 5
@@ -53,6 +53,25 @@ def parse_bytes(text: str) -> int:
     return size
 
 
+def format_count(count: int, noun: str) -> str:
+    """Spell how many there are of something, which is named in the singular.
+
+    Bytes are written as offsets are, without commas; ``format_bytes`` is for sizes that need not be exact.
+
+    Example:
+        >>> format_count(1, "file"), format_count(2000, "directory"), format_count(2000, "byte")
+        ('1 file', '2,000 directories', '2000 bytes')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    number = str(count) if noun == "byte" else f"{count:,}"
+    if noun.endswith("index"):
+        return f"{number} {noun[:-2]}ices"
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{number} {noun[:-1]}ies"
+    return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """Spell a duration for people.
 
@@ -65,8 +84,18 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
+def is_seen(stream: TextIO | None) -> bool:
+    """Somebody watches a stream: it is a terminal, or leads into a notebook."""
+    return stream is not None and (stream.isatty() or _is_notebook(stream))
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """The stream of a Jupyter kernel, which is no terminal, and yet begins a line anew at a carriage return."""
+    return any(kind.__module__.startswith("ipykernel.") for kind in type(stream).__mro__)
+
+
 class ProgressBar:
-    """Draws one line on a terminal and keeps it up to date; on anything else it is silent.
+    """Draws one line on a terminal or in a notebook and keeps it up to date; on anything else it is silent.
 
     Call it with (done, total, size_bytes); use it as a context manager so that the line is finished.
 
@@ -74,7 +103,7 @@ class ProgressBar:
         label: what is being done, in a word or two.
         unit: what is counted.
         stream: where to draw, by default standard error.
-        enabled: force drawing on or off; by default it draws on terminals only.
+        enabled: force drawing on or off; by default it draws on terminals and in notebooks only.
     """
 
     def __init__(
@@ -83,18 +112,20 @@ class ProgressBar:
         self._label = label
         self._unit = unit
         self._stream = stream if stream is not None else sys.stderr
-        self._enabled = self._stream.isatty() if enabled is None else enabled
+        self._enabled = is_seen(self._stream) if enabled is None else enabled
+        # Each drawing in a notebook is a message to the browser.
+        self._pause_s, self._usual_width = (0.5, 80) if _is_notebook(self._stream) else (0.1, 120)
         self._start_s = time.monotonic()
         self._drawn_s = 0.0
         self._last: tuple[int, int | None, int] = (0, None, 0)
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
-        """Advance, and draw at most ten times a second."""
+        """Advance, and draw at most ten times a second, in a notebook twice."""
         now_s = time.monotonic()
         if done < self._last[0]:  # the next of several steps
             self._start_s = now_s
         self._last = (done, total, size_bytes)
-        if self._enabled and now_s - self._drawn_s >= 0.1:
+        if self._enabled and now_s - self._drawn_s >= self._pause_s:
             self._drawn_s = now_s
             self._draw(now_s)
 
@@ -114,9 +145,13 @@ class ProgressBar:
         done, total, size_bytes = self._last
         elapsed_s = max(now_s - self._start_s, 1e-9)
         rate = done / elapsed_s
-        parts = [f"{rate:,.0f} {self._unit}/s", f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s"]
+        noun = self._unit.removesuffix("s")
+        parts = [
+            f"{format_count(round(rate), noun)}/s",
+            f"{format_bytes(size_bytes)}, {format_bytes(size_bytes / elapsed_s)}/s",
+        ]
         if not total:
-            head = f"{self._label} {done:,} {self._unit}"
+            head = f"{self._label} {format_count(done, noun)}"
             return " | ".join([head, *parts, format_duration(elapsed_s)])
         share = min(done / total, 1.0)
         left_s = (total - done) / rate if rate > 0 else 0.0
@@ -132,6 +167,6 @@ class ProgressBar:
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):
-            width = 120
+            width = self._usual_width
         self._stream.write("\r" + self.line(now_s, width - 1)[: width - 1].ljust(width - 1))
         self._stream.flush()

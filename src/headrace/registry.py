@@ -1,16 +1,17 @@
-"""Lazy tables of plug-ins: names are read from entry points early, code is loaded on first use."""
+"""What may be installed besides: tables of plug-ins, whose code is loaded on first use, and optional packages."""
 
 from __future__ import annotations
 
+import importlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from headrace.errors import UnknownFormatError
+from headrace.errors import MissingExtraError, UnknownFormatError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["PluginTable"]
+__all__ = ["PluginTable", "require"]
 
 T = TypeVar("T")
 
@@ -73,3 +74,12 @@ class PluginTable(Generic[T]):
 
 def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "an unknown package"
+
+
+def require(package: str, needed_by: str) -> Any:
+    """An optional package, or the error that says how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse"}.get(package, package)
+        raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None

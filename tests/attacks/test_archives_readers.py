@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -129,3 +129,50 @@ def test_readers_beside_a_writer(tmp_path: Path, kind: str) -> None:
         assert said["read"] > 10
         assert not [what for what in said if what.startswith(("WRONG", "CALLED", "NOT OURS"))], said
     assert Archive(path).verify().ok
+
+
+WRITE_A_LOG = """
+import sys
+from headrace.formats.barecat import Archive
+archive = Archive(sys.argv[1], "x", wal=True)
+archive.update({f"d/{i}": b"content" for i in range(50)})
+archive.commit()
+print("ready", flush=True)
+input()
+"""
+READ_BESIDE_A_LOG = """
+import sys
+from headrace.errors import HeadraceError
+from headrace.formats.barecat import Archive
+
+def read(archive):
+    try:
+        return len(list(archive))  # no shard is mapped
+    except (HeadraceError, OSError) as error:
+        return type(error).__name__
+
+archive = Archive(sys.argv[1])
+print(read(archive), flush=True)
+input()
+print(*(read(archive) for _ in range(3)), flush=True)
+"""
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 20_000])
+def test_shared_memory_of_a_log_that_is_cut_does_not_end_the_reader(tmp_path: Path, size: int) -> None:
+    """SQLite has mapped it: a page that is not there any more would be the end of the process."""
+    path = str(tmp_path / "x.barecat")
+    with talking(WRITE_A_LOG, path) as writer:
+        assert writer.stdout.readline() == "ready\n"
+        with talking(READ_BESIDE_A_LOG, path) as reader:
+            assert reader.stdout.readline() == "50\n"
+            os.truncate(f"{path}-shm", size)
+            said, _ = reader.communicate("\n", timeout=60)
+        writer.kill()
+    assert reader.returncode == 0
+    assert len(said.split()) == 3
+
+
+def talking(program: str, path: str) -> Any:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", program, path], text=True, **pipes)

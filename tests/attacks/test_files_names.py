@@ -112,10 +112,10 @@ def test_what_is_in_the_way_is_named(tmp_path: Path, blocked: str) -> None:
 def test_many_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with FolderWriter(tmp_path) as writer:
-        for i in range(100):
+        for i in range(200):
             writer.write(f"{i}/a/b", [b"1"])
         writer.write("/".join(["d"] * 600) + "/x", [b"1"])
-        assert len(os.listdir("/proc/self/fd")) < before + 40
+        assert len(os.listdir("/proc/self/fd")) < before + 140
         writer.write("7/a/c", [b"1"])
     assert len(os.listdir("/proc/self/fd")) == before
     assert sorted(os.listdir(tmp_path / "7" / "a")) == ["b", "c"]

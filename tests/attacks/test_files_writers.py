@@ -11,10 +11,12 @@ ROOT = Path(headrace.__file__).parent
 WRITERS = {
     "storage/": "every file that appears when it is complete, and every file below a folder",
     "formats/barecat/edit/": "archives that are changed in place",
-    "formats/barecat/index/": "the index of an archive",
     "formats/beton/index.py": "removes an annex that was replaced by one inside the file",
+    "transfer/index_table.py": "an index that is made from a table",
     "transfer/merge.py": "archives whose shards are links",
+    "transfer/mount.py": "standard streams to /dev/null",
     "cli/main.py": "standard output to /dev/null",
+    "cli/browser.py": "asks for what is extracted, which is written below a folder",
     "cli/verbs/index.py": "a table, where the user names a device",
     "cli/verbs/demo.py": "its own temporary folder",
     "compat/": "what programs of other libraries ask for",

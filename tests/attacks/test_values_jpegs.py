@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from tests.attacks.jpeg_mutations import DHT, KINDS, SOF, SOS, Segment, complete_code, mutant, put_together, take_apart
 from tests.attacks.jpeg_ways import LEVELS, decode_whole, disagreement, make_index
+from tests.attacks.rare_jpegs import RARE
 
 import headrace
 from headrace import _native, ops
+from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+WORDS = r"JPEG of (8|12|16) bits a channel|lossless or hierarchical JPEG"
 
 
 def agreed(data: bytes) -> bool:
@@ -90,6 +95,41 @@ def test_other_numbers_of_bits(kind: str, bits: int) -> None:
     segments = take_apart(KINDS[kind])
     next(segment for segment in segments if segment.marker in SOF).body[0] = bits
     assert not agreed(put_together(segments))
+
+
+@pytest.mark.parametrize("kind", RARE)
+def test_rare_kinds(kind: str, tmp_path: Path) -> None:
+    """One verdict and a clear message, whichever way: decoded, packed, read by Pillow, checked, loaded."""
+    data = RARE[kind]
+    is_usual = kind.startswith("8 bits")
+    assert agreed(data) == is_usual
+    assert bool(make_index(data)) == (kind == "8 bits")
+    source = tmp_path / "in" / "a"
+    source.mkdir(parents=True)
+    (source / "x.jpg").write_bytes(data)
+    for field in (headrace.Image(), headrace.Image(mode="raw"), headrace.Image(max_side=8)):
+        with nullcontext() if is_usual else pytest.raises(HeadraceError, match=WORDS):
+            headrace.write(tmp_path / "x.beton", [(data,)], fields={"image": field}, force=True)
+        assert (tmp_path / "x.beton").exists() == is_usual
+    headrace.pack(tmp_path / "x.ffr", tmp_path / "in", progress=False)
+    headrace.pack(tmp_path / "x.barecat", tmp_path / "in", progress=False)
+    for path in ("x.barecat", "x.ffr", "in"):
+        options = {"decode": "image"} if path == "x.ffr" else {}
+        with headrace.open(tmp_path / path, **options) as dataset:
+            name = next(iter(dataset.schema))
+            for call in (lambda: dataset[0], lambda: dataset.read_values(np.zeros(1, np.int64), name)):  # noqa: B023
+                with nullcontext() if is_usual else pytest.raises(HeadraceError, match=WORDS):
+                    call()
+            assert dataset.verify(decode=True).ok == is_usual
+            if path != "in":
+                load(dataset, name, is_usual)
+
+
+def load(dataset: headrace.Dataset, name: str, is_usual: bool) -> None:
+    for jpeg in ("window", "slice", "libjpeg"):
+        loader = headrace.Loader(dataset, 1, pipelines={name: [ops.CenterCrop(8)]}, jpeg=jpeg)
+        with nullcontext() if is_usual else pytest.raises(HeadraceError, match=WORDS):
+            assert len(list(loader)) == 1
 
 
 def test_scans_that_are_missing_or_twice() -> None:

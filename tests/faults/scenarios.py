@@ -121,6 +121,10 @@ def fill_pantry(pantry: Path) -> None:
         hr.convert(pantry / photos, pantry / f"{name}.pics.zip", progress=False)
         hr.convert(pantry / source, pantry / f"{name}.barecat", shard_size=6500, progress=False)
     hr.pack(pantry / "bare.beton", pantry / "pics", workers=1, progress=False, annex=False)
+    shard = {"1.jpg": jpegs[0], "1.cls": b"0", "1.json": b"{}", "2.jpg": jpegs[1], "2.cls": b"1", "2.json": b"[]"}
+    _write_tree(pantry / "shard", shard, 1_600_000_000)
+    hr.convert(pantry / "shard", pantry / "shard.tar.gz", progress=False)
+    _write_tree(pantry / "spoilt", pictures | {"cat/cut.jpg": jpegs[3][:200], "dog/none.png": b""}, 1_600_000_000)
     (pantry / "table.csv").write_bytes(b"")
     hr.convert(pantry / "pics", pantry / "pics.barecat", progress=False)
     _write_gaps(str(pantry / "gaps.barecat"))
@@ -208,6 +212,8 @@ def _creates() -> Iterator[Scenario]:
         yield Scenario(words=words, base=(source, f"old.{out}"), targets=(f"old.{out}",))
     words = ("create", "old.beton", "pics", "--force", "--mode", "raw", "-q", "-j", "2")
     yield Scenario(words=words, base=("pics", "old.beton"), targets=("old.beton",))
+    words = ("create", "t.beton", "spoilt", "--skip-broken", "-q", "-j1")
+    yield Scenario(words=words, base=("spoilt",), targets=("t.beton",), again=_again(words))
     words = ("create", "t.barecat", "in", "-s", "6500", "-q", "-j", "2")
     yield Scenario(words=words, base=("in",), targets=("t.barecat",), again=_again(words))
 
@@ -239,6 +245,9 @@ def _converts() -> Iterator[Scenario]:
         yield Scenario(words=words, base=(source,), targets=(new,), by_file=in_folder, again=_again(words))
         words = ("convert", source, old, *extra, "--force", "-q")
         yield Scenario(words=words, base=(source, old), targets=(old,), by_file=in_folder)
+    for source in ("shard", "shard.tar.gz"):
+        words = ("convert", source, "t.beton", "-q", "-j1")
+        yield Scenario(words=words, base=(source,), targets=("t.beton",), again=_again(words))
 
 
 def _extracts() -> Iterator[Scenario]:

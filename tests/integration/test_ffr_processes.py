@@ -108,7 +108,7 @@ def test_a_part_is_missing(path: Path, tmp_path: Path) -> None:
     (folder / "meta.pkl").write_bytes(b"ignored")
     for number in (0, 1, 3):
         os.link(path, folder / f"PART_{number:05d}.ffr")
-    with pytest.raises(HeadraceError, match=r"PART_00002\.ffr is missing, 3 other parts are there"):
+    with pytest.raises(HeadraceError, match=r"PART_00002\.ffr is missing, beside 3 other parts"):
         hr.open(folder)
     assert len(hr.open(sorted(folder.glob("*.ffr")))) == 3 * COUNT
     os.link(path, folder / "PART_00002.ffr")

@@ -103,6 +103,7 @@ def test_every_index_exactly_once(path: Path, order: Any, n: int, batch_size: in
     assert all(len(batch) == batch_size for batch in full)
 
 
+@pytest.mark.filterwarnings("ignore:.* is larger than the dataset")
 @settings(max_examples=40, deadline=None)
 @given(
     order=ORDERS,

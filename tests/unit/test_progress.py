@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import io
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.progress import ProgressBar, format_bytes, format_duration, parse_bytes
+from headrace.progress import ProgressBar, format_bytes, format_duration, is_seen, parse_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def test_the_next_of_several_steps_has_its_own_rate() -> None:
     bar(10, 10, 0)
     bar(1, 10, 0)
     assert "in " not in bar.line(bar._start_s + 1)
-    assert "| 1 samples/s |" in bar.line(bar._start_s + 1)
+    assert "| 1 sample/s |" in bar.line(bar._start_s + 1)
 
 
 def test_what_fails_before_it_began_draws_nothing() -> None:
@@ -102,3 +107,37 @@ def test_draws_one_line_over_itself_and_ends_it() -> None:
     assert text.endswith("\n")
     assert text.count("\n") == 1
     assert text.count("\r") <= 3, "drawing is limited to ten times a second"
+
+
+def test_one_is_one() -> None:
+    assert bar_at(1, 1, None, 500) == "writing 1 sample | 1 sample/s | 500 B, 500 B/s | 0:01"
+    assert "| 1 sample/s |" in bar_at(10, 10, 1000)
+
+
+class OutStream(io.StringIO):
+    """What a Jupyter kernel puts in the place of standard error."""
+
+    __module__ = "ipykernel.iostream"
+
+
+def test_in_a_notebook_it_draws_over_itself_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    stream = OutStream()
+    assert is_seen(stream)
+    with ProgressBar("writing", stream=stream) as bar:
+        for done in range(1, 1001):
+            now_s += 0.002
+            bar(done, 1000, done)
+    text = stream.getvalue()
+    assert 4 <= text.count("\r") <= 6, "two seconds, and the end"
+    assert all(len(line) == 79 for line in text.rstrip("\n").split("\r")[1:]), "what stood there is covered"
+    assert "1,000/1,000" in text.rpartition("\r")[2]
+    assert text.endswith("\n")
+
+
+def test_who_sees_it(tmp_path: Path) -> None:
+    assert not is_seen(io.StringIO())
+    assert not is_seen(None)
+    with (tmp_path / "log").open("w") as file:
+        assert not is_seen(file)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
 
-from headrace.errors import UnknownFormatError
+from headrace.errors import MissingExtraError, UnknownFormatError
 from headrace.formats.beton import FORMAT
-from headrace.registry import PluginTable
+from headrace.registry import PluginTable, require
 
 GROUP = "headrace.formats"
 
@@ -47,3 +49,10 @@ def test_a_name_claimed_twice_is_an_error_that_names_both(monkeypatch: pytest.Mo
 
 def test_the_same_claim_seen_twice_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_of(monkeypatch, entry("a", "os:sep"), entry("a", "os:sep")).names() == ["a"]
+
+
+def test_an_optional_package_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"\.zst needs the 'zstandard' package.*headrace\[zstd\]"):
+        require("zstandard", ".zst")
+    assert require("json", "anything") is json

@@ -4,25 +4,68 @@
 #include <cstring>
 #include <new>
 
+#include "headrace/checksum.hpp"
+#include "headrace/cpu.hpp"
+#include "kernels/kernels.hpp"
+
 namespace headrace {
 namespace {
 
 constexpr std::size_t kEntrySize = 8;
 constexpr std::uint64_t kFixedSize = 12;
 constexpr std::uint64_t kSampleSize = 12;  // in both tables together
-// So many are looked at without a branch; only a block with a bad one is looked at again.
-constexpr std::size_t kBlock = 1024;
+// So much is looked at without a branch, and stays in the cache meanwhile; only a block with a bad
+// offset is looked at again.
+constexpr std::size_t kBlockSize = 16384;
 
-// Negative numbers are far above any end when taken as unsigned.
-bool is_block_good(const std::byte* at, std::size_t count, std::uint64_t before) noexcept {
-  std::uint64_t is_bad = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t offset = load_u64_le(at + kEntrySize * i);
-    is_bad |= static_cast<std::uint64_t>(offset < before);
-    before = offset;
-  }
-  return is_bad == 0;
+using Signs = std::uint64_t (*)(std::uint64_t, const std::uint8_t*, std::size_t) noexcept;
+
+Signs signs_kernel() noexcept {
+#ifdef HEADRACE_X86_KERNELS
+  if (simd_level() >= SimdLevel::avx512) return kernels::avx512::offset_signs;
+  if (simd_level() >= SimdLevel::avx2) return kernels::avx2::offset_signs;
+#endif
+  return kernels::scalar::offset_signs;
 }
+
+// Takes a table of offsets block by block.
+class OrderCheck {
+ public:
+  OrderCheck(std::uint64_t first, std::uint64_t end) noexcept : before_(first), end_(end) {}
+
+  void add(ByteSpan block) noexcept {
+    const std::size_t count = block.size() / kEntrySize;
+    const std::uint64_t last = load_u64_le(block.data() + kEntrySize * (count - 1));
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(block.data());
+    // Numbers that are negative as i64 are looked at again, too; what counts is what that finds.
+    const bool is_doubtful = last > end_ || signs_(before_, bytes, count) >> 63 != 0;
+    if (bad_ == kNoBadOffset && is_doubtful) {
+      find_bad(block.data(), count);
+    }
+    before_ = last;
+    done_ += count;
+  }
+
+  [[nodiscard]] std::int64_t bad_offset() const noexcept { return bad_; }
+
+ private:
+  void find_bad(const std::byte* at, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = load_u64_le(at + kEntrySize * i);
+      if (offset < before_ || offset > end_) {
+        bad_ = static_cast<std::int64_t>(done_ + i);
+        return;
+      }
+      before_ = offset;
+    }
+  }
+
+  std::uint64_t before_;
+  std::uint64_t end_;
+  std::size_t done_ = 0;
+  std::int64_t bad_ = kNoBadOffset;
+  Signs signs_ = signs_kernel();
+};
 
 std::uint32_t load_u32_le(const std::byte* from) noexcept {
   std::uint32_t value;
@@ -89,22 +132,27 @@ Result<std::int64_t> find_bad_ffr_offset(ByteSpan table, std::uint64_t first,
     return Status(Code::invalid_argument, Detail("a table of ")
                                               << table.size() << " bytes has no whole offsets");
   }
-  const std::size_t n = table.size() / kEntrySize;
-  std::uint64_t before = first;
-  for (std::size_t start = 0; start < n; start += kBlock) {
-    const std::size_t count = std::min(kBlock, n - start);
-    const std::byte* at = table.data() + kEntrySize * start;
-    const std::uint64_t last = load_u64_le(at + kEntrySize * (count - 1));
-    if (last > end || !is_block_good(at, count, before)) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t offset = load_u64_le(at + kEntrySize * i);
-        if (offset < before || offset > end) return static_cast<std::int64_t>(start + i);
-        before = offset;
-      }
-    }
-    before = last;
+  OrderCheck check(first, end);
+  for (std::size_t start = 0; start < table.size(); start += kBlockSize) {
+    check.add(table.subspan(start, std::min(kBlockSize, table.size() - start)));
   }
-  return kNoBadOffset;
+  return check.bad_offset();
+}
+
+Result<FfrHeaderCheck> check_ffr_header(ByteSpan header, std::uint64_t end) noexcept {
+  if (header.size() < kFixedSize || (header.size() - kFixedSize) % kSampleSize != 0) {
+    return Status(Code::invalid_argument, Detail("no header has ") << header.size() << " bytes");
+  }
+  const std::size_t n = (header.size() - kFixedSize) / kSampleSize;
+  const std::size_t table_at = kFixedSize + 4 * n;
+  std::uint32_t checksum = crc32(header.subspan(4, table_at - 4));
+  OrderCheck check(header.size(), end);
+  for (std::size_t start = table_at; start < header.size(); start += kBlockSize) {
+    const ByteSpan block = header.subspan(start, std::min(kBlockSize, header.size() - start));
+    checksum = crc32(block, checksum);
+    check.add(block);
+  }
+  return FfrHeaderCheck{checksum, check.bad_offset()};
 }
 
 }  // namespace headrace

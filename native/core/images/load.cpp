@@ -9,6 +9,7 @@
 #include "core/images/load_check.hpp"
 #include "core/images/load_jpeg.hpp"
 #include "core/images/row_writer.hpp"
+#include "core/images/shares.hpp"
 #include "core/images/source_window.hpp"
 #include "core/images/stored_pixels.hpp"
 #include "core/images/stored_view.hpp"
@@ -305,28 +306,6 @@ void copy_into_slot(const LoadCall& call, std::size_t i) noexcept {
   call.failures.add({i, wrong_checksum(wanted, found)});
 }
 
-// Images of a batch that a worker takes at a time: as many as make up for the taking.
-struct Share {
-  std::size_t images;  // in each but the last
-  std::size_t count;
-};
-
-Share share_out(const LoadBatch& batch, std::size_t slot_size, std::size_t share_bytes) noexcept {
-  const std::size_t n = batch.offsets.size();
-  double bytes = static_cast<double>(slot_size) * static_cast<double>(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    bytes += static_cast<double>(kRgbChannels) * batch.widths[i] * batch.heights[i];
-  }
-  const double wanted = static_cast<double>(share_bytes) * static_cast<double>(n) / bytes;
-  const std::size_t images = wanted >= static_cast<double>(n)
-                                 ? n
-                                 : std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
-  return {images, (n + images - 1) / images};
-}
-
-// Of pixels read and written. A copy is quick: less than this is not worth waking a thread for.
-constexpr std::size_t kCopyShareBytes = 512 << 10;
-constexpr std::size_t kShareBytes = 64 << 10;
 constexpr std::size_t kPrefetchImages = 2;
 
 template <typename Work>
@@ -341,7 +320,7 @@ void for_images(const LoadCall& call, Share share, std::size_t index, Work&& wor
 
 Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
   const auto copy = [&call](std::size_t i) { copy_into_slot(call, i); };
-  Share share = share_out(call.batch, call.slot_size, kCopyShareBytes);
+  const Share share = share_copies(call.batch, call.slot_size);
   if (share.count == 1 || pool.threads() == 1) {  // by the caller: it would only wait
     for_images(call, {call.batch.offsets.size(), 1}, 0, copy);
     return {};
@@ -352,7 +331,7 @@ Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
 }
 
 Status load_all(const LoadCall& call, ThreadPool& pool) noexcept {
-  const Share share = share_out(call.batch, call.slot_size, kShareBytes);
+  const Share share = share_work(call.batch, call.slot_size, pool.threads());
   return pool.run(share.count, [&](std::size_t index, WorkerMemory& memory) noexcept {
     for_images(call, share, index,
                [&](std::size_t i) { load_into_slot(call, i, static_cast<LoadScratch&>(memory)); });

@@ -20,12 +20,13 @@ struct ColourKernels {
   decltype(&kernels::scalar::sum_grey) sum_grey;
   decltype(&kernels::scalar::map_levels) map_levels;
   decltype(&kernels::scalar::shift_hue) shift_hue;
+  decltype(&kernels::scalar::find_limits) find_limits;
 };
 
 #define HEADRACE_TABLE(level)                                                                    \
   ColourKernels {                                                                                \
     kernels::level::blend_with_level, kernels::level::blend_with_grey, kernels::level::sum_grey, \
-        kernels::level::map_levels, kernels::level::shift_hue                                    \
+        kernels::level::map_levels, kernels::level::shift_hue, kernels::level::find_limits       \
   }
 constexpr KernelTables<ColourKernels> kColourKernels = HEADRACE_KERNEL_TABLES(HEADRACE_TABLE);
 #undef HEADRACE_TABLE
@@ -73,14 +74,11 @@ void keep_levels(std::array<std::uint8_t, kLevels>& table) noexcept {
 }
 
 // As Pillow's ImageOps.autocontrast, in double precision as there.
-void stretch(const Histogram& histogram, std::array<std::uint8_t, kLevels>& table) noexcept {
-  std::size_t low = 0;
-  std::size_t high = kLevels - 1;
-  while (low < high && histogram[low] == 0) ++low;
-  while (high > low && histogram[high] == 0) --high;
+void stretch(std::uint8_t low, std::uint8_t high,
+             std::array<std::uint8_t, kLevels>& table) noexcept {
   if (high <= low) return keep_levels(table);
-  const double scale = 255.0 / static_cast<double>(high - low);
-  const double offset = -static_cast<double>(low) * scale;
+  const double scale = 255.0 / (high - low);
+  const double offset = -low * scale;
   for (std::size_t level = 0; level < kLevels; ++level) {
     const double value = std::clamp(static_cast<double>(level) * scale + offset, 0.0, 255.0);
     table[level] = static_cast<std::uint8_t>(value);
@@ -102,14 +100,6 @@ void spread(const Histogram& histogram, std::array<std::uint8_t, kLevels>& table
     table[level] = static_cast<std::uint8_t>(std::min<std::uint64_t>(before / step, 255));
     before += histogram[level];
   }
-}
-
-template <typename MakeTable>
-void map_by_histograms(ImageShape shape, std::uint8_t* pixels, MakeTable&& make_table) noexcept {
-  const Histograms histograms = count_levels(shape, pixels);
-  ChannelTables tables;
-  for (std::size_t c = 0; c < kRgbChannels; ++c) make_table(histograms[c], tables[c]);
-  map_channels(shape, pixels, tables);
 }
 
 }  // namespace
@@ -144,11 +134,23 @@ void solarize(float threshold, ImageShape shape, std::uint8_t* pixels) noexcept 
 }
 
 void stretch_contrast(ImageShape shape, std::uint8_t* pixels) noexcept {
-  map_by_histograms(shape, pixels, stretch);
+  std::array<std::uint8_t, kRgbChannels> low{};
+  std::array<std::uint8_t, kRgbChannels> high{};
+  in_use(kColourKernels).find_limits(pixels, shape.width * shape.height, low.data(), high.data());
+  ChannelTables tables;
+  bool is_stretched = false;
+  for (std::size_t c = 0; c < kRgbChannels; ++c) {
+    stretch(low[c], high[c], tables[c]);
+    is_stretched = is_stretched || low[c] != 0 || high[c] != 255;
+  }
+  if (is_stretched) map_channels(shape, pixels, tables);
 }
 
 void equalize(ImageShape shape, std::uint8_t* pixels) noexcept {
-  map_by_histograms(shape, pixels, spread);
+  const Histograms histograms = count_levels(shape, pixels);
+  ChannelTables tables;
+  for (std::size_t c = 0; c < kRgbChannels; ++c) spread(histograms[c], tables[c]);
+  map_channels(shape, pixels, tables);
 }
 
 }  // namespace headrace

@@ -121,7 +121,8 @@ Status check_values(StepKind kind, std::span<const float> values, std::size_t pi
                     ImageShape shape) noexcept {
   if (may_be_nothing(kind) && std::isnan(values[0])) return {};
   if (kind != StepKind::choice) {
-    if (!are_finite(values)) return wrong_values(kind, picture, "a value is not finite (infinite, or not a number)");
+    if (!are_finite(values))
+      return wrong_values(kind, picture, "a value is not finite (infinite, or not a number)");
     const std::string_view fault = fault_of(kind, values, shape);
     return fault.empty() ? Status() : wrong_values(kind, picture, fault);
   }

@@ -1,5 +1,6 @@
 #include "headrace/io/mapping_guard.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -83,6 +84,78 @@ bool cover(Entry& entry, std::uintptr_t address) noexcept {
          put_zeros(page, (end + page_size - 1) / page_size * page_size);
 }
 
+// A line of /proc/self/maps, read byte by byte: "begin-end flags offset device inode path".
+class MapsLine {
+ public:
+  void take(char byte) noexcept {
+    for (std::size_t i = 1; i < sizeof tail_; ++i) tail_[i - 1] = tail_[i];
+    tail_[sizeof tail_ - 1] = byte;
+    if (byte == ' ') {
+      ++field_;
+    } else if (field_ == 0 && byte == '-') {
+      begin_ = end_;
+      end_ = 0;
+    } else if (field_ == 0) {
+      const auto digit = static_cast<unsigned>(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+      end_ = end_ * 16 + digit;
+    } else if (field_ == 1 && flags_ < sizeof text_) {
+      text_[flags_++] = byte;
+    }
+  }
+  [[nodiscard]] bool has(std::uintptr_t address) const noexcept {
+    return begin_ <= address && address < end_;
+  }
+  // Shared, only read, and of a file that SQLite names so; it may have been deleted since.
+  [[nodiscard]] bool is_log_memory() const noexcept {
+    return std::memcmp(text_, "r--s", sizeof text_) == 0 &&
+           (std::memcmp(tail_, "-shm (deleted)", sizeof tail_) == 0 ||
+            std::memcmp(tail_ + sizeof tail_ - 4, "-shm", 4) == 0);
+  }
+
+ private:
+  std::uintptr_t begin_ = 0;
+  std::uintptr_t end_ = 0;
+  unsigned field_ = 0;
+  unsigned flags_ = 0;
+  char text_[4] = {};
+  char tail_[14] = {};
+};
+
+// SQLite maps the shared memory of a write-ahead log and tells nobody where. In a handler nothing
+// but plain calls to the system may be used to look.
+bool is_log_memory(std::uintptr_t address) noexcept {
+  const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  MapsLine line;
+  char buffer[512];
+  bool is_found = false;
+  bool is_over = false;
+  while (!is_over) {
+    const ssize_t count = read(file, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    is_over = count <= 0;
+    for (ssize_t i = 0; i < count && !is_over; ++i) {
+      if (buffer[i] != '\n') {
+        line.take(buffer[i]);
+        continue;
+      }
+      is_over = line.has(address);
+      is_found = is_over && line.is_log_memory();
+      line = MapsLine();
+    }
+  }
+  close(file);
+  return is_found;
+}
+
+// What SQLite then finds there is no log that it could use, which is an error and not the end.
+bool cover_log(std::uintptr_t address) noexcept {
+  if (!is_log_memory(address)) return false;
+  const auto page_size = static_cast<std::uintptr_t>(getpagesize());
+  const std::uintptr_t page = address / page_size * page_size;
+  return put_zeros(page, page + page_size);
+}
+
 long thread_id() noexcept { return syscall(SYS_gettid); }
 
 // Back in the code that has run into the fault, it happens again and ends the process; a signal
@@ -132,8 +205,9 @@ void on_bus_error(int number, siginfo_t* facts, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(facts->si_addr);
   // BUS_ADRERR: the page is not there. Broken memory is another matter, and sent signals have no
   // address.
-  Entry* entry = facts->si_code == BUS_ADRERR ? find(address) : nullptr;
-  if (entry == nullptr || !cover(*entry, address)) {
+  const bool is_missing = facts->si_code == BUS_ADRERR;
+  Entry* entry = is_missing ? find(address) : nullptr;
+  if (!(entry != nullptr ? cover(*entry, address) : is_missing && cover_log(address))) {
     if (passing_thread.load(std::memory_order_relaxed) == thread_id()) {
       die(number, facts);
     } else if (!is_from_a_handler(facts, context)) {

@@ -47,13 +47,14 @@ Status read_frame(unsigned code, ByteSpan body, std::size_t at, InfoHeader& head
   const unsigned process = code & 3;  // 0 baseline, 1 extended, 2 progressive, 3 lossless
   info.is_progressive = process == 2;
   info.is_arithmetic = code >= 0xC9;
-  info.is_lossless = process == 3 || (code & 4) != 0;
+  info.is_lossless |= process == 3 || (code & 4) != 0;
   header.has_frame = true;
   return {};
 }
 
 Status read_segment(unsigned code, ByteSpan body, std::size_t at, InfoHeader& header) noexcept {
   if (is_frame_marker(code)) return read_frame(code, body, at, header);
+  if (code == marker::kDhp) header.info.is_lossless = true;  // frames of several sizes follow
   if (code == marker::kApp0 && body.size() >= 14 &&
       starts_with(body, std::string_view("JFIF\0", 5))) {
     header.has_jfif = true;

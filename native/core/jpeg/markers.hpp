@@ -19,6 +19,7 @@ inline constexpr unsigned kSos = 0xDA;
 inline constexpr unsigned kDqt = 0xDB;
 inline constexpr unsigned kDnl = 0xDC;
 inline constexpr unsigned kDri = 0xDD;
+inline constexpr unsigned kDhp = 0xDE;
 inline constexpr unsigned kApp0 = 0xE0;
 inline constexpr unsigned kApp14 = 0xEE;
 inline constexpr unsigned kApp15 = 0xEF;

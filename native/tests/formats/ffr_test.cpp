@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "headrace/checksum.hpp"
+#include "headrace/cpu.hpp"
 #include "tests/support.hpp"
 
 namespace headrace {
@@ -42,11 +44,20 @@ TEST(FfrOffsets, Bad) {
   EXPECT_EQ(find({24, std::uint64_t{1} << 48, 40}, 24, INT64_MAX), 2);
 }
 
-TEST(FfrOffsets, EveryPlaceOfALargeTable) {
+class FfrOffsetsAtLevel : public ::testing::TestWithParam<SimdLevel> {
+  testing::LevelGuard guard_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, FfrOffsetsAtLevel,
+                         ::testing::ValuesIn(testing::available_levels()), [](const auto& level) {
+                           return std::string(simd_level_name(level.param));
+                         });
+
+TEST_P(FfrOffsetsAtLevel, EveryPlaceOfALargeTable) {
   std::vector<std::uint64_t> offsets(5000);
   for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = 100 + 2 * i;
   EXPECT_EQ(find(offsets, 100, 20'000), kNoBadOffset);
-  for (const std::size_t bad : {0UL, 1UL, 1023UL, 1024UL, 1025UL, 2047UL, 4998UL, 4999UL}) {
+  for (const std::size_t bad : {0UL, 1UL, 1023UL, 2047UL, 2048UL, 2049UL, 4998UL, 4999UL}) {
     for (const std::uint64_t value : {std::uint64_t{0}, UINT64_MAX, std::uint64_t{20'001}}) {
       std::vector<std::uint64_t> damaged = offsets;
       damaged[bad] = value;
@@ -132,6 +143,40 @@ TEST(FfrTable, TablesThatDoNotFit) {
   }
   expect_code(table.add(ByteSpan(file).first(11), 0), Code::truncated);
   EXPECT_EQ(table.samples(), 2U);
+}
+
+// A header of n samples whose offsets rise by `step`.
+Bytes header_of(std::size_t n, std::uint64_t step) {
+  Bytes bytes(12 + 4 * n, std::byte{7});
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t offset = 12 + 12 * n + step * i;
+    for (int j = 0; j < 8; ++j) bytes.push_back(static_cast<std::byte>(offset >> (8 * j)));
+  }
+  return bytes;
+}
+
+TEST(FfrHeader, ChecksumAndOffsetsInOnePass) {
+  for (const std::size_t n : {0UL, 1UL, 2047UL, 2048UL, 5001UL}) {
+    Bytes header = header_of(n, 3);
+    auto found = check_ffr_header(header, INT64_MAX);
+    testing::expect_ok(found.status());
+    EXPECT_EQ(found.value().checksum, crc32(ByteSpan(header).subspan(4)));
+    EXPECT_EQ(found.value().bad_offset, kNoBadOffset);
+    for (const std::size_t bad : {1UL, n / 2, n - 1}) {
+      if (bad == 0 || bad >= n) continue;
+      Bytes damaged = header;
+      damaged[12 + 4 * n + 8 * bad + 7] = std::byte{0x80};
+      const auto second = check_ffr_header(damaged, INT64_MAX).value();
+      EXPECT_EQ(second.bad_offset, static_cast<std::int64_t>(bad));
+      EXPECT_EQ(second.checksum, crc32(ByteSpan(damaged).subspan(4)));
+    }
+  }
+}
+
+TEST(FfrHeader, NotWhole) {
+  const Bytes bytes(25);
+  expect_code(check_ffr_header(bytes, 100).status(), Code::invalid_argument);
+  expect_code(check_ffr_header(ByteSpan(bytes).first(11), 100).status(), Code::invalid_argument);
 }
 
 TEST(FfrOffsets, NotWhole) {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 
 #include "tests/support.hpp"
@@ -162,6 +163,32 @@ TEST(MappingGuard, OthersStillDie) {
     EXPECT_TRUE(WIFSIGNALED(status));
     EXPECT_EQ(WTERMSIG(status), SIGBUS);
   }
+}
+
+// How a child ends that reads a file of this name, which has become shorter.
+int status_of_reader(const std::string& name, int protection) {
+  const std::string path = ::testing::TempDir() + name;
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  EXPECT_GE(fd, 0);
+  EXPECT_EQ(ftruncate(fd, static_cast<off_t>(4 * kPage)), 0);
+  const int status = status_of_child([&] {
+    set_default_handler();
+    const MappedFile file(kPage);
+    const MappingGuard guard = guard_of(file.bytes());
+    const void* memory = mmap(nullptr, 4 * kPage, protection, MAP_SHARED, fd, 0);
+    if (ftruncate(fd, 100) != 0 || unlink(path.c_str()) != 0) _exit(2);
+    _exit(sum({static_cast<const std::byte*>(memory), 4 * kPage}) == 0 ? 7 : 1);
+  });
+  close(fd);
+  return status;
+}
+
+TEST(MappingGuard, SharedMemoryOfALogThatIsCutDoesNotEndTheReader) {
+  const int status = status_of_reader("x.barecat-shm", PROT_READ);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_TRUE(WIFSIGNALED(status_of_reader("x.barecat-shm", PROT_READ | PROT_WRITE)));
+  EXPECT_TRUE(WIFSIGNALED(status_of_reader("x.barecat-shn", PROT_READ)));
 }
 
 TEST(MappingGuard, SentSignalsStillKill) {

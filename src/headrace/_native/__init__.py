@@ -27,6 +27,7 @@ from headrace._native._core import (
     PooledBuffer,
     RangeReader,
     TileIndexInfo,
+    check_ffr_header,
     check_ffr_offsets,
     crc32,
     crc32_buffers,
@@ -53,6 +54,9 @@ from headrace._native._core import (
     slice_jpeg,
     step_kinds,
     store_jpegs,
+    tar_files,
+    tar_header,
+    tar_members,
     tile_index_info,
 )
 
@@ -77,6 +81,7 @@ __all__ = [
     "PooledBuffer",
     "RangeReader",
     "TileIndexInfo",
+    "check_ffr_header",
     "check_ffr_offsets",
     "crc32",
     "crc32_buffers",
@@ -103,6 +108,9 @@ __all__ = [
     "slice_jpeg",
     "step_kinds",
     "store_jpegs",
+    "tar_files",
+    "tar_header",
+    "tar_members",
     "tile_index_info",
 ]
 

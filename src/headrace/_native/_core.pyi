@@ -216,6 +216,11 @@ def check_ffr_offsets(table: Buffer, first_allowed: int, file_size: int) -> int:
     Index of the first offset of an .ffr table that is below the one before it (or first_allowed) or above file_size; -1 when there is none.
     """
 
+def check_ffr_header(header: Buffer, file_size: int) -> tuple[int, int]:
+    """
+    CRC-32 of the header of an .ffr file, and the index of the first offset that is wrong or -1, in one pass.
+    """
+
 class FfrTable:
     """Where the samples of .ffr files are, counted one file after the other."""
 
@@ -331,7 +336,7 @@ class ImageLoader:
     @property
     def threads(self) -> int:
         """
-        Threads that decode; they start with the first load, callers of load only wait.
+        Threads that decode; they start with the first load that has more to do than to copy.
         """
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
@@ -489,6 +494,21 @@ class FileRows:
 def quasi_random_order_ffcv(samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], page_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, pool: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     The order that FFCV draws from pool open pages, number for number. Page p has samples[page_starts[p]:page_starts[p + 1]], which is shuffled in place.
+    """
+
+def tar_header(name: str, is_directory: bool, mode: int, uid: int, gid: int, mtime_ns: int, size: int, has_exact_times: bool) -> bytes:
+    """
+    The header of a member of a tar, with records of pax where it needs them.
+    """
+
+def tar_members(names: list[str], facts: NDArray[numpy.int64], contents: NDArray[numpy.uint8], bounds: NDArray[numpy.int64], has_exact_times: bool) -> bytes:
+    """
+    Files of a tar: member i is contents[bounds[i]:bounds[i + 1]], and row i of the facts is its mode, uid, gid and mtime_ns.
+    """
+
+def tar_files(paths: list[str], names: list[str], most_bytes: int, has_exact_times: bool) -> tuple[bytes, int, int]:
+    """
+    Files and directories of the disk as members of a tar, up to the first that cannot be read or is larger than most_bytes; how many they are, and bytes of their contents.
     """
 
 def simd_level() -> str:

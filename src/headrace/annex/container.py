@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace._native import crc32c
 from headrace.errors import AnnexError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,16 +102,16 @@ class Annex:
         if version != VERSION:
             raise fail(f"the annex has version {version}, and this headrace reads version {VERSION}")
         if section_count > _MAX_SECTIONS:
-            raise fail(f"the annex claims {section_count} sections, the most is {_MAX_SECTIONS}")
+            raise fail(f"the annex claims {format_count(section_count, 'section')}, the most is {_MAX_SECTIONS}")
         if not TRAILER_SIZE + section_count * _ROW.size <= size <= end - first:
-            raise fail(f"the annex claims {size} bytes, there are {end - first}")
+            raise fail(f"the annex claims {format_count(size, 'byte')}, there are {end - first}")
         if samples != num_samples:
-            raise fail(f"the annex describes {samples} samples, the dataset has {num_samples}")
+            raise fail(f"the annex describes {format_count(samples, 'sample')}, the dataset has {num_samples:,}")
         if (bound_size, fingerprint) != (dataset_size, dataset_fingerprint):
             raise fail(
                 "the annex belongs to another dataset, or the dataset was changed after it was made: "
-                f"it expects {bound_size} bytes with fingerprint {fingerprint:#010x}, "
-                f"found {dataset_size} bytes with {dataset_fingerprint:#010x}"
+                f"it expects {format_count(bound_size, 'byte')} with fingerprint {fingerprint:#010x}, "
+                f"found {format_count(dataset_size, 'byte')} with {dataset_fingerprint:#010x}"
             )
         data = mapped[end - size : end]
         directory = data[len(data) - TRAILER_SIZE - section_count * _ROW.size : len(data) - TRAILER_SIZE]
@@ -121,7 +122,9 @@ class Annex:
         for raw_name, offset, section_size, section_sum, _ in _ROW.iter_unpack(directory.tobytes()):
             name = raw_name.rstrip(b"\0").decode("ascii", "backslashreplace")
             if offset > room or section_size > room - offset:
-                raise fail(f"annex section {name!r} lies outside the annex ({offset} + {section_size} bytes)")
+                raise fail(
+                    f"annex section {name!r} lies outside the annex ({offset} + {format_count(section_size, 'byte')})"
+                )
             rows[name] = _Row(offset, section_size, section_sum)
         return cls(path, data, num_samples, rows, end - size)
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from headrace.annex.container import Annex
     from headrace.types import Buffer
@@ -89,7 +91,10 @@ def read_tile_index(annex: Annex, columns: int) -> TileIndex | None:
         len(data) < _TILE_INDEX_HEAD.size + offsets_size
         or _TILE_INDEX_HEAD.unpack(data[: _TILE_INDEX_HEAD.size])[0] != columns
     ):
-        raise annex.fail(TILE_INDEX, f"has {len(data)} bytes, which cannot hold indices for {columns} fields")
+        raise annex.fail(
+            TILE_INDEX,
+            f"has {format_count(len(data), 'byte')}, which cannot hold indices for {format_count(columns, 'field')}",
+        )
     offsets = data[_TILE_INDEX_HEAD.size :][:offsets_size].view("<u8")
     return TileIndex(columns, offsets, data[_TILE_INDEX_HEAD.size + offsets_size :])
 
@@ -134,10 +139,12 @@ def read_checksums(annex: Annex, columns: int) -> npt.NDArray[np.uint32] | None:
         return None
     expected = _CHECKSUMS_HEAD.size + annex.num_samples * columns * 4
     if len(data) != expected:
-        raise annex.fail(CHECKSUMS, f"has {len(data)} bytes, {expected} expected")
+        raise annex.fail(CHECKSUMS, f"has {format_count(len(data), 'byte')}, {expected} expected")
     algorithm, stored_columns, _ = _CHECKSUMS_HEAD.unpack(data[: _CHECKSUMS_HEAD.size])
     if (algorithm, stored_columns) != (_CRC32C, columns):
-        raise annex.fail(CHECKSUMS, f"has algorithm {algorithm} and {stored_columns} columns, {columns} expected")
+        raise annex.fail(
+            CHECKSUMS, f"has algorithm {algorithm} and {format_count(stored_columns, 'column')}, {columns} expected"
+        )
     return data[_CHECKSUMS_HEAD.size :].view("<u4").reshape(-1, columns)
 
 
@@ -148,7 +155,7 @@ def read_names(annex: Annex) -> Names | None:
         return None
     offsets_size = 8 * (annex.num_samples + 1)
     if len(data) < offsets_size:
-        raise annex.fail(NAMES, f"has {len(data)} bytes, at least {offsets_size} expected")
+        raise annex.fail(NAMES, f"has {format_count(len(data), 'byte')}, at least {offsets_size} expected")
     offsets = data[:offsets_size].view("<u8")
     text = data[offsets_size:]
     if offsets[0] != 0 or offsets[-1] != len(text) or bool((offsets[1:] < offsets[:-1]).any()):
@@ -162,7 +169,7 @@ def read_json(annex: Annex, name: str) -> Any:
     if data is None:
         return None
     if len(data) > _MAX_JSON_BYTES:
-        raise annex.fail(name, f"has {len(data)} bytes, the most is {_MAX_JSON_BYTES}")
+        raise annex.fail(name, f"has {format_count(len(data), 'byte')}, the most is {_MAX_JSON_BYTES}")
     try:
         return json.loads(data.tobytes().decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -9,13 +9,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.common import counted, print_json, printable, progress_bar, reading_options, say
+from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
 from headrace.errors import UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
-from headrace.formats.barecat.pack import count_found, find_files, pack_files
+from headrace.formats.barecat.pack import pack_files
+from headrace.formats.disk_files import count_found, find_files
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.report import Transfer
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import group_left_out
 from headrace.transfer.extract import extract_files
 
@@ -40,6 +41,7 @@ __all__ = [
     "open_archive",
     "print_left_out",
     "print_lines",
+    "print_plan",
     "print_report",
     "print_transfer",
     "refuse_damage",
@@ -84,7 +86,8 @@ def new_archive(path: str, *, shard_size: int | None = None, force: bool = False
     """A new archive, of the format that the ending of the path names; it has its name at the end of the block."""
     named = format_of_name(path)
     if named is None or named.new_archive is None:
-        raise _no_archive(path, named)
+        known = ", ".join(one.suffixes[0] for one in all_formats() if one.new_archive is not None)
+        raise ValueError(f"{path} would not be an archive; give it the ending {known}")
     if named.exists(path) and not force:
         raise FileExistsError(f"{path} exists; give --force to replace it")
     return named.new_archive(path, shard_size=shard_size)
@@ -94,7 +97,7 @@ def _no_archive(path: str, found: Format | None) -> ValueError:
     known = ", ".join(one.suffixes[0] for one in all_formats() if one.open_archive is not None)
     if found is None or not found.suffixes or os.path.isdir(path):
         return ValueError(f"{path} is not an archive; this verb is for archives ({known})")
-    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known}"
+    convert = f"headrace convert {path} {os.path.splitext(path)[0]}{known.partition(',')[0]}"
     return ValueError(
         f"{path} is a dataset of samples ({found.suffixes[0]}), and this verb is for archives of files ({known}). "
         f"Look at it with: headrace ls {path}; or make an archive of it: {convert}"
@@ -177,34 +180,54 @@ def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_
         first = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
         say(f"headrace: left out, {reason}: {len(paths):,} ({first})", file=sys.stderr)
     print_lines("broken" if args.dry_run else "left out, broken", result.broken)
+    if args.dry_run:
+        print_plan(args, kind, result)
+        return
+    unit = "file" if result.samples is None else "sample"
     count = result.files if result.samples is None else result.samples
-    number = counted(count, "file" if result.samples is None else "sample")
-    size = format_bytes(result.size_bytes)
     if args.json:
-        facts: dict[str, object] = {"path": args.out, "format": kind, "fields": result.fields}
-        facts |= {"files": count} if result.samples is None else {"samples": count}
-        facts |= {"size_bytes": result.size_bytes, "left_out": groups, "broken": result.broken}
-        print_json(facts | ({"dry_run": True} if args.dry_run else {"seconds": elapsed_s}))
-    elif args.dry_run:
-        say(f"{args.out}: would be written as {kind}: {number}, about {size} of data")
-        for name, about in result.fields.items():
-            say(f"  {name}: {about}")
-        say("nothing was written")
+        print_json({**_facts(args, kind, result), "seconds": elapsed_s})
     elif not args.quiet:
-        unit = "files" if result.samples is None else "samples"
-        say(f"{args.out}: {number}, {size}, {count / max(elapsed_s, 1e-9):,.0f} {unit}/s")
+        rate = f"{format_count(round(count / max(elapsed_s, 1e-9)), unit)}/s"
+        say(f"{args.out}: {format_count(count, unit)}, {format_bytes(result.size_bytes)}, {rate}")
 
 
-def print_transfer(args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None) -> None:
+def print_plan(args: argparse.Namespace, kind: str, result: Transfer) -> None:
+    """Say what would be written."""
+    if args.json:
+        print_json({**_facts(args, kind, result), "dry_run": True})
+        return
+    number = format_count(result.files, "file") if result.samples is None else format_count(result.samples, "sample")
+    stream = sys.stderr if args.out == "-" else sys.stdout
+    size = format_bytes(result.size_bytes)
+    say(f"{args.out}: would be written as {kind}: {number}, about {size} of data", file=stream)
+    for name, about in result.fields.items():
+        say(f"  {name}: {about}", file=stream)
+    say("nothing was written", file=stream)
+
+
+def _facts(args: argparse.Namespace, kind: str, result: Transfer) -> dict[str, object]:
+    facts: dict[str, object] = {"path": args.out, "format": kind, "fields": result.fields}
+    facts |= {"files": result.files} if result.samples is None else {"samples": result.samples}
+    facts |= {"size_bytes": result.size_bytes, "left_out": group_left_out(result.skipped)}
+    return facts | {"broken": result.broken}
+
+
+def print_transfer(
+    args: argparse.Namespace, path: str, result: Transfer, elapsed_s: float | None = None, *, is_told: bool = False
+) -> None:
     """Say what was carried, and on standard error what was left out; all of it there if the path is -."""
-    print_left_out(result.skipped)
+    if not is_told:
+        print_left_out(result.skipped)
     facts = {"files": result.files, "dirs": result.dirs, "size_bytes": result.size_bytes}
     if args.json:
         print_json({"path": path, **facts, "skipped": result.skipped, "seconds": elapsed_s})
     elif not args.quiet:
-        rate = f", {result.files / max(elapsed_s, 1e-9):,.0f} files/s" if elapsed_s is not None else ""
+        rate = (
+            f", {format_count(round(result.files / max(elapsed_s, 1e-9)), 'file')}/s" if elapsed_s is not None else ""
+        )
         stream = sys.stderr if path == "-" else sys.stdout
-        say(f"{path}: {counted(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
+        say(f"{path}: {format_count(result.files, 'file')}, {format_bytes(result.size_bytes)}{rate}", file=stream)
 
 
 def extract_archive(args: argparse.Namespace) -> int:
@@ -233,8 +256,8 @@ def refuse_damage(path: str, damage: list[str], unit: str) -> None:
     """Say what was left out because it is damaged, and that this is an error."""
     print_left_out(damage[:_SHOWN])
     if damage:
-        count = f"1 {unit} is" if len(damage) == 1 else f"{len(damage):,} {unit}s are"
-        raise ValueError(f"{count} damaged and not written; headrace verify {path} names all damage")
+        count = f"{format_count(len(damage), unit)} {'is' if len(damage) == 1 else 'are'}"
+        raise ValueError(f"{count} damaged and not written; headrace verify {path} lists all damage")
 
 
 def cat_file(args: argparse.Namespace) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headrace.cli.common import printable
+from headrace.cli.common import message_of, printable
 from headrace.cli.previews import shrink
 from headrace.errors import HeadraceError, MissingExtraError
 
 try:
     from rich.text import Text
     from textual.app import App, ComposeResult
+    from textual.binding import Binding
     from textual.containers import Horizontal, VerticalScroll
     from textual.widgets import DataTable, Footer, Header, Static
 except ImportError:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Browser"]
 
+_FAILURES = (HeadraceError, OSError, ValueError, MemoryError)
 _MAX_ROWS = 10_000
 
 
@@ -44,6 +48,7 @@ class Browser(App[None]):
         ("s", "sort", "Sort by size or name"),
         ("x", "extract", "Extract here"),
         ("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, shelf: Shelf, place: str = "", under_cursor: str = "") -> None:
@@ -65,9 +70,11 @@ class Browser(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Fill the list for the first time."""
+        """Fill the list for the first time; from now on, signals end the browser as ``q`` does."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         self.table.add_columns(*self.shelf.columns)
-        self.show_place(self._first)
+        self.show_place(under_cursor=self._first)
         self.table.focus()
 
     @property
@@ -75,16 +82,26 @@ class Browser(App[None]):
         """The list."""
         return self.query_one(DataTable)
 
-    def show_place(self, under_cursor: str = "") -> None:
-        """Fill the list; the cursor goes to an entry of this name."""
-        entries = self.shelf.entries(self.place, by_size=self.is_by_size)
+    def show_place(self, place: str | None = None, under_cursor: str = "") -> None:
+        """Fill the list with another place, or with this one again; the cursor goes to an entry of this name.
+
+        Where the place cannot be read, because the file is damaged or gone, what is shown stays.
+        """
+        place = self.place if place is None else place
+        try:
+            entries = self.shelf.entries(place, by_size=self.is_by_size)
+            about = self.shelf.about(place)
+        except _FAILURES as error:
+            self.say_failure(error)
+            return
+        self.place = place
         self.entries = entries[:_MAX_ROWS]
         self.table.clear()
         for entry in self.entries:
             first, *others = entry.cells
             self.table.add_row(Text(first, justify="right"), *map(Text, others))
         left_out = len(entries) - len(self.entries)
-        self.sub_title = self.shelf.about(self.place) + (f", {left_out:,} not shown" if left_out else "")
+        self.sub_title = about + (f", {left_out:,} not shown" if left_out else "")
         names = [entry.name for entry in self.entries]
         self.table.move_cursor(row=names.index(under_cursor) if under_cursor in names else 0)
         self.show_preview()
@@ -99,7 +116,11 @@ class Browser(App[None]):
         """Show what the entry under the cursor holds."""
         entry = self.current
         pane = self.query_one("#preview", Static)
-        pane.update("Nothing is in here." if entry is None else self._text(self.shelf.preview(entry)))
+        try:
+            shown = "Nothing is in here." if entry is None else self._text(self.shelf.preview(entry))
+        except _FAILURES as error:
+            shown = printable(message_of(error))
+        pane.update(shown)
 
     def _text(self, preview: Preview) -> Any:
         text = Text("\n".join(preview.lines))
@@ -124,20 +145,18 @@ class Browser(App[None]):
         """Open the entry under the cursor."""
         entry = self.current
         if entry is not None and entry.is_dir:
-            self.place = entry.place
-            self.show_place()
+            self.show_place(entry.place)
 
     def action_up(self) -> None:
         """Go to the place above."""
         if self.place:
-            self.place, name = self.shelf.above(self.place)
-            self.show_place(name)
+            self.show_place(*self.shelf.above(self.place))
 
     def action_sort(self) -> None:
         """Sort by size, or by name again."""
         entry = self.current
         self.is_by_size = not self.is_by_size
-        self.show_place("" if entry is None else entry.name)
+        self.show_place(under_cursor="" if entry is None else entry.name)
 
     def action_extract(self) -> None:
         """Write the entry under the cursor below the current directory of the machine."""
@@ -146,7 +165,11 @@ class Browser(App[None]):
             return
         try:
             said = self.shelf.extract(entry)
-        except (HeadraceError, OSError, ValueError) as error:
-            self.notify(printable(str(error)), severity="error", markup=False)
+        except _FAILURES as error:
+            self.say_failure(error)
         else:
             self.notify(said, markup=False)
+
+    def say_failure(self, error: Exception) -> None:
+        """Show for a moment what went wrong."""
+        self.notify(printable(message_of(error)), severity="error", markup=False)

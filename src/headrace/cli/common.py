@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
-from headrace.progress import ProgressBar, parse_bytes
+from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,6 @@ __all__ = [
     "add_max_size",
     "add_progress",
     "add_workers",
-    "counted",
     "message_of",
     "number_from",
     "parse_color",
@@ -109,19 +108,9 @@ def progress_bar(
     label: str, args: argparse.Namespace, *, unit: str = "samples"
 ) -> AbstractContextManager[Progress | None]:
     """A bar, unless the user wants silence or JSON, or nobody would see it."""
-    if args.quiet or getattr(args, "json", False) or not sys.stderr.isatty():
+    if args.quiet or getattr(args, "json", False) or not is_seen(sys.stderr):
         return contextlib.nullcontext()
     return ProgressBar(label, unit=unit)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and what it counts.
-
-    Example:
-        >>> counted(1, "file"), counted(2000, "sample")
-        ('1 file', '2,000 samples')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def parse_size(text: str) -> int:
@@ -244,8 +233,13 @@ def _select(dataset: Dataset, word: str) -> range:
         try:
             return range(whole[int(word)], whole[int(word)] + 1)
         except IndexError:
-            raise ValueError(f"sample {word} is out of range, the dataset has {len(dataset)} samples") from None
-    hint = "" if keys is not None else "; the samples of this dataset have no names, only numbers"
+            raise ValueError(
+                f"sample {word} is out of range, the dataset has {format_count(len(dataset), 'sample')}"
+            ) from None
+    if keys is None:
+        hint = "; the samples of this dataset have no names, only numbers"
+    else:
+        hint = f"; names are such as {_short(keys[0])}" if keys else ""
     raise ValueError(f"no sample is called {_short(word)}{hint}")
 
 

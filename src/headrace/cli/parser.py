@@ -109,8 +109,13 @@ class VerbParser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         if re.match(r"-\d", name):
             self.error(f"there is no option {_shown(name)}; names and ranges that begin with a dash go after --")
-        meant = nearest(name, (option for action in self._actions for option in action.option_strings))
+        meant = self._meant_option(name)
         self.error(f"there is no option {_shown(name)}" + (f"; did you mean {meant}?" if meant else ""))
+
+    def _meant_option(self, word: str) -> str | None:
+        known = {option.lstrip("-"): option for action in self._actions for option in action.option_strings}
+        meant = nearest(word.lstrip("-"), known)
+        return None if meant is None else known[meant]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value is argparse.SUPPRESS or value in action.choices:
@@ -150,6 +155,11 @@ class CommandParser(VerbParser):
     def verbs(self) -> argparse._SubParsersAction[VerbParser]:
         """The parsers of the verbs."""
         return next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+
+    def _refuse(self, unknown: list[str]) -> NoReturn:
+        if any(unknown[0] in verb._option_string_actions for verb in self.verbs.choices.values()):
+            self.error(f"{unknown[0]} is an option of verbs, and comes after the verb")
+        super()._refuse(unknown)
 
     def format_help(self) -> str:
         """What ``headrace help`` prints."""

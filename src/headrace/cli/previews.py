@@ -26,6 +26,7 @@ __all__ = ["Preview", "describe_file", "describe_sample", "shrink"]
 
 _HEAD_BYTES = 4096
 _MAX_BYTES = 64 << 20
+_MAX_JSON_BYTES = 4 << 20  # which can take a hundred times as much when it is laid out
 _MAX_LINE = 1000
 _TEXT = frozenset((".txt", ".md", ".csv", ".tsv", ".xml", ".html", ".yaml", ".yml", ".toml", ".py", ".log"))
 
@@ -102,7 +103,7 @@ def _content(archive: Archive, info: FileInfo, max_lines: int) -> Preview:
         if ending in image_codec.SUFFIXES:
             pixels = image_codec.decode(archive[info.path])
             return Preview([f"{pixels.shape[1]} x {pixels.shape[0]} pixels"], pixels)
-        if ending == ".json":
+        if ending == ".json" and info.size <= _MAX_JSON_BYTES:
             text = json.dumps(json.loads(archive[info.path]), indent=2, ensure_ascii=False)
             return Preview(_cut(text.splitlines(), max_lines))
         if ending == ".npy":

@@ -8,7 +8,7 @@ from headrace.cli.common import printable, select_ranges
 from headrace.cli.files import value_as_file
 from headrace.cli.previews import Preview, describe_file, describe_sample
 from headrace.formats.barecat.index.rows import FileInfo
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import FolderWriter
 from headrace.transfer.extract import extract_files
 
@@ -74,7 +74,7 @@ class ArchiveShelf:
         return [self._entry(info, total) for info in infos]
 
     def _entry(self, info: FileInfo | DirInfo, total: int) -> Entry:
-        bar = "#" * round(_BAR * _size(info) / total)
+        bar = "#" * max(0, min(_BAR, round(_BAR * _size(info) / total)))  # sizes may be made up
         shown = printable(info.name) + ("/" if info.is_dir() else "")
         return Entry(info.name, info.path, info.is_dir(), (format_bytes(_size(info)), bar, shown))
 
@@ -92,14 +92,14 @@ class ArchiveShelf:
         info = self._archive.stat(entry.place)
         if isinstance(info, FileInfo):
             return describe_file(self._archive, info)
-        facts = f"{info.num_subdirs:,} directories, {info.num_files:,} files directly in it"
-        whole = f"{info.num_files_tree:,} files, {format_bytes(info.size_tree)} in all"
+        facts = f"{format_count(info.num_subdirs, 'directory')}, {format_count(info.num_files, 'file')} directly in it"
+        whole = f"{format_count(info.num_files_tree, 'file')}, {format_bytes(info.size_tree)} in all"
         return Preview([printable(info.name) + "/", facts, whole])
 
     def extract(self, entry: Entry) -> str:
         """A file, or a directory with all below."""
         result = extract_files(self._archive, ".", [entry.place])
-        return f"{result.files:,} files written to {printable(entry.place)}"
+        return f"{format_count(result.files, 'file')} written to {printable(entry.place)}"
 
 
 def _size(info: FileInfo | DirInfo) -> int:
@@ -143,7 +143,7 @@ class DatasetShelf:
 
     def about(self, place: str) -> str:
         """Which samples."""
-        return f"{len(self._dataset):,} samples" + (f", {place}" if place else "")
+        return format_count(len(self._dataset), "sample") + (f", {place}" if place else "")
 
     def above(self, place: str) -> tuple[str, str]:
         """All stretches."""

@@ -3,6 +3,10 @@
 Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with more than
 8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones, unless
 a background colour is given.
+
+A few bytes can declare any number of pixels, so what the header declares is checked before anything is decoded:
+pixels, pixels of a tile, scans. The limit of pixels is Pillow's own, ``PIL.Image.MAX_IMAGE_PIXELS``, with an error in
+place of Pillow's warning.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.codecs import jpeg
+from headrace.codecs import jpeg, tiff
 from headrace.errors import ImageError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +39,11 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".gif", 
 # Pillow knows many more, and some of them run other programs: PostScript is given to Ghostscript.
 _PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _DEEP_MODES = ("I", "F")
+_MAX_RUN_PIXELS = 1 << 24  # Pillow decodes a BMP of runs in Python, some of it pixel by pixel
+_RUN_PIXELS_FOR_BYTE = 128  # a run is two bytes, for at most 255 pixels
+_MAX_SCANS = 500  # as in the native decoder of JPEG
+_START_OF_SCAN = b"\xff\xda"
+_PART_PIXELS = 1 << 20  # converted at a time
 _TRANSPARENT = (
     "the picture is transparent in places; say what is behind it with background=(255, 255, 255), "
     "or flatten it before storing"
@@ -49,13 +59,16 @@ def open_picture(data: Buffer) -> Iterator[PillowImage]:
     """A picture file as Pillow opens it, if it is of one of the formats that are named here.
 
     Raises:
-        ImageError: Pillow cannot open it, or fails while the block uses it.
+        ImageError: it declares more than is decoded, or Pillow cannot open it, or fails while the block uses it.
     """
     from PIL import Image, UnidentifiedImageError
 
     stream = io.BytesIO(data)
     try:
+        if tiff.is_tiff(data):
+            tiff.check(data, Image.MAX_IMAGE_PIXELS)
         with Image.open(stream, formats=_PILLOW_FORMATS) as picture:
+            _check_limits(picture, data)
             yield picture
     except ImageError:
         raise
@@ -65,12 +78,38 @@ def open_picture(data: Buffer) -> Iterator[PillowImage]:
         raise ImageError(f"the picture cannot be decoded: {str(error) or type(error).__name__}") from error
 
 
+def _check_limits(picture: PillowImage, data: Buffer) -> None:
+    """ImageError when decoding would take more time or memory than is allowed. Nothing has been decoded yet."""
+    from PIL import Image
+
+    width, height = picture.size
+    limit = Image.MAX_IMAGE_PIXELS
+    if limit is not None and width * height > limit:
+        raise ImageError(
+            f"the picture has {width}x{height} pixels, and at most {limit} are decoded; "
+            "if you trust it, raise PIL.Image.MAX_IMAGE_PIXELS"
+        )
+    if any(tile[0] == "bmp_rle" for tile in getattr(picture, "tile", ())):
+        size = memoryview(data).nbytes
+        if width * height > min(_MAX_RUN_PIXELS, _RUN_PIXELS_FOR_BYTE * size):
+            raise ImageError(
+                f"a compressed BMP of {format_count(size, 'byte')} has {width}x{height} pixels; "
+                f"at most {_MAX_RUN_PIXELS} are decoded, and {_RUN_PIXELS_FOR_BYTE} for each byte. Store it as PNG"
+            )
+    elif jpeg.is_jpeg(data):
+        scans = bytes(data).count(_START_OF_SCAN)
+        if scans > _MAX_SCANS:
+            raise ImageError(f"the JPEG has {scans} scans, and at most {_MAX_SCANS} are decoded")
+
+
 def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.uint8]:
     """Decode a PNG, WebP, BMP, GIF, TIFF or JPEG file to RGB, height x width x 3.
 
     Raises:
         ImageError: Pillow cannot decode it, or it cannot become RGB without guessing.
     """
+    if jpeg.is_jpeg(data):
+        jpeg.refuse_rare(jpeg.read_info(data))  # Pillow may have a newer libjpeg
     with open_picture(data) as picture:
         return pillow_to_rgb(picture, background=background)
 
@@ -86,6 +125,20 @@ def pillow_to_rgb(picture: PillowImage, *, background: Color | None = None) -> n
     """Turn a Pillow image into RGB pixels."""
     if picture.mode.startswith(_DEEP_MODES) or _is_deep_file(picture):
         raise ImageError(_DEEP.format(what=f"a picture of mode {picture.mode}"))
+    columns = min(picture.width, _PART_PIXELS)
+    rows = max(1, _PART_PIXELS // max(1, columns))
+    if columns == picture.width and rows >= picture.height:
+        return _part_to_rgb(picture, background)
+    pixels = np.empty((picture.height, picture.width, 3), np.uint8)
+    for top in range(0, picture.height, rows):  # each step of a conversion takes memory for all that it is given
+        for left in range(0, picture.width, columns):
+            right, bottom = min(left + columns, picture.width), min(top + rows, picture.height)
+            part = picture.crop((left, top, right, bottom))
+            pixels[top:bottom, left:right] = _part_to_rgb(part, background)
+    return pixels
+
+
+def _part_to_rgb(picture: PillowImage, background: Color | None) -> npt.NDArray[np.uint8]:
     if picture.mode == "RGB" and "transparency" not in picture.info:
         return array_to_rgb(np.asarray(picture))
     if picture.has_transparency_data:

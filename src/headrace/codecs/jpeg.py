@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import ImageError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from headrace.types import Buffer
@@ -24,6 +25,7 @@ __all__ = [
     "is_jpeg",
     "is_plain",
     "read_info",
+    "refuse_rare",
     "slice",
 ]
 
@@ -54,6 +56,14 @@ def is_plain(info: _native.JpegInfo) -> bool:
     return info.precision == 8 and not info.lossless and has_rgb(info)
 
 
+def refuse_rare(info: _native.JpegInfo) -> None:
+    """ImageError for a JPEG that not every way of decoding can take: whichever is used, the verdict is the same."""
+    if info.precision != 8:
+        raise ImageError(f"a JPEG of {info.precision} bits a channel, and an image field holds 8; convert it first")
+    if info.lossless:
+        raise ImageError("a lossless or hierarchical JPEG, which is not supported; convert it first")
+
+
 def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> npt.NDArray[np.uint8]:
     """Decode a JPEG to RGB, height x width x 3.
 
@@ -78,7 +88,7 @@ def decode(data: Buffer, *, dct: Literal["accurate", "fast"] = "accurate") -> np
     try:
         _native.decode_jpeg(data, out, dct == "fast")
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None
     return out
 
 
@@ -117,7 +127,7 @@ def index(data: Buffer, *, tile: int = 8) -> bytes:
     try:
         packed, reason = _native.make_tile_index(data, tile)
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None
     if packed is None:
         raise ImageError(f"this JPEG has no tile index: {reason}")
     return packed
@@ -132,8 +142,8 @@ def index_problem(index: Buffer, size: int, checksum: int) -> str | None:
     if (info.jpeg_size, info.jpeg_crc32c) == (size, checksum):
         return None
     return (
-        f"tile index: made for a JPEG of {info.jpeg_size} bytes with checksum {info.jpeg_crc32c:#010x}, this one has "
-        f"{size} bytes and {checksum:#010x}"
+        f"tile index: made for a JPEG of {format_count(info.jpeg_size, 'byte')} with checksum "
+        f"{info.jpeg_crc32c:#010x}, this one has {format_count(size, 'byte')} and {checksum:#010x}"
     )
 
 
@@ -165,4 +175,4 @@ def slice(data: Buffer, index: Buffer, window: tuple[int, int, int, int]) -> Sli
     try:
         return Slice(*_native.slice_jpeg(data, index, left, top, width, height))
     except _native.NativeError as error:
-        raise ImageError(f"JPEG of {len(memoryview(data))} bytes: {error.detail}") from None
+        raise ImageError(f"JPEG of {format_count(len(memoryview(data)), 'byte')}: {error.detail}") from None

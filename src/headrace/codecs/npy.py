@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import tokenize
 import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["decode", "decode_npz", "encode", "encode_npz"]
 
 _MAX_UNPACKED = 4 << 30
-# A header is Python text, and numpy lets through what goes wrong with it.
-_BAD = (EOFError, TypeError, SyntaxError, MemoryError, OverflowError, RecursionError, KeyError, tokenize.TokenError)
-_BAD_ZIP = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, *_BAD)
+_SHOWN_BYTES = 100
 
 
 def encode(value: npt.ArrayLike) -> bytes:
@@ -38,10 +36,14 @@ def encode(value: npt.ArrayLike) -> bytes:
 
 def decode(data: Buffer) -> npt.NDArray[Any]:
     """The array of a .npy file; ValueError when it is damaged, or holds pickles."""
+    stream = io.BytesIO(data)
     try:
-        array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except _BAD as error:
-        raise ValueError(f"not an array that numpy has saved ({error})") from error
+        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    except Exception as error:  # a header is Python text, and what goes wrong with it depends on numpy and on Python
+        start = bytes(memoryview(data)[:_SHOWN_BYTES]).rstrip()
+        is_inner = isinstance(error, SystemError)  # its text speaks of Python's insides: 3.12 and NUL in a header
+        problem = "the header cannot be read" if is_inner else str(error) or type(error).__name__
+        raise ValueError(f"not an array that numpy has saved ({problem}); it starts with {start!r}") from error
     return array
 
 
@@ -60,13 +62,16 @@ def encode_npz(arrays: Mapping[str, npt.ArrayLike]) -> bytes:
 
 def decode_npz(data: Buffer) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a .npz file by name; ValueError when it is damaged, holds pickles, or unpacks to too much."""
+    stream = io.BytesIO(data)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
+        with zipfile.ZipFile(stream) as file:
             size = sum(member.file_size for member in file.infolist())
             if size > _MAX_UNPACKED:
-                raise ValueError(f"it unpacks to {size} bytes, more than {_MAX_UNPACKED}")
+                raise ValueError(f"it unpacks to {format_count(size, 'byte')}, more than {_MAX_UNPACKED}")
             return {member.removesuffix(".npy"): decode(file.read(member)) for member in file.namelist()}
-    except _BAD_ZIP as error:
+    except ValueError:
+        raise
+    except Exception as error:  # the decompressors and zipfile each have errors of their own
         raise ValueError(f"not arrays that numpy has saved ({error})") from error
 
 

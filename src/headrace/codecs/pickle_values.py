@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
@@ -143,7 +145,7 @@ class _Machine:
     def result(self) -> object:
         """The value, when all instructions were run."""
         if len(self._stack) != 1 or self._marks:
-            self._refuse(f"{len(self._stack)} values are left at the end")
+            self._refuse(f"{format_count(len(self._stack), 'value')} left at the end")
         if not self._facts_of(self._stack[0]).is_plain:
             self._refuse("the value is a name or a type")
         return self._stack[0]
@@ -414,7 +416,7 @@ class _Machine:
         if any(type(side) is not int or not 0 <= side < 1 << 63 for side in shape):
             self._refuse("a side of an array is not a number of values")
         if not kind.dtype.itemsize or math.prod(shape) * kind.dtype.itemsize != len(data):
-            self._refuse(f"an array of shape {shape} and type {kind.dtype} with {len(data)} bytes")
+            self._refuse(f"an array of shape {shape} and type {kind.dtype} with {format_count(len(data), 'byte')}")
         self._spend(len(data))
         if not data:
             return np.zeros(shape, kind.dtype)

@@ -14,6 +14,7 @@ from headrace import _native
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import ImageError
+from headrace.progress import format_count
 from headrace.storage import open_stream
 from headrace.types import Encoded
 
@@ -108,10 +109,7 @@ class Image:
 
     def _encode_jpeg_file(self, data: bytes, index: int) -> Encoded:
         info = jpeg.read_info(data)
-        if info.precision != 8:
-            raise ImageError(f"a JPEG of {info.precision} bits a channel, and an image field holds 8; convert it first")
-        if info.lossless:
-            raise ImageError("a lossless or hierarchical JPEG, which libjpeg cannot decode; convert it first")
+        jpeg.refuse_rare(info)
         if not jpeg.has_rgb(info):
             return self._encode_pixels(image_codec.decode(data, background=self.background), index)
         width, height = self.stored_size(info.width, info.height)
@@ -167,7 +165,7 @@ class Image:
         try:
             _native.decode_jpeg(payload, out, False)
         except _native.NativeError as error:
-            raise ImageError(f"JPEG of {len(payload)} bytes: {error.detail}") from None
+            raise ImageError(f"JPEG of {format_count(len(payload), 'byte')}: {error.detail}") from None
         return out
 
     def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

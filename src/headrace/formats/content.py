@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.formats.contract import Format
 
-__all__ = ["explain_content", "explained"]
+__all__ = ["CONTAINERS", "explain_content", "explained"]
 
-_CONTAINERS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst", ".zip")
+CONTAINERS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst", ".zip")
 _HEAD_BYTES = 4096
 _TAR_MAGIC_AT = 257
 
@@ -64,7 +64,7 @@ def explain_content(path: PathLike, formats: Sequence[Format]) -> FormatError | 
     """The error for a file that could not be read, when its content is something else than its name says."""
     name = os.fspath(path)
     says = tuple(suffix for known in formats for suffix in known.suffixes)
-    if not name.lower().endswith((*says, *_CONTAINERS)) or not os.path.isfile(name):
+    if not name.lower().endswith((*says, *CONTAINERS)) or not os.path.isfile(name):
         return None
     with open_stream(name) as file:
         head = file.read(_HEAD_BYTES)

@@ -16,6 +16,7 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
+from headrace.progress import format_count
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ class Format:
         """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
         return {"follow_links": True} if follow_links and self.has_files_beside else {}
 
+    def check_new(self, path: PathLike, *, force: bool) -> None:
+        """FileExistsError when there is something under a path already, and it is not to be replaced."""
+        if not force and self.exists(os.fspath(path)):
+            raise FileExistsError(f"{os.fspath(path)} exists; give force=True to replace it")
+
     def create_checked(
         self, path: PathLike, fields: Mapping[str, Field], *, length: int | None = None, **options: Any
     ) -> Writer[Any]:
@@ -177,7 +183,7 @@ def normalize_indices(indices: Indices, length: int) -> IndexArray:
         raise TypeError(f"indices must be one-dimensional, got shape {array.shape}")
     if array.dtype == np.bool_:
         if len(array) != length:
-            raise IndexError(f"a mask must have {length} entries, got {len(array)}")
+            raise IndexError(f"a mask must have {format_count(length, 'entry')}, got {len(array):,}")
         return np.flatnonzero(array)
     if len(array) == 0:
         return np.empty(0, np.int64)
@@ -220,7 +226,7 @@ def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
 
 
 def _out_of_range(index: int, length: int) -> IndexError:
-    return IndexError(f"sample {index} is out of range, the dataset has {length} samples")
+    return IndexError(f"sample {index} is out of range, the dataset has {format_count(length, 'sample')}")
 
 
 class BaseWriter(ABC):
@@ -418,7 +424,7 @@ class BaseDataset(ABC):
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
-        return f"<{type(self).__name__} {self.path!r}: {len(self):,} samples ({fields})>"
+        return f"<{type(self).__name__} {self.path!r}: {format_count(len(self), 'sample')} ({fields})>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +462,7 @@ def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
     if isinstance(sample, tuple) or (isinstance(sample, list) and len(names) > 1):
         if len(sample) != len(names):
             raise WriteError(
-                f"sample {index} has {len(sample)} values, expected {len(names)} ({', '.join(names)})",
+                f"sample {index} has {format_count(len(sample), 'value')}, expected {len(names)} ({', '.join(names)})",
                 sample=index,
             )
         return sample

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.types import Field, IndexArray, Indices, Progress, Source
 
-__all__ = ["FORMAT", "FolderDataset"]
+__all__ = ["FORMAT", "NO_PICTURE", "FolderDataset"]
 
 _log = logging.getLogger("headrace")
+NO_PICTURE = "not a picture by its ending"
+"""Why most files are left out."""
 _HIDDEN = "hidden"
-_NO_PICTURE = "not a picture by its ending"
 
 
 class FolderDataset(BaseDataset):
@@ -190,7 +191,7 @@ def _find_pictures(folder: str, left_out: list[str]) -> list[str]:
             return False
         if is_dir or (stem and dot + ending.lower() in SUFFIXES):
             return True
-        left_out.append(f"{name}: {_NO_PICTURE}")
+        left_out.append(f"{name}: {NO_PICTURE}")
         return False
 
     def leave_out(path: str, reason: str) -> None:
@@ -203,7 +204,7 @@ def _find_pictures(folder: str, left_out: list[str]) -> list[str]:
 def _open_folder(path: PathLike, *, image: Image | None = None) -> FolderDataset:
     """Open a folder; the log says what could not be followed or read."""
     dataset = FolderDataset(path, image=image)
-    problems = [line for line in dataset.left_out if not line.endswith((f": {_HIDDEN}", f": {_NO_PICTURE}"))]
+    problems = [line for line in dataset.left_out if not line.endswith((f": {_HIDDEN}", f": {NO_PICTURE}"))]
     if problems:
         _log.warning("%s: %s", dataset.path, note_left_out(problems))
     return dataset

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnknownFormatError
-from headrace.formats.content import explained
+from headrace.formats.content import CONTAINERS, explained
 from headrace.formats.contract import Format
 from headrace.registry import PluginTable
 from headrace.storage import open_stream
@@ -45,7 +45,9 @@ def open_dataset(path: PathLike | Sequence[PathLike], *, format: str | None = No
         >>> len(dataset), dataset[-1].n, [s.n for s in dataset[1:4]], [s.n for s in dataset[[3, 0]]]
         (5, 4, [1, 2, 3], [3, 0])
     """
-    first = path if isinstance(path, str | os.PathLike) else next(iter(path), "")
+    first = path if isinstance(path, str | os.PathLike) else next(iter(path), None)
+    if first is None:
+        raise ValueError("path is an empty list; give one file at least")
     found = FORMATS.load(format) if format is not None else find_format(first)
     with explained(first, all_formats):
         return found.open_checked(path, **options)
@@ -65,6 +67,8 @@ def format_of_name(path: PathLike) -> Format | None:
 def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
     """The format of a path: by its ending, or else by its first bytes."""
     name = os.fspath(path)
+    if not name:
+        raise ValueError("the path is empty")
     named = format_of_name(name)
     if named is not None and (not must_exist or (named.exists(name) and not os.path.isdir(name))):
         return named
@@ -75,9 +79,12 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
         for candidate in all_formats():
             if candidate.matches(name, head):
                 return candidate
-    known = ", ".join(suffix for candidate in all_formats() for suffix in candidate.suffixes)
-    hint = " Or say format=..." if must_exist else ""
-    raise UnknownFormatError(f"{name}: no format is known for this. Known endings: {known}.{hint}")
+    known = ", ".join(candidate.suffixes[0] for candidate in all_formats() if candidate.suffixes)
+    message = f"{name}: no format is known for this. Known endings: {known}."
+    if name.lower().endswith(CONTAINERS):
+        beside = f"{os.path.splitext(name)[0].removesuffix('.tar')}.barecat"
+        message += f" Convert a tar or zip first, for example: headrace convert {name} {beside}"
+    raise UnknownFormatError(message)
 
 
 def _first_bytes(path: str) -> bytes:

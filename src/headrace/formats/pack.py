@@ -15,7 +15,7 @@ from headrace.formats.folder import FolderDataset
 from headrace.formats.open import find_format
 from headrace.formats.report import Transfer
 from headrace.formats.write import BrokenSamples, fill
-from headrace.progress import ProgressBar
+from headrace.progress import ProgressBar, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ def pack(
     shuffle_seed: int | None = None,
     skip_broken: bool = False,
     dry_run: bool = False,
+    force: bool = False,
     progress: Progress | bool = False,
     **options: Any,
 ) -> Transfer:
@@ -54,6 +55,7 @@ def pack(
         shuffle_seed: store the samples in an order shuffled with this seed.
         skip_broken: leave out pictures that cannot be stored; by default they are an error that names all of them.
         dry_run: write nothing, and say what would be written; the size is estimated from a few pictures.
+        force: replace a file that exists, as in ``write``.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, and ``indices`` as for ``write``.
 
@@ -61,6 +63,7 @@ def pack(
         How many samples or files were written, what was left out and why, and which pictures are broken.
 
     Raises:
+        FileExistsError: there is something under the path already.
         BrokenPicturesError: pictures cannot be stored; nothing was written.
 
     Example:
@@ -76,6 +79,7 @@ def pack(
         (1, ['notes.txt: not a picture by its ending'], ['b.jpg: it is empty'])
     """
     target = find_format(path, must_exist=False)
+    target.check_new(path, force=force or dry_run)
     if target.pack is not None:
         known = {name: options.pop(name) for name in target.pack_options if name in options}
         pictures = {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed}
@@ -163,7 +167,7 @@ def describe_fields(source: Dataset) -> dict[str, str]:
     described = {}
     for name, kind in source.schema.items():
         classes = source.class_names.get(name)
-        described[name] = kind.kind if classes is None else f"{kind.kind}, {len(classes)} classes"
+        described[name] = kind.kind if classes is None else f"{kind.kind}, {format_count(len(classes), 'class')}"
     return described
 
 

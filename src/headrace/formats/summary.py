@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
 from headrace.formats.open import find_format
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
         }
     return Summary(
         values=values,
-        headline=f"{samples:,} samples, {format_bytes(size_bytes)}",
+        headline=f"{format_count(samples, 'sample')}, {format_bytes(size_bytes)}",
         fields={field: field_words(about) for field, about in fields.items()},
     )
 

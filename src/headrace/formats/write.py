@@ -15,7 +15,7 @@ import numpy as np
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
-from headrace.progress import ProgressBar
+from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
 
 if TYPE_CHECKING:
@@ -52,10 +52,13 @@ def write(
     indices: Indices | None = None,
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
+    force: bool = False,
     progress: Progress | bool = False,
     **options: Any,
 ) -> None:
     """Write samples into a file; it appears when it is complete, or not at all.
+
+    A file that exists is an error, unless ``force`` is given; then it is replaced at the end, in one step.
 
     Args:
         path: where to; the ending decides the format.
@@ -68,10 +71,12 @@ def write(
         indices: which samples, in which order (only with ``[i]``).
         shuffle_seed: shuffle them with this seed (only with ``[i]``).
         names: a name for each sample, in the order of the source.
+        force: replace a file that exists, as ``--force`` of the command does.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
 
     Raises:
+        FileExistsError: there is something under the path already.
         WriteError: a sample could not be fetched or encoded; the original exception is its cause.
         WorkerDiedError: a worker process was killed.
 
@@ -91,6 +96,7 @@ def write(
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
     target = find_format(path, must_exist=False)
+    target.check_new(path, force=force)
     fill(
         lambda length: target.create_checked(path, fields, length=length, **options),
         samples,
@@ -181,7 +187,9 @@ class _Supply:
             if shuffle_seed is not None:
                 order = np.random.default_rng(shuffle_seed).permutation(order)
             if names is not None and len(names) != len(samples):
-                raise ValueError(f"names has {len(names)} entries, there are {len(samples)} samples")
+                raise ValueError(
+                    f"names has {format_count(len(names), 'entry')}, there are {format_count(len(samples), 'sample')}"
+                )
             return cls(samples, order, None, names, len(order))
         if not isinstance(samples, Iterable):
             raise TypeError(f"samples must be indexable or iterable, got {type(samples).__name__}")
@@ -207,7 +215,7 @@ class _Supply:
             problem = f"sample {index}: the iterator failed: {type(error).__name__}: {error}"
             raise WriteError(problem, sample=index) from error
         if self.names is not None and samples and first + len(samples) > len(self.names):
-            raise ValueError(f"names has {len(self.names)} entries, and there are more samples")
+            raise ValueError(f"names has {format_count(len(self.names), 'entry')}, and there are more samples")
         return Block(first, samples, list(range(first, first + len(samples)))) if samples else None
 
     def names_of(self, sources: list[int]) -> list[str] | None:
@@ -293,11 +301,14 @@ def _run(
                 for sources, chunk in _parts(pending.result(), block.sources, broken):
                     writer.append_chunk(chunk, names=supply.names_of(sources))
                     size_bytes = int(chunk.sizes.sum()) // len(chunk)
-                    count = max(1, min(_MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                    # Not more than twice as many as before: a slow source is to be seen advancing.
+                    count = max(1, min(2 * count, _MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
                 if progress is not None:
                     progress(done, supply.length, writer.size_bytes)
     if supply.iterator is not None and supply.names is not None and position != len(supply.names):
-        raise ValueError(f"names has {len(supply.names)} entries, there are {position} samples")
+        raise ValueError(
+            f"names has {format_count(len(supply.names), 'entry')}, there are {format_count(position, 'sample')}"
+        )
     if broken is not None and broken.found:
         if not broken.is_skipped or len(broken.found) == position:
             raise next(iter(broken.found.values()))

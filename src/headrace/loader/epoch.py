@@ -101,10 +101,11 @@ class Epoch:
                 fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": []}
                 job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
                 begun = self._begin(job)
-            self.stats.samples_skipped += int((job.indices != wanted).sum())
+            if job.indices is not wanted:
+                self.stats.samples_skipped += int((job.indices != wanted).sum())
             self._tell_of_jpegs(job)
             self.stats.begin_s += time.perf_counter() - start_s
-            return replace(job, source=None), begun
+            return (job if source is None else replace(job, source=None)), begun
 
     def _tell_of_jpegs(self, job: Job) -> None:
         """Count them, and warn once of each kind of trouble."""

@@ -25,6 +25,7 @@ from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
 from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
+from headrace.progress import format_count
 from headrace.registry import PluginTable
 from headrace.storage import allocate_pages
 from headrace.types import Dataset
@@ -185,7 +186,7 @@ class Loader:
         return self._batches.steps(self.samples)
 
     def __repr__(self) -> str:
-        return f"<Loader of {self.dataset!r}: {len(self):,} batches of {self.options.batch_size}>"
+        return f"<Loader of {self.dataset!r}: {format_count(len(self), 'batch')} of {self.options.batch_size}>"
 
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
@@ -387,5 +388,5 @@ def _checked_order(indices: Any, n: int) -> IndexArray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"the order function gave {array.dtype} of shape {array.shape}, expected n integers")
     if len(array) != n:
-        raise ValueError(f"the order function gave {len(array)} indices, expected {n}")
+        raise ValueError(f"the order function gave {format_count(len(array), 'index')}, expected {n:,}")
     return normalize_indices(array, n)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,6 @@ def read_ranges(
         raise FormatError(
             path,
             offset=int(pointers[position]),
-            problem=f"{int(sizes[position])} bytes cannot be read ({detail})",
+            problem=f"{format_count(int(sizes[position]), 'byte')} cannot be read ({detail})",
             fix="Was the file changed or cut while it was in use? Restore it, and replace files only by renaming.",
         )

@@ -9,7 +9,7 @@ from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
 from headrace.storage.spool import Spool
-from headrace.storage.walk import check_folder, group_left_out, note_left_out, walk_folder
+from headrace.storage.walk import check_folder, group_left_out, note_left_out, summarize_left_out, walk_folder
 
 __all__ = [
     "AtomicFile",
@@ -30,6 +30,7 @@ __all__ = [
     "open_stream",
     "remove_leftovers",
     "room_for",
+    "summarize_left_out",
     "temporary_file",
     "walk_folder",
 ]

@@ -16,6 +16,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 from headrace.errors import ClosedError
+from headrace.progress import format_count
 from headrace.storage.leftovers import remove_leftovers_in
 from headrace.storage.new_file import NewFile, copy_bytes, kept_mode
 from headrace.storage.regular import open_for_reading
@@ -106,7 +107,9 @@ class AtomicFile:
 
     def _failure(self, error: OSError) -> OSError:
         kept = "nothing was written under this name" if self._old is None else "the file that was there is unchanged"
-        return type(error)(error.errno, f"{error.strerror} after {self.position} bytes; {kept}", self.path)
+        return type(error)(
+            error.errno, f"{error.strerror} after {format_count(self.position, 'byte')}; {kept}", self.path
+        )
 
     def _write_out(self) -> None:
         # The disk works while we do; otherwise nothing would move until commit, which then waits for all of it.

@@ -17,6 +17,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from headrace.progress import format_count
 from headrace.storage.leftovers import is_hidden, remove_leftovers_in
 from headrace.storage.new_file import NewFile, kept_mode
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderWriter"]
 
-_OPEN_DIRECTORIES = 32
+_OPEN_DIRECTORIES = 128
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -125,7 +126,7 @@ class FolderWriter:
                 raise self._in_the_way(name, old, "file")
             new = NewFile(directory, last, is_private=mode is not None or old is not None)
             try:
-                new.create()
+                new.create(is_hidden=old is not None)
                 for piece in pieces:
                     _write_whole(new.fd, piece)
                 if mode is None and old is not None:
@@ -163,7 +164,7 @@ class FolderWriter:
     @property
     def done(self) -> str:
         """How many files were written, in words."""
-        return "1 file was written" if self.files == 1 else f"{self.files:,} files were written"
+        return f"{format_count(self.files, 'file')} {'was' if self.files == 1 else 'were'} written"
 
     def set_dir(self, name: str, *, mode: int | None, mtime_ns: int | None) -> None:
         """Give a directory its permissions and its time: after everything in it was written."""

@@ -40,8 +40,16 @@ class NewFile:
         self._hidden: str | None = None
         self.fd = -1
 
-    def create(self) -> None:
-        """Create the file. ``close`` must follow in any case: an interrupt may come at any moment in between."""
+    def create(self, *, is_hidden: bool = False) -> None:
+        """Create the file. ``close`` must follow in any case: an interrupt may come at any moment in between.
+
+        Args:
+            is_hidden: with a hidden name from the beginning. To replace another file it needs one anyway, and to give
+                it to a nameless file takes twice as long; but whoever is killed leaves it for the next writer.
+        """
+        if is_hidden:
+            self._create_hidden(self._mode)
+            return
         if hasattr(os, "O_TMPFILE") and _has_proc():  # without the second it could never get a name
             try:
                 flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC

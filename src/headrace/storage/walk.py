@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Found", "check_folder", "group_left_out", "note_left_out", "walk_folder"]
+__all__ = ["Found", "check_folder", "group_left_out", "note_left_out", "summarize_left_out", "walk_folder"]
 
 _KERNEL_FILES = frozenset(
     {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "pstore", "bpf"}
@@ -172,6 +172,20 @@ def group_left_out(skipped: list[str]) -> dict[str, list[str]]:
         path, _, reason = line.rpartition(": ")
         groups.setdefault(reason, []).append(path)
     return groups
+
+
+def summarize_left_out(skipped: list[str]) -> list[str]:
+    """A line for each reason for which things were left out, with the first of them.
+
+    Example:
+        >>> summarize_left_out(["a/pipe: not a regular file", "x.txt: not a picture", "y.txt: not a picture"])
+        ['a/pipe: not a regular file', 'not a picture: 2 (x.txt, y.txt)']
+    """
+    lines = []
+    for reason, paths in group_left_out(skipped).items():
+        first = ", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else "")
+        lines.append(f"{paths[0]}: {reason}" if len(paths) == 1 else f"{reason}: {len(paths):,} ({first})")
+    return lines
 
 
 def _shown(char: str) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.pack import count_ahead, find_below
+from headrace.formats.disk_files import count_ahead, find_below
 from headrace.formats.open import all_formats, format_of_name
 from headrace.storage import open_stream
 from headrace.transfer.entry import Entry
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.barecat.index.rows import FileInfo
     from headrace.types import Progress
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "ending_of",
     "folder_entries",
     "kind_of",
+    "large_entry",
     "name_of",
     "open_archive",
     "read_entries",
@@ -259,9 +261,14 @@ def archive_entries(archive: Archive, keep: Callable[[str], bool] = lambda path:
             yield Entry(directory.path, True, 0, directory.metadata)
     for block in blocks_of(info for info in archive.files("address") if keep(info.path)):
         if block[0].size > LARGE_BYTES:
-            opened: Any = partial(CheckedFile, archive, block[0])
-            yield Entry(block[0].path, False, block[0].size, block[0].metadata, opened)
+            yield large_entry(archive, block[0])
             continue
         contents = archive.read_many([info.path for info in block])
         for info, data in zip(block, contents, strict=True):
             yield Entry(info.path, False, info.size, info.metadata, partial(io.BytesIO, data))
+
+
+def large_entry(archive: Archive, info: FileInfo) -> Entry:
+    """A file that is read piece by piece, and checked at its end."""
+    opened: Any = partial(CheckedFile, archive, info)
+    return Entry(info.path, False, info.size, info.metadata, opened)

@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import tempfile
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 from headrace.formats.barecat.names import lies_in
+from headrace.formats.folder import FORMAT as FOLDER
+from headrace.formats.folder import NO_PICTURE, FolderDataset
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.pack import pack
 from headrace.formats.report import Transfer
 from headrace.progress import ProgressBar
-from headrace.transfer.containers import KINDS, STREAM_KINDS, count_entries, kind_of, read_entries, translate_errors
-from headrace.transfer.file_samples import FileContents, FileSamples
-from headrace.transfer.samples import FilesWriter, SampleOptions, open_origin, write_samples
-from headrace.transfer.sinks import open_sink
+from headrace.storage import summarize_left_out
+from headrace.transfer.arrangement import LostFilesError, belongs_to_pictures
+from headrace.transfer.containers import (
+    KINDS,
+    STREAM_KINDS,
+    count_entries,
+    kind_of,
+    open_archive,
+    read_entries,
+    translate_errors,
+)
+from headrace.transfer.file_samples import ArchiveContents, FileContents, FileSamples, FolderContents
+from headrace.transfer.samples import FilesWriter, SampleOptions, Ways, files_per_sample, open_origin, select
+from headrace.transfer.sinks import NoSink, open_sink
+from headrace.transfer.tar import TarSink
+from headrace.transfer.tar_parts import put_archive, put_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     from headrace.errors import PathLike
     from headrace.formats.contract import Format
+    from headrace.transfer.entry import Entry
+    from headrace.transfer.file_samples import Contents
     from headrace.transfer.samples import SampleOrigin
     from headrace.transfer.sinks import Sink
     from headrace.types import Dataset, Field, Progress, Writer
 
 __all__ = ["convert"]
 
+_log = logging.getLogger("headrace")
 _STREAM_ENDINGS = tuple(ending for ending, kind in KINDS.items() if kind in STREAM_KINDS)
 
 
@@ -38,15 +58,18 @@ def convert(
     *,
     source_kind: str | None = None,
     target_kind: str | None = None,
-    field: str | None = None,
+    field: str | Sequence[str] | None = None,
     decode: str | None = None,
     names: bool = True,
     workers: int | None = None,
     shuffle_seed: int | None = None,
     shard_size: int | None = None,
+    exact_times: bool = False,
     max_bytes: int | None = None,
     follow_links: bool = False,
     force: bool = False,
+    dry_run: bool = False,
+    on_left_out: Callable[[str], None] | None = None,
     progress: Progress | bool = False,
     **options: Any,
 ) -> Transfer:
@@ -57,6 +80,11 @@ def convert(
     files, and names that lead out of the target are refused. Where one side holds samples (.beton, .ffr and other
     formats), samples are carried: JPEG pictures and bytes as they are stored, in a tar, zip or folder as one file for
     each field that has bytes. A packed folder whose files are all pictures becomes a dataset with an ``image`` field.
+    Files that have the name of a picture, but for what follows the first dot, are fields of its sample: ``7.jpg`` is
+    the image, ``7.cls`` the label, ``7.txt`` the text, ``7.json`` the json.
+
+    What cannot be held, or was not asked for, is named before anything is written. Where fields would be lost unasked,
+    that is an error.
 
     Args:
         source: what is read. A tar may also come from a stream that is open for reading bytes; its links are left out,
@@ -65,7 +93,7 @@ def convert(
             tar or zip may also go to a stream, which stays open.
         source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
         target_kind: what the target will be where no ending says so.
-        field: only this field of the samples. Needed when there are several and the target can hold one.
+        field: only this field of the samples, or these. Needed when the target cannot hold all of them.
         decode: what the samples of an .ffr are, see ``FfrDataset``; by default pictures where all names say so and
             the target says itself what its samples are, and bytes otherwise. Of files, ``"bytes"`` takes all as they
             are.
@@ -73,15 +101,23 @@ def convert(
         workers: threads that encode samples; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
         shard_size: limit of the shards of a .barecat.
+        exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
+            in whole seconds, as tar(1) writes them.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
         follow_links: also read shards and an annex of the source that are symbolic links.
         force: replace the target.
+        dry_run: write nothing, and say what would be written; sizes of samples are estimated from a few.
+        on_left_out: called with a line for each thing, or each kind of thing, that is left out, as soon as it is
+            known; by default that goes to the log.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the target format's writer takes, such as ``page_size``.
 
     Returns:
         What was carried: ``samples`` is their number where samples were written, and None where files were;
         ``skipped`` says what was left out.
+
+    Raises:
+        ValueError: fields or files that belong to samples would be lost; ``field`` says which one is wanted.
 
     Example:
         >>> import os, pathlib, tempfile, headrace
@@ -102,14 +138,30 @@ def convert(
         source_kind=source_kind,
         target_kind=target_kind,
         decode=decode,
-        samples=SampleOptions(field=field, names=names, workers=workers, shuffle_seed=shuffle_seed),
+        samples=SampleOptions(fields=_names_of(field), names=names, workers=workers, shuffle_seed=shuffle_seed),
+        exact_times=exact_times,
         max_bytes=max_bytes,
         follow_links=follow_links,
         force=force,
+        dry_run=dry_run,
+        on_left_out=on_left_out or _log_left_out,
         progress=progress,
         options=options,
     )
     return conversion.run()
+
+
+def _names_of(field: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if field is None:
+        return None
+    names = (field,) if isinstance(field, str) else tuple(field)
+    if not names:
+        raise ValueError("field is an empty list; name a field, or leave it out for all of them")
+    return names
+
+
+def _log_left_out(line: str) -> None:
+    _log.warning("left out: %s", line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,11 +174,16 @@ class _Conversion:
     target_kind: str | None
     decode: str | None
     samples: SampleOptions
+    exact_times: bool
     max_bytes: int | None
     follow_links: bool
     force: bool
+    dry_run: bool
+    on_left_out: Callable[[str], None]
     progress: Progress | bool
     options: dict[str, Any]
+    told: list[int] = dataclass_field(default_factory=lambda: [0])
+    """How many lines about what is left out were told."""
 
     def run(self) -> Transfer:
         """Choose by what the two sides can hold."""
@@ -169,6 +226,8 @@ class _Conversion:
     def _refuse_options(self, origin: Format | None, goal: Format | None) -> None:
         if "shard_size" in self.options and (goal is None or "shard_size" not in goal.writer_options):
             raise ValueError("shard_size= or --shard-size is for what is written to a .barecat")
+        if self.exact_times and (goal is not None or not self._target_kind().startswith("tar")):
+            raise ValueError("exact_times= or --exact-times is for what is written to a tar")
         if self.max_bytes is not None and origin is not None:
             raise ValueError("max_bytes= or --max-size is for what is read from tar and zip")
         is_folder = origin is not None and origin.holds_files and os.path.isdir(str(self.source))
@@ -178,8 +237,8 @@ class _Conversion:
     def _check_target(self, goal: Format, path: str) -> None:
         if isinstance(self.source, str) and os.path.exists(path) and os.path.samefile(self.source, path):
             raise ValueError(f"{path} is the source itself; name another file")
-        if goal.exists(path) and not self.force:
-            raise FileExistsError(f"{path} exists; give --force to replace it")
+        if goal.exists(path):
+            self._refuse_existing(path)
 
     def _bar(self, unit: str) -> contextlib.AbstractContextManager[Progress | None]:
         if self.progress is True:
@@ -188,7 +247,7 @@ class _Conversion:
 
     def _carry_files(self) -> Transfer:
         """From files to files, one entry after the other."""
-        given = {"field": self.samples.field, "decode": self.decode, "shuffle": self.samples.shuffle_seed}
+        given = {"field": self.samples.fields, "decode": self.decode, "shuffle": self.samples.shuffle_seed}
         given |= {"no-names": None if self.samples.names else True, "workers": self.samples.workers}
         given |= {name: value for name, value in self.options.items() if name != "shard_size"}
         for name, value in given.items():
@@ -200,29 +259,75 @@ class _Conversion:
         result = Transfer()
         kind, follow_links = self.source_kind, self.follow_links
         entries = read_entries(source, result.skipped, kind=kind, max_bytes=self.max_bytes, follow_links=follow_links)
-        sink = self._open_sink()
+        if self.dry_run:
+            self._check_files_target()
+        sink: Sink | NoSink = NoSink() if self.dry_run else self._open_sink()
         try:
             with (
                 self._bar("files") as bar,
                 translate_errors(source),
                 count_entries(source, bar, kind=kind, follow_links=follow_links) as report,
             ):
-                for entry in entries:
-                    sink.put(entry)
-                    result.dirs += entry.is_dir
-                    result.files += not entry.is_dir
-                    result.size_bytes += entry.size
-                    if report is not None:
-                        report(result.files, None, result.size_bytes)
+                self._put_all(entries, sink, result, report)
             sink.finish()
         except BaseException as error:
             sink.abort(error)
             raise
+        self._tell(result)
         return result
 
+    def _put_all(
+        self, entries: Iterator[Entry], sink: Sink | NoSink, result: Transfer, report: Progress | None
+    ) -> None:
+        if isinstance(sink, TarSink) and isinstance(self.source, str):
+            kind = self.source_kind or kind_of(self.source)
+            if kind == "folder":
+                put_folder(sink, self.source, result, report)
+                return
+            if kind == "archive":
+                with open_archive(self.source, follow_links=self.follow_links) as archive:
+                    put_archive(sink, archive, result, report)
+                return
+        for entry in entries:
+            sink.put(entry)
+            result.dirs += entry.is_dir
+            result.files += not entry.is_dir
+            result.size_bytes += entry.size
+            if report is not None:
+                report(result.files, None, result.size_bytes)
+
+    def _target_kind(self) -> str:
+        """What kind of files are written: a tar, a zip or a folder."""
+        return self.target_kind or (kind_of(self.target) if isinstance(self.target, str) else "")
+
+    def _check_files_target(self) -> None:
+        target = self.target
+        if isinstance(target, str) and self._target_kind() != "folder" and os.path.exists(target):
+            self._refuse_existing(target)
+
+    def _refuse_existing(self, path: str) -> None:
+        if not self.force:
+            raise FileExistsError(f"{path} exists; give --force to replace it")
+
+    def _tell(self, result: Transfer, left_out: Sequence[str] = ()) -> None:
+        """Say what is left out, with nothing said twice."""
+        for line in summarize_left_out(result.skipped[self.told[0] :]):
+            self.on_left_out(line)
+        for line in left_out:
+            self.on_left_out(line)
+        result.skipped += left_out
+        self.told[0] = len(result.skipped)
+
+    @property
+    def _ways(self) -> Ways:
+        source, target = (end if isinstance(end, str) else "-" for end in (self.source, self.target))
+        return Ways(source, target, self.source_kind)
+
     def _open_sink(self) -> Sink:
-        limit = self.options.get("shard_size")
-        return open_sink(self.target, kind=self.target_kind, shard_size=limit, force=self.force)
+        limit, exact_times = self.options.get("shard_size"), self.exact_times
+        return open_sink(
+            self.target, kind=self.target_kind, shard_size=limit, exact_times=exact_times, force=self.force
+        )
 
     def _open_origin(self, origin: Format, goal: Format | None) -> Dataset:
         return open_origin(str(self.source), origin, goal, self.decode, follow_links=self.follow_links)
@@ -235,8 +340,14 @@ class _Conversion:
             return FilesWriter(self._open_sink, fields, result, length=length, **about, **self.options)
 
         with self._open_origin(origin, None) as dataset, self._bar("samples") as bar:
-            name = self.target if isinstance(self.target, str) else "the stream"
-            write_samples(dataset, None, name, create, self.samples, bar)
+            chosen = select(dataset, self.samples, None, self._ways)
+            self._tell(result, chosen.left_out)
+            if self.dry_run:
+                self._check_files_target()
+                chosen.estimate(result)
+                result.files, result.samples = (result.samples or 0) * files_per_sample(chosen.fields), None
+            else:
+                chosen.write(create, bar)
         return result
 
     def _files_to_samples(self, goal: Format, path: str) -> Transfer:
@@ -245,31 +356,70 @@ class _Conversion:
             raise ValueError(f"decode must be 'bytes' or left out for files, got {self.decode!r}")
         result = Transfer()
         folder = os.path.dirname(os.path.abspath(path)) or tempfile.gettempdir()
+        if self.dry_run:
+            folder = tempfile.gettempdir()
         with contextlib.ExitStack() as stack, self._bar("samples") as bar:
             contents = FileContents(self.source, kind=self.source_kind, folder=folder, stack=stack)
             contents.load(result, max_bytes=self.max_bytes, progress=bar)
             as_bytes = self.decode == "bytes" or goal.max_fields == 1
-            self._write(FileSamples(contents, as_bytes=as_bytes), goal, path, bar, result)
+            self._write(self._file_samples(contents, as_bytes=as_bytes), goal, path, bar, result)
         return result
+
+    def _file_samples(self, contents: Contents, *, as_bytes: bool = False) -> FileSamples:
+        try:
+            return FileSamples(contents, as_bytes=as_bytes, only_pictures=self.samples.fields == ("image",))
+        except LostFilesError as error:
+            ways = self._ways
+            raise ValueError(
+                f"{contents.path}: {error}; they cannot all be fields. Leave out all but the pictures: "
+                f"{ways.with_field('image')}. Or keep all files: {ways.keeping(None)}"
+            ) from None
 
     def _samples_to_samples(self, origin: Format, goal: Format, path: str) -> Transfer:
         """From a dataset, archive or folder to a dataset or archive."""
-        result, chosen = Transfer(), self.samples
-        is_plain = chosen.field is None and self.decode is None and chosen.names and not self.options
-        with self._bar("samples") as bar:
-            if goal.pack is not None and origin.holds_files and os.path.isdir(str(self.source)) and is_plain:
+        result, chosen, source = Transfer(), self.samples, str(self.source)
+        is_folder = origin.holds_files and os.path.isdir(source)
+        is_plain = chosen.fields is None and self.decode is None and chosen.names and not self.options
+        with self._bar("samples") as bar, contextlib.ExitStack() as stack:
+            if goal.pack is not None and is_folder and is_plain:
                 # All files, as they are.
-                pack(path, str(self.source), shuffle_seed=chosen.shuffle_seed, progress=bar or False)
-                with goal.open_checked(path) as dataset:
-                    result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
+                seed = chosen.shuffle_seed
+                result = pack(path, source, shuffle_seed=seed, dry_run=self.dry_run, force=True, progress=bar or False)
+                self._tell(result)
+                if not self.dry_run:
+                    with goal.open_checked(path) as dataset:
+                        result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
                 return result
-            with self._open_origin(origin, goal) as dataset:
-                self._write(dataset, goal, path, bar, result)
+            if origin.open_archive is not None and self.decode is None and goal.max_fields != 1:
+                archive = stack.enter_context(open_archive(source, follow_links=self.follow_links))
+                samples: SampleOrigin = self._file_samples(ArchiveContents(archive))
+            elif origin is FOLDER and self.decode is None:
+                samples = self._folder_samples(FolderDataset(source), result)
+            else:
+                samples = stack.enter_context(self._open_origin(origin, goal))
+            self._write(samples, goal, path, bar, result)
         return result
+
+    def _folder_samples(self, dataset: FolderDataset, result: Transfer) -> SampleOrigin:
+        """Pictures of a folder, together with files that belong to them if there are any."""
+        ending = f": {NO_PICTURE}"
+        names = [line.removesuffix(ending) for line in dataset.left_out if line.endswith(ending)]
+        if self.samples.fields == ("image",) or not belongs_to_pictures(names, dataset.keys):
+            result.skipped += dataset.left_out
+            return dataset
+        result.skipped += [line for line in dataset.left_out if not line.endswith(ending)]
+        return self._file_samples(FolderContents(dataset.path, dataset.keys + names))
 
     def _write(self, origin: SampleOrigin, goal: Format, path: str, bar: Progress | None, result: Transfer) -> None:
         def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
             return goal.create_checked(path, fields, length=length, **(about | self.options))
 
-        result.samples = write_samples(origin, goal, path, create, self.samples, bar)
+        chosen = select(origin, self.samples, goal, self._ways)
+        apart = origin.left_out if isinstance(origin, FileSamples) else []
+        self._tell(result, [*apart, *chosen.left_out])
+        result.fields = {name: kind.kind for name, kind in chosen.fields.items()}
+        if self.dry_run:
+            chosen.estimate(result)
+            return
+        result.samples = chosen.write(create, bar)
         result.size_bytes = goal.size_bytes(path)

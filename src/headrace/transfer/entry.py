@@ -6,13 +6,16 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import FormatError
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
     from headrace.formats.barecat.index.rows import Metadata
 
-__all__ = ["Entry", "Exactly", "content_of"]
+__all__ = ["Entry", "Exactly", "content_of", "wrong_size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,19 @@ class Entry:
     offset: int | None = None
 
 
+def wrong_size(entry: Entry, found: str) -> FormatError:
+    """The error of a content that has not the size that was announced."""
+    size = format_count(entry.size, "byte")
+    fix = "What it was read from is damaged, or changed meanwhile."
+    return FormatError(entry.name, problem=f"this file should have {size} and has {found}", fix=fix)
+
+
 def content_of(entry: Entry) -> bytes:
     """The whole content, which must have the size that was announced."""
     with entry.open() as file:
         data = file.read(entry.size + 1)
     if len(data) != entry.size:
-        raise ValueError(f"{entry.name} should have {entry.size} bytes and has {'more' if data else 'none'}")
+        raise wrong_size(entry, "more" if len(data) > entry.size else str(len(data)))
     return data
 
 
@@ -54,8 +64,6 @@ class Exactly(io.RawIOBase):
         piece = self._file.read(len(buffer))
         self._left -= len(piece)
         if self._left < 0 or (not piece and self._left):
-            raise ValueError(
-                f"{self._entry.name} should have {self._entry.size} bytes and has {'more' if piece else 'fewer'}"
-            )
+            raise wrong_size(self._entry, "more" if piece else "fewer")
         buffer[: len(piece)] = piece
         return len(piece)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, cast
 from headrace._native import crc32c
 from headrace.errors import CorruptFileError, FormatError
 from headrace.formats.barecat.batches import RESTORE, checksum_problem
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
 from headrace.formats.report import Transfer
 from headrace.storage import FolderWriter
 from headrace.transfer.entry import Exactly, content_of

@@ -1,4 +1,4 @@
-"""The files of a tar, zip or stream as samples, in any order.
+"""The files of a tar, zip, stream, archive or folder as samples, in any order.
 
 What lies in a file as it is, in a tar that is not compressed, is read in place, and so is a zip. Everything else comes
 once, from the front: it is unpacked into a temporary file without a name, beside the target.
@@ -6,15 +6,19 @@ once, from the front: it is unpacked into a temporary file without a name, besid
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from headrace.errors import FormatError
-from headrace.fields import Image, Int
+from headrace.fields import Image, Int, Text
 from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
+from headrace.progress import format_count
 from headrace.storage import open_stream, temporary_file
+from headrace.transfer.arrangement import Arrangement, arrange
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly
 from headrace.transfer.zip import open_zip
@@ -24,13 +28,16 @@ if TYPE_CHECKING:
     import zipfile
     from collections.abc import Iterator, Mapping
 
+    from headrace.formats.barecat.archive import Archive
     from headrace.formats.report import Transfer
     from headrace.transfer.entry import Entry
     from headrace.types import Field, Progress
 
-__all__ = ["FileContents", "FileSamples"]
+__all__ = ["ArchiveContents", "Contents", "FileContents", "FileSamples", "FolderContents"]
 
 _LARGEST_READ = 1 << 30
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NUMBER = re.compile(rb"[+-]?\d{1,18}")
 
 
 class FileContents:
@@ -87,8 +94,14 @@ class FileContents:
         if self._spool is None:
             self._spool = self._stack.enter_context(temporary_file(self._folder))
         start = self._spool.tell()
-        with entry.open() as file:
-            shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)
+        try:
+            with entry.open() as file:
+                shutil.copyfileobj(cast("BinaryIO", Exactly(entry, file)), self._spool)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            problem = f"{error.strerror}; {self.path} is unpacked in this folder first"
+            raise type(error)(error.errno, problem, self._folder) from None
         return self._spool.fileno(), start, entry.size
 
     def read(self, name: str) -> bytes:
@@ -100,7 +113,7 @@ class FileContents:
         else:
             data = _pread(descriptor, offset, size)
         if len(data) != size:
-            raise FormatError(self.path, problem=f"{name} should have {size} bytes and has {len(data)}")
+            raise FormatError(self.path, problem=f"{name} should have {format_count(size, 'byte')} and has {len(data)}")
         return data
 
 
@@ -112,28 +125,85 @@ def _pread(descriptor: int, offset: int, size: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+class FolderContents:
+    """The contents of some files of a folder, by name."""
+
+    def __init__(self, path: str, names: list[str]) -> None:
+        self.path = path
+        self._names = names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        with open_stream(os.path.join(self.path, name)) as file:
+            return file.read()
+
+
+class ArchiveContents:
+    """The contents of the files of an archive, by name; they are checked as they are read."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.path = archive.path
+        self.read = archive.__getitem__
+        self._archive = archive
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._archive.index.file_names("path"))
+
+
+class Contents(Protocol):
+    """Files by name."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def read(self, name: str, /) -> bytes:
+        """The content of a file; any number of threads may read."""
+        ...
+
+
 class FileSamples:
-    """Files as samples, sorted by path: the same fields, names and labels that an archive of them would have.
+    """Files as samples, sorted by path: pictures with what belongs to them, or files of one kind.
 
     Args:
         contents: of the files.
         as_bytes: every file is a sample of its bytes, whatever its name, without a label.
+        only_pictures: leave out what belongs to pictures.
+
+    Attributes:
+        left_out: files that are no part of a sample, in words.
     """
 
-    def __init__(self, contents: FileContents, *, as_bytes: bool) -> None:
+    def __init__(self, contents: Contents, *, as_bytes: bool = False, only_pictures: bool = False) -> None:
         self._contents = contents
-        rows = [(name,) for name in sorted(contents)]
-        if not rows:
+        names = sorted(contents)
+        if not names:
             raise FormatError(contents.path, problem="there are no files in it, so there are no samples")
-        members = ungrouped_members(rows, as_bytes=as_bytes)
-        ((self._field, kind),) = members.kinds.items()
+        arranged = None if as_bytes else arrange(names, only_pictures=only_pictures)
+        self.left_out: list[str] = [] if arranged is None else arranged.left_out
+        if arranged is None:
+            members = ungrouped_members([(name,) for name in names], as_bytes=as_bytes)
+            arranged = Arrangement(keys=members.keys, files=members.names, kinds=members.kinds)
         self.path = contents.path
-        self.keys = members.keys
-        self.schema: dict[str, Field] = {self._field: field_for(kind, lambda: contents.read(members.keys[0]))}
-        classes, self._labels = ([], None) if as_bytes else labels_of(self.keys)
+        self.keys = arranged.keys
+        self._files = arranged.files
+        self.schema: dict[str, Field] = {name: self._field(name, kind) for name, kind in arranged.kinds.items()}
+        has_label = as_bytes or arranged.has_label
+        classes, self._labels = ([], None) if has_label else labels_of(self.keys)
         self.class_names: Mapping[str, list[str]] = {} if self._labels is None else {"label": classes}
         if self._labels is not None:
             self.schema["label"] = Int()
+
+    def _field(self, name: str, kind: str) -> Field:
+        def first() -> bytes:
+            return self._contents.read(self._files[name][0])
+
+        if kind == "label":
+            return Int() if _NUMBER.fullmatch(first().strip()) else Text()
+        return field_for(kind, first)
 
     def sources(self) -> FileSamples:
         """Itself."""
@@ -144,6 +214,14 @@ class FileSamples:
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         """A sample as a writer takes it: pictures as the bytes of their files."""
-        data, field = self._contents.read(self.keys[index]), self.schema[self._field]
-        value = data if isinstance(field, Image) else decode_file(field, data)
-        return (value,) if self._labels is None else (value, int(self._labels[index]))
+        values = [self._value(self.schema[name], files[index]) for name, files in self._files.items()]
+        return tuple(values if self._labels is None else [*values, int(self._labels[index])])
+
+    def _value(self, field: Field, name: str) -> Any:
+        data = self._contents.read(name)
+        if isinstance(field, Image):
+            return data
+        try:
+            return int(data) if isinstance(field, Int) else decode_file(field, data)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error

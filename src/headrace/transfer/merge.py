@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import EntryExistsError
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import shard_numbers, shard_path
-from headrace.formats.barecat.patterns import translate
+from headrace.formats.patterns import translate
 from headrace.formats.report import Transfer
 from headrace.storage import check_regular
 from headrace.transfer.containers import (

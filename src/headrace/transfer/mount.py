@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CorruptFileError, EntryIsFileError, EntryNotFoundError, FormatError
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.decoded import require
 from headrace.formats.barecat.index.rows import FileInfo
+from headrace.registry import require
 from headrace.transfer.extract import CheckedFile
 
 if TYPE_CHECKING:

@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.codecs.image import SUFFIXES
+from headrace.errors import WriteError
 from headrace.fields import Image
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.writer import SampleFiles
-from headrace.formats.contract import BaseWriter
+from headrace.formats.open import all_formats
+from headrace.formats.sample_files import SampleFiles, SampleFilesWriter
 from headrace.formats.write import fill
+from headrace.progress import format_count
 from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from headrace.formats.barecat.writer import BarecatChunk
     from headrace.formats.contract import Format
     from headrace.formats.report import Transfer
     from headrace.transfer.sinks import Sink
-    from headrace.types import Dataset, Field, Progress, SampleSequence, Writer
+    from headrace.types import Dataset, Encoded, Field, Progress, SampleSequence, Writer
 
-__all__ = ["FilesWriter", "SampleOptions", "SampleOrigin", "open_origin", "write_samples"]
+__all__ = [
+    "FilesWriter",
+    "SampleOptions",
+    "SampleOrigin",
+    "Selection",
+    "Ways",
+    "files_per_sample",
+    "open_origin",
+    "select",
+]
+
+_FILE_FACTS = ("class_names",)  # what files can say: names of directories
+_TRIED = 64  # samples that an estimate is made from
 
 
 class SampleOrigin(Protocol):
@@ -61,7 +75,7 @@ class SampleOrigin(Protocol):
 class SampleOptions:
     """Which samples are written, and how; see ``headrace.convert``."""
 
-    field: str | None = None
+    fields: tuple[str, ...] | None = None
     names: bool = True
     workers: int | None = None
     shuffle_seed: int | None = None
@@ -95,71 +109,156 @@ def open_origin(
     return dataset
 
 
-def write_samples(
-    origin: SampleOrigin,
-    target: Format | None,
-    name: str,
-    create: Callable[[dict[str, Field], int | None, dict[str, Any]], Writer[Any]],
-    options: SampleOptions,
-    progress: Progress | None,
-) -> int:
-    """Write samples of one origin; gives how many.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """What of an origin goes into a target: fields, what the writer is told about them, and what is left out."""
+
+    origin: SampleOrigin
+    options: SampleOptions
+    fields: dict[str, Field]
+    about: dict[str, Any]
+    left_out: list[str]
+
+    @property
+    def samples(self) -> SampleSequence:
+        """The samples with the fields that were chosen."""
+        schema = list(self.origin.schema)
+        positions = None if len(self.fields) == len(schema) else [schema.index(name) for name in self.fields]
+        return _Chosen(self.origin.sources(), positions)
+
+    def write(
+        self,
+        create: Callable[[dict[str, Field], int | None, dict[str, Any]], Writer[Any]],
+        progress: Progress | None,
+    ) -> int:
+        """Write them with what ``create`` makes of fields, a number of samples and facts; gives how many."""
+        options, keys = self.options, self.origin.keys
+        return fill(
+            lambda length: create(self.fields, length, self.about),
+            self.samples,
+            workers=options.workers,
+            worker_kind="thread",
+            shuffle_seed=options.shuffle_seed,
+            names=list(keys) if options.names and keys is not None else None,
+            progress=progress or False,
+        )
+
+    def estimate(self, result: Transfer) -> None:
+        """Count them, and guess their size from a few that are spread over all."""
+        samples, size_bytes = self.samples, 0
+        tried = range(0, len(samples), max(1, len(samples) // _TRIED))
+        for number in tried:
+            for field, value in zip(self.fields.values(), samples[number], strict=True):
+                size_bytes += len(_encode(field, value, number).payload or b"")
+        result.samples = len(samples)
+        result.size_bytes = size_bytes * len(samples) // max(1, len(tried))
+
+
+def _encode(field: Field, value: Any, number: int) -> Encoded:
+    try:
+        return field.encode(value, number)
+    except Exception as error:
+        raise WriteError(f"sample {number}: {type(error).__name__}: {error}", sample=number) from error
+
+
+def files_per_sample(fields: Mapping[str, Field]) -> int:
+    """How many files a sample becomes; ValueError where a field cannot become one."""
+    return len(SampleFiles(fields, length=None, class_names=None).encoder.endings)
+
+
+def select(origin: SampleOrigin, options: SampleOptions, target: Format | None, ways: Ways) -> Selection:
+    """Choose what goes into a target.
 
     Args:
-        origin: where they come from.
-        target: the format that is written; None for files.
-        name: of what is written, for errors.
-        create: makes the writer from fields, the number of samples and names of classes.
+        origin: where samples come from.
         options: which samples, and how.
-        progress: called as the work advances.
+        target: the format that is written; None for files.
+        ways: commands that an error may name.
+
+    Raises:
+        ValueError: the target cannot hold all fields, and the options do not say which.
     """
-    fields = _choose_fields(origin, options.field, target, name)
-    position = None if len(fields) == len(origin.schema) else list(origin.schema).index(next(iter(fields)))
-    classes = {field: names for field, names in origin.class_names.items() if field in fields}
-    takes_classes = target is None or "class_names" in target.writer_options
-    about: dict[str, Any] = {"class_names": classes} if classes and takes_classes else {}
-    return fill(
-        lambda length: create(fields, length, about),
-        _Chosen(origin.sources(), position),
-        workers=options.workers,
-        worker_kind="thread",
-        shuffle_seed=options.shuffle_seed,
-        names=list(origin.keys) if options.names and origin.keys is not None else None,
-        progress=progress or False,
-    )
+    schema, wanted = dict(origin.schema), options.fields
+    for name in wanted or ():
+        if name not in schema:
+            raise KeyError(f"no field {name!r} in {origin.path}; the fields are {', '.join(schema)}")
+    chosen = {name: kind for name, kind in schema.items() if wanted is None or name in wanted}
+    if target is not None and target.max_fields is not None and len(chosen) > target.max_fields:
+        most = "one field" if target.max_fields == 1 else format_count(target.max_fields, "field")
+        raise ValueError(
+            f"{ways.target} can hold {most}, and {origin.path} has {', '.join(chosen)}. Leave the others out: "
+            f"{ways.with_field(next(iter(chosen)))}. Or keep all of them: {ways.keeping(len(chosen))}"
+        )
+    count = len(origin.sources())
+    left_out = [
+        f"field {name} ({format_count(count, 'value')}): only {', '.join(chosen)} was asked for"
+        for name in schema
+        if name not in chosen
+    ]
+    about: dict[str, Any] = {}
+    facts = {"class_names": {name: names for name, names in origin.class_names.items() if name in chosen}}
+    facts["metadata"] = getattr(origin, "metadata", None) or {}
+    for name, value in facts.items():
+        if not value:
+            continue
+        if name in (_FILE_FACTS if target is None else target.writer_options):
+            about[name] = value
+        else:
+            left_out.append(f"{name.replace('_', ' ')} ({', '.join(value)}): {ways.target} has no place for it")
+    if options.names is False and origin.keys is not None:
+        left_out.append(f"names of {format_count(count, 'sample')}: they were not asked for")
+    if target is not None and not target.holds_raw_pictures:
+        chosen = {name: replace(kind, mode="jpg") if isinstance(kind, Image) else kind for name, kind in chosen.items()}
+    return Selection(origin=origin, options=options, fields=chosen, about=about, left_out=left_out)
 
 
-def _choose_fields(origin: SampleOrigin, field: str | None, target: Format | None, name: str) -> dict[str, Field]:
-    schema = dict(origin.schema)
-    if field is not None and field not in schema:
-        raise KeyError(f"no field {field!r} in {origin.path}; the fields are {', '.join(schema)}")
-    chosen = schema if field is None else {field: schema[field]}
-    if target is None:
-        return chosen
-    if target.max_fields is not None and len(chosen) > target.max_fields:
-        most = "one field" if target.max_fields == 1 else f"{target.max_fields} fields"
-        raise ValueError(f"{name} can hold {most}; say which by field (--field): one of {', '.join(chosen)}")
-    if target.holds_raw_pictures:
-        return chosen
-    return {name: replace(kind, mode="jpg") if isinstance(kind, Image) else kind for name, kind in chosen.items()}
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Commands that go on where a conversion would lose something.
+
+    Example:
+        >>> Ways("my x.beton", "y.ffr").keeping(2)
+        "headrace convert 'my x.beton' y.beton"
+    """
+
+    source: str
+    target: str
+    source_kind: str | None = None
+
+    def with_field(self, name: str) -> str:
+        """The same with one field."""
+        return f"{self._command(self.target)} --field {shlex.quote(name)}"
+
+    def keeping(self, fields: int | None) -> str:
+        """Into a file of a format that holds so many fields, or any files."""
+        for known in all_formats():
+            is_enough = fields is None or known.max_fields is None or known.max_fields >= fields
+            if known.create is not None and is_enough and known.holds_files == (fields is None):
+                stem, ending = os.path.splitext(self.target)[0], known.suffixes[0]
+                return self._command(f"{stem}-all{ending}" if stem + ending == self.source else stem + ending)
+        return f"{self._command('DST')} into a format that holds them"
+
+    def _command(self, target: str) -> str:
+        kind = f" --from {self.source_kind}" if self.source_kind else ""
+        return f"headrace convert {shlex.quote(self.source)} {shlex.quote(target)}{kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Samples without names; with a position only one value of each."""
+    """Samples without names; with positions only these values of each."""
 
     samples: SampleSequence
-    position: int | None
+    positions: list[int] | None
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, index: int) -> Any:
         sample = self.samples[index]
-        return sample if self.position is None else (sample[self.position],)
+        return sample if self.positions is None else tuple(sample[position] for position in self.positions)
 
 
-class FilesWriter(BaseWriter):
+class FilesWriter(SampleFilesWriter):
     """Writes samples as files into a tar, zip or folder, with the names and endings that an archive would give them.
 
     Args:
@@ -179,36 +278,19 @@ class FilesWriter(BaseWriter):
         length: int | None = None,
         class_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._files = SampleFiles(fields, length=length, class_names=class_names)
-        self.encoder = self._files.encoder
+        super().__init__(fields, length=length, class_names=class_names)
         self._result = result
         self._names: dict[str, bool] = {}  # of what was written; True for directories
         self._sink = open_sink()
 
-    def __len__(self) -> int:
-        """Samples taken so far."""
-        return self._files.count
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files written so far."""
-        return self._result.size_bytes
-
-    def append(self, sample: Any, *, name: str | None = None) -> None:
-        """Add one sample."""
-        chunk = self.encoder([sample], first_index=len(self))
-        self.append_chunk(chunk, names=None if name is None else [name])
-
-    def append_chunk(self, chunk: BarecatChunk, *, names: Sequence[str] | None = None) -> None:
-        """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
-        for path, data in self._files.files_of(chunk, names):
-            self._make_dirs(path)
-            if path in self._names:
-                raise ValueError(f"two samples would both become {path}; leave the names out (names=False, --no-names)")
-            self._names[path] = False
-            self._sink.put(Entry(path, False, len(data), Metadata(), partial(io.BytesIO, data)))
-            self._result.files += 1
-            self._result.size_bytes += len(data)
+    def _put(self, path: str, data: bytes) -> None:
+        self._make_dirs(path)
+        if path in self._names:
+            raise ValueError(f"two samples would both become {path}; leave the names out (names=False, --no-names)")
+        self._names[path] = False
+        self._sink.put(Entry(path, False, len(data), Metadata(), partial(io.BytesIO, data)))
+        self._result.files += 1
+        self._result.size_bytes += len(data)
 
     def _make_dirs(self, path: str) -> None:
         cut = path.find("/")
@@ -222,14 +304,8 @@ class FilesWriter(BaseWriter):
                 raise ValueError(f"{directory} would be a file, and a directory for {path}")
             cut = path.find("/", cut + 1)
 
-    def close(self) -> None:
-        """All samples are written."""
-        try:
-            self._files.check_labels()
-            self._sink.finish()
-        except BaseException:
-            self.abort()
-            raise
+    def _finish(self) -> None:
+        self._sink.finish()
 
     def abort(self, error: BaseException | None = None) -> None:
         """Throw away what was written; a folder keeps what it has."""

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.index.rows import Metadata
     from headrace.formats.report import Transfer
 
-__all__ = ["ArchiveSink", "Sink", "open_sink"]
+__all__ = ["ArchiveSink", "NoSink", "Sink", "open_sink"]
 
 _PIECE = 1 << 20
 
 
 def open_sink(
-    target: str | BinaryIO, *, kind: str | None = None, shard_size: int | None = None, force: bool = False
+    target: str | BinaryIO,
+    *,
+    kind: str | None = None,
+    shard_size: int | None = None,
+    exact_times: bool = False,
+    force: bool = False,
 ) -> Sink:
     """Make what entries go to.
 
@@ -36,6 +41,7 @@ def open_sink(
         target: a path, or a stream for a tar or zip.
         kind: what it will be; by default what the ending of the path says.
         shard_size: limit of the shards of a .barecat.
+        exact_times: keep fractions of seconds in a tar.
         force: replace what is there.
     """
     if kind is None:
@@ -55,7 +61,7 @@ def open_sink(
     elif kind not in STREAM_KINDS:
         raise ValueError(f"{kind} is more than one file and cannot go into a stream; write a tar or zip (--to)")
     opened = open_target(target)
-    return ZipSink(opened) if kind == "zip" else TarSink(opened, kind)
+    return ZipSink(opened) if kind == "zip" else TarSink(opened, kind, has_exact_times=exact_times)
 
 
 class ArchiveSink:
@@ -122,6 +128,19 @@ class _NewArchiveSink:
     def abort(self, error: BaseException | None = None) -> None:
         cause = error or InterruptedError("given up")
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+class NoSink:
+    """Takes entries in a dry run, and does nothing with them."""
+
+    def put(self, entry: Entry) -> None:
+        """Take one."""
+
+    def finish(self) -> None:
+        """All were taken."""
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """Something went wrong."""
 
 
 Sink: TypeAlias = TarSink | ZipSink | FolderSink | _NewArchiveSink

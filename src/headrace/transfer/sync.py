@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.names import archive_exists, clean_name, is_part_of
+from headrace.formats.barecat.names import archive_exists, is_part_of
+from headrace.formats.entry_names import clean_name
 from headrace.transfer.containers import KINDS, ending_of
 from headrace.transfer.merge import rule_filter
 from headrace.transfer.tree import ArchiveTree, FolderTree

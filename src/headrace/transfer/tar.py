@@ -16,13 +16,15 @@ import tarfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
+from headrace._native import tar_header
 from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
-from headrace.formats.barecat.decoded import require
 from headrace.formats.barecat.index.rows import Metadata, time_ns
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
+from headrace.progress import format_count
+from headrace.registry import require
 from headrace.storage import open_stream
-from headrace.transfer.entry import Entry, content_of
+from headrace.transfer.entry import Entry, content_of, wrong_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +48,7 @@ def too_large(path: str, limit: int) -> FormatError:
     """The error for something that unpacks to far more than it is."""
     return FormatError(
         path,
-        problem=f"the contents take more than {limit} bytes, the limit for it",
+        problem=f"the contents take more than {format_count(limit, 'byte')}, the limit for it",
         fix="If you trust it, raise the limit (max_bytes, --max-size).",
     )
 
@@ -279,36 +281,54 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, skipped: list[str]) ->
 
 
 class TarSink:
-    """Writes a tar."""
+    """Writes a tar as tar(1) does: ustar headers with times in whole seconds, pax records only where they are needed.
 
-    def __init__(self, target: Target, kind: str) -> None:
+    Args:
+        target: where the bytes go.
+        kind: ``"tar"``, ``"tar.gz"`` and so on.
+        has_exact_times: keep fractions of seconds, which takes a kilobyte for each file.
+    """
+
+    def __init__(self, target: Target, kind: str, *, has_exact_times: bool = False) -> None:
         self._target = target
+        self.has_exact_times = has_exact_times
         self._stack = contextlib.ExitStack()
+        self._size_bytes = 0
         try:
-            stream = self._stack.enter_context(_filter(target.file, kind, "wb"))
-            tar = tarfile.open(fileobj=stream, mode="w:", format=tarfile.PAX_FORMAT)  # noqa: SIM115
-            self._tar = self._stack.enter_context(tar)
+            self._stream = self._stack.enter_context(_filter(target.file, kind, "wb"))
         except BaseException:
             self.abort()
             raise
 
     def put(self, entry: Entry) -> None:
         """Store one."""
-        info = tarfile.TarInfo(entry.name)
         about = entry.about
-        info.type = tarfile.DIRTYPE if entry.is_dir else tarfile.REGTYPE
-        info.mode = about.mode & _PERMISSIONS if about.mode is not None else (0o755 if entry.is_dir else 0o644)
-        info.uid, info.gid = about.uid or 0, about.gid or 0
-        info.mtime = (about.mtime_ns or 0) / 1e9
+        mode = about.mode & _PERMISSIONS if about.mode is not None else (0o755 if entry.is_dir else 0o644)
+        size = 0 if entry.is_dir else entry.size
+        owner = about.uid or 0, about.gid or 0
+        header = tar_header(entry.name, entry.is_dir, mode, *owner, about.mtime_ns or 0, size, self.has_exact_times)
+        self.write(header)
         if entry.is_dir:
-            self._tar.addfile(info)
             return
-        info.size = entry.size
         with entry.open() as file:
-            self._tar.addfile(info, file)
+            left = size
+            while left:
+                piece = file.read(min(left, _PIECE))
+                if not piece:
+                    raise wrong_size(entry, str(size - left))
+                self.write(piece)
+                left -= len(piece)
+        self.write(bytes(-size % tarfile.BLOCKSIZE))
+
+    def write(self, part: bytes) -> None:
+        """Write a part of the tar that is there already: headers and contents of some members."""
+        self._stream.write(part)
+        self._size_bytes += len(part)
 
     def finish(self) -> None:
         """All were stored."""
+        self.write(bytes(2 * tarfile.BLOCKSIZE))
+        self.write(bytes(-self._size_bytes % tarfile.RECORDSIZE))
         self._stack.close()
         self._target.keep()
 

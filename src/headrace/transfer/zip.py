@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import safe_name
+from headrace.formats.entry_names import safe_name
+from headrace.progress import format_count
 from headrace.storage import available_bytes, open_stream
 from headrace.transfer.entry import Entry
 
@@ -58,7 +59,7 @@ def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
         if size > max(_SMALL_DIRECTORY, available_bytes() // _DIRECTORY_COST):
             raise FormatError(
                 path,
-                problem=f"its list of files has {size} bytes, and to read it would take all memory",
+                problem=f"its list of files has {format_count(size, 'byte')}, and to read it would take all memory",
                 fix="If it is right, unpack it with another program.",
             )
         with zipfile.ZipFile(file) as archive:

@@ -125,7 +125,7 @@ def test_the_annex_of_another_dataset_is_refused(facts: dict[str, int], message:
     ("offset", "fmt", "value", "message"),
     [
         (8, "<H", 2, "version 2, and this headrace reads version 1"),
-        (12, "<I", 2**32 - 1, "claims 4294967295 sections"),
+        (12, "<I", 2**32 - 1, "claims 4,294,967,295 sections"),
         (12, "<I", 1000, "claims .* bytes"),
         (12, "<I", 4, "directory does not match"),
         (16, "<Q", 2**64 - 1, "claims 18446744073709551615 bytes"),

@@ -28,7 +28,7 @@ def test_names_nested_deeply(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with Archive(path, "x") as archive:
         archive[name] = b"1"
     assert main(["tree", str(path)]) == 0
-    assert "1,500 directories, 1 files" in capsys.readouterr().out
+    assert "1,500 directories, 1 file" in capsys.readouterr().out
     assert main(["du", str(path)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1501
     with contextlib.chdir(tmp_path):

@@ -46,6 +46,33 @@ def test_what_is_no_array(data: bytes) -> None:
         npy.decode_npz(packed.getvalue())
 
 
+@pytest.mark.parametrize("error", [SystemError("odd"), IndexError(), AssertionError("x"), MemoryError()])
+def test_whatever_numpy_raises_is_a_value_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(np.lib.format, "read_array", fail)
+    with pytest.raises(ValueError, match=r"\(.+\); it starts with b.{,4}x93NUMPY.*descr") as caught:
+        npy.decode(npy.encode([1]))
+    assert caught.value.__cause__ is error
+
+
+def test_a_member_that_is_damaged_in_its_compression() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("x.npy", npy.encode(np.arange(99)))
+    data = bytearray(packed.getvalue())
+    data[44:60] = b"\xff" * 16
+    with pytest.raises(ValueError, match="not arrays"):
+        npy.decode_npz(data)
+
+
+def test_wrong_arguments_stay_type_errors() -> None:
+    for decode in (npy.decode, npy.decode_npz):
+        with pytest.raises(TypeError):
+            decode("text")  # type: ignore[operator]
+
+
 def test_a_zip_that_is_none() -> None:
     with pytest.raises(ValueError, match="not arrays"):
         npy.decode_npz(b"PK\x03\x04")

@@ -78,8 +78,11 @@ def test_the_verbs_of_the_command(place: Path, said: Callable[..., str]) -> None
     assert "ok (3 samples" in said("verify", "x.mini", "--decode")
     assert "x.mini is a mini, and only .barecat, .beton, .ffr have an annex" in said("index", "x.mini", code=2)
     assert "cat/a.jpg" in said("completion", "names", "x.mini", "cat/")
-    for verb in ("tree", "find", "du", "shell", "browse"):
-        assert "a mini, which holds samples; this is for archives (.barecat, .crate)" in said(verb, "x.mini", code=2)
+    for verb in ("tree", "find", "du", "shell"):
+        told = said(verb, "x.mini", code=2)
+        assert "x.mini is a dataset of samples (.mini), and this verb is for archives of files" in told
+        assert "(.barecat, .crate). Look at it with: headrace ls x.mini" in told
+        assert told.endswith("headrace convert x.mini x.barecat\n")
     assert "holds samples, and merge joins files" in said("merge", "x.mini", "-o", "y.barecat", code=2)
 
 

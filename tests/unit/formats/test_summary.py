@@ -29,7 +29,7 @@ def test_files_have_no_fields(tmp_path: Path) -> None:
     with hr.Archive(tmp_path / "x.barecat", "x") as archive:
         archive["a/b"] = b"12345"
     summary = summarize(tmp_path / "x.barecat")
-    assert (summary.headline, summary.fields) == ("1 files, 5 B", {})
+    assert (summary.headline, summary.fields) == ("1 file, 5 B", {})
     assert ("directories", "2") in summary.details
 
 

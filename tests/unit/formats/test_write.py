@@ -176,7 +176,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert set(totals) == {2000}
     assert sizes[-1] > 0
     calls.clear()
-    hr.write(tmp_path / "x.beton", iter(PAIRS), fields=TWO, progress=lambda *args: calls.append(args))
+    hr.write(tmp_path / "x.beton", iter(PAIRS), fields=TWO, progress=lambda *args: calls.append(args), force=True)
     assert {total for _, total, _ in calls} == {None}
 
 
@@ -272,3 +272,39 @@ def test_an_iterator_that_fails(tmp_path: Path) -> None:
 
 def test_samples_differ(tmp_path: Path) -> None:
     assert not np.array_equal(all_fields_sample(1)[1], all_fields_sample(6)[1])
+
+
+@pytest.mark.parametrize("name", ["x.beton", "x.ffr", "x.barecat"])
+def test_a_file_that_exists_is_replaced_only_when_that_is_wanted(tmp_path: Path, name: str) -> None:
+    path, fields = tmp_path / name, {"data": hr.Bytes()}
+    hr.write(path, [b"old"], fields=fields)
+    with pytest.raises(FileExistsError, match=r"exists; give force=True to replace it"):
+        hr.write(path, iter([b"never drawn"]), fields=fields)
+    assert hr.open(path)[0][0] == b"old"
+    hr.write(path, [b"new", b"newer"], fields=fields, force=True)
+    assert [sample[0] for sample in hr.open(path)] == [b"new", b"newer"]
+
+
+def test_packing_does_not_replace_a_file_either(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a")
+    for name in ("x.ffr", "x.barecat"):
+        hr.pack(tmp_path / name, tmp_path / "in")
+        with pytest.raises(FileExistsError, match="force=True"):
+            hr.pack(tmp_path / name, tmp_path / "in")
+        hr.pack(tmp_path / name, tmp_path / "in", force=True)
+
+
+def test_a_slow_source_is_seen_advancing(tmp_path: Path) -> None:
+    told: list[int] = []
+    hr.write(
+        tmp_path / "x.beton",
+        range(300),
+        fields={"n": hr.Int()},
+        workers=1,
+        progress=lambda done, total, size_bytes: told.append(done),
+    )
+    steps = np.diff([0, *told])
+    assert told[-1] == 300
+    assert len(told) >= 5
+    assert steps.max() <= 128

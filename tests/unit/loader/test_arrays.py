@@ -56,3 +56,18 @@ def test_pointers_outside_the_file_are_told(arrays: tuple[np.ndarray, Path]) -> 
             list(loader)
         skipping = hr.Loader(path, 100, verify=False, on_error="skip")
         assert 70 not in np.concatenate([batch.n for batch in skipping])
+
+
+def test_damaged_bytes_are_told(arrays: tuple[np.ndarray, Path]) -> None:
+    values, path = arrays
+    with hr.open(path) as dataset:
+        at = int(dataset.locate(np.array([70]), dataset.file.column("v")).pointers[0])
+    data = bytearray(path.read_bytes())
+    data[at + 100] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptSampleError, match=r"sample 70, field 'v'.*checksum 0x\w+ expected, found 0x"):
+        list(hr.Loader(path, 100))
+    skipping = hr.Loader(path, 100, on_error="skip")
+    for batch in skipping:
+        np.testing.assert_array_equal(batch.v, values[batch.n])
+    assert [error.sample for error in skipping.errors] == [70]

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from headrace._native import FfrTable, NativeError, check_ffr_offsets, crc32_buffers
+from headrace._native import FfrTable, NativeError, check_ffr_header, check_ffr_offsets, crc32, crc32_buffers
 
 
 def ffr(*samples: bytes) -> np.ndarray:
@@ -73,3 +73,11 @@ def test_offsets() -> None:
 def test_checksums_of_buffers() -> None:
     buffers = [b"", b"abc", bytearray(10_000), memoryview(b"xyz")]
     assert crc32_buffers(buffers).tolist() == [zlib.crc32(b) for b in buffers]
+
+
+def test_a_header_is_checked_in_one_pass() -> None:
+    header = bytes(4) + struct.pack("<q3I3q", 3, 7, 8, 9, 48, 50, 60)
+    assert check_ffr_header(header, 60) == (crc32(header[4:]), -1)
+    assert check_ffr_header(header, 59) == (crc32(header[4:]), 2)
+    with pytest.raises(NativeError, match="no header has 47 bytes"):
+        check_ffr_header(header[:-1], 60)

@@ -11,7 +11,7 @@ from headrace.errors import (
     EntryExistsError,
 )
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.pack import count_ahead, find_below
+from headrace.formats.disk_files import count_ahead, find_below
 from headrace.transfer.convert import convert
 from headrace.transfer.merge import link_archives, merge_archives
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.transfer.tools import make_tar, member
 
 from headrace.errors import FormatError, MissingExtraError
 from headrace.formats.barecat import Archive
+from headrace.transfer import tar_parts
 from headrace.transfer.convert import convert
 
 if TYPE_CHECKING:
@@ -112,3 +114,140 @@ def test_times_that_no_index_can_hold(tmp_path: Path) -> None:
     convert(tmp_path / "x.tar", tmp_path / "x.barecat")
     with Archive(tmp_path / "x.barecat") as archive:
         assert [info.mtime_ns for info in archive.files("path")] == [None, -5_000_000_000, None]
+
+
+def _odd_folder(root: Path) -> Path:
+    """Names, modes and times that a header of ustar can say, and some that it cannot."""
+    names = ["a", "d/" + "n" * 98, "d/" + "n" * 150, "p" * 120 + "/" + "q" * 90, "ä/ö.txt", "x" * 200, "large"]
+    for i, name in enumerate(names):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(bytes([i]) * (700 * i))
+        os.utime(root / name, ns=(0, 1_600_000_000_123_456_789 + i))
+    (root / "large").write_bytes(os.urandom(400_000))
+    os.utime(root / "large", ns=(0, -1_500_000_000))
+    (root / "a").chmod(0o6751)
+    (root / "void").mkdir()
+    (root / "link").symlink_to("a")
+    (root / "dead").symlink_to("nothing")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+def _listed(path: Path, root: Path) -> dict[str, tuple[bytes | None, int, int]]:
+    with tarfile.open(path) as tar:
+        found = {}
+        for info in tar:
+            file = tar.extractfile(info)
+            found[info.name] = (file.read() if file else None, info.mode, int(info.mtime // 1))
+        return found
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz"])
+def test_a_tar_of_a_folder_or_an_archive(tmp_path: Path, ending: str) -> None:
+    root = _odd_folder(tmp_path / "in")
+    result = convert(root, tmp_path / f"x.{ending}")
+    assert (result.files, result.dirs) == (8, 4)
+    assert sorted(line.partition(": ")[2] for line in result.skipped) == [
+        "a link that leads nowhere (No such file or directory)",
+        "not a regular file",
+    ]
+    expected = {}
+    for path in root.rglob("*"):
+        if path.name not in ("dead", "pipe"):
+            status = path.stat()
+            data = path.read_bytes() if path.is_file() else None
+            expected[str(path.relative_to(root))] = (data, status.st_mode & 0o7777, status.st_mtime_ns // 10**9)
+    assert _listed(tmp_path / f"x.{ending}", root) == expected
+    convert(root, tmp_path / "x.barecat")
+    assert convert(tmp_path / "x.barecat", tmp_path / f"y.{ending}").files == 8
+    assert _listed(tmp_path / f"y.{ending}", root) == expected
+    convert(tmp_path / f"x.{ending}", tmp_path / f"z.{ending}")
+    assert _listed(tmp_path / f"z.{ending}", root) == expected
+    if ending == "tar":
+        assert (tmp_path / "x.tar").stat().st_size == (tmp_path / "y.tar").stat().st_size
+        assert (tmp_path / "z.tar").read_bytes() == (tmp_path / "x.tar").read_bytes()
+
+
+def test_tar_itself_reads_it(tmp_path: Path) -> None:
+    root = _odd_folder(tmp_path / "in")
+    convert(root, tmp_path / "x.tar")
+    (tmp_path / "out").mkdir()
+    subprocess.run(["tar", "xpf", tmp_path / "x.tar", "-C", tmp_path / "out"], check=True)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(os.listdir(root)) - {"dead", "pipe"}
+    for path in root.rglob("*"):
+        if path.is_file():
+            copy = tmp_path / "out" / path.relative_to(root)
+            assert copy.read_bytes() == path.read_bytes()
+            assert copy.stat().st_mtime_ns == path.stat().st_mtime_ns // 10**9 * 10**9
+
+
+def test_a_tar_is_as_small_as_that_of_tar(tmp_path: Path) -> None:
+    for i in range(300):
+        (tmp_path / "in" / f"{i % 3}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / f"{i % 3}" / f"{i}").write_bytes(bytes(i))
+    convert(tmp_path / "in", tmp_path / "x.tar")
+    subprocess.run(["tar", "cf", tmp_path / "y.tar", "-C", tmp_path / "in", "."], check=True)
+    assert (tmp_path / "x.tar").stat().st_size == (tmp_path / "y.tar").stat().st_size
+    convert(tmp_path / "in", tmp_path / "exact.tar", exact_times=True)
+    assert (tmp_path / "exact.tar").stat().st_size > 1.5 * (tmp_path / "x.tar").stat().st_size
+
+
+@pytest.mark.parametrize("source", ["in", "x.barecat", "x.zip"])
+def test_exact_times(tmp_path: Path, source: str) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "a").write_bytes(b"a")
+    os.utime(root / "a", ns=(0, 1_600_000_000_250_000_000))
+    if source != "in":
+        convert(root, tmp_path / source)
+    for is_exact, fraction in ((False, 0), (True, 0 if source == "x.zip" else 0.25)):
+        convert(tmp_path / source, tmp_path / "x.tar", exact_times=is_exact, force=True)
+        with tarfile.open(tmp_path / "x.tar") as tar:
+            assert tar.getmember("a").mtime == 1_600_000_000 + fraction
+    for target in ("y.zip", "y.barecat", "out", "y.ffr"):
+        with pytest.raises(ValueError, match="--exact-times is for what is written to a tar"):
+            convert(tmp_path / source, tmp_path / target, exact_times=True)
+
+
+def test_files_that_change_or_go_while_they_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    for name in ("a", "b", "c"):
+        (root / name).write_bytes(name.encode() * 1000)
+    read = tar_parts.tar_files
+
+    def read_later(*args: Any) -> tuple[bytes, int, int]:
+        (root / "a").write_bytes(b"short")
+        (root / "b").unlink(missing_ok=True)
+        return read(*args)
+
+    monkeypatch.setattr(tar_parts, "tar_files", read_later)
+    result = convert(root, tmp_path / "x.tar")
+    assert (result.files, result.size_bytes) == (2, 1005)
+    assert result.skipped == [f"{root}/b: No such file or directory"]
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        assert {info.name: info.size for info in tar} == {"a": 5, "c": 1000}
+
+
+def test_a_file_that_cannot_be_read_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "a").write_bytes(b"a")
+    monkeypatch.setattr(tar_parts, "tar_files", lambda *args: (b"", 0, 0))
+
+    def refuse(path: str, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(tar_parts, "open_stream", refuse)
+    with pytest.raises(PermissionError, match="in/a"):
+        convert(root, tmp_path / "x.tar")
+    assert os.listdir(tmp_path) == ["in"]
+
+
+def test_names_that_no_archive_can_have(tmp_path: Path) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "bad\udcff").write_bytes(b"a")
+    with pytest.raises(ValueError, match="not valid UTF-8"):
+        convert(root, tmp_path / "x.tar")
+    assert os.listdir(tmp_path) == ["in"]

@@ -25,6 +25,15 @@ inline constexpr std::int64_t kNoBadOffset = -1;
 Result<std::int64_t> find_bad_ffr_offset(ByteSpan table, std::uint64_t first,
                                          std::uint64_t end) noexcept;
 
+struct FfrHeaderCheck {
+  std::uint32_t checksum;   // CRC-32 of the header without its first field
+  std::int64_t bad_offset;  // or kNoBadOffset
+};
+
+// Both in one pass over a whole header: its checksum, and the first offset that is below the end of
+// the header or the one before it, or above `end`. `invalid_argument` for a size no header has.
+Result<FfrHeaderCheck> check_ffr_header(ByteSpan header, std::uint64_t end) noexcept;
+
 // Size of a sample whose offsets cannot be right; its offset is what the table says.
 inline constexpr std::uint64_t kBadFfrSize = ~std::uint64_t{0};
 

@@ -109,7 +109,7 @@ class ImageLoader {
   ImageLoader(const ImageLoader&) = delete;
   ImageLoader& operator=(const ImageLoader&) = delete;
 
-  // The threads that decode; callers of `load` only wait.
+  // The threads that decode; callers of `load` wait, or copy where there is nothing but copies.
   [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
 
   // Fills `out`: one slot for each image, without gaps. An image that fails is listed in the

@@ -8,9 +8,10 @@
 // Who calls: any thread makes, asks and destroys guards, and any thread may touch guarded memory.
 // Who closes: the owner of the memory destroys the guard before it unmaps. The handler of the
 // process is set with the first guard and stays; it passes on what does not concern a guard to the
-// handler that was there before, or ends the process as if there were none. A handler that is set
-// later by somebody else comes first, until the next guard is made. After fork() the child's guards
-// work on.
+// handler that was there before, or ends the process as if there were none. One thing besides
+// concerns it: what SQLite maps of the log of an archive that somebody else writes (X-shm). A
+// handler that is set later by somebody else comes first, until the next guard is made. After
+// fork() the child's guards work on.
 #pragma once
 
 #include <cstddef>

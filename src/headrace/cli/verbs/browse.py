@@ -42,17 +42,17 @@ def run(args: argparse.Namespace) -> int:
     if is_archive(args.path):
         with open_archive(args.path, **reading_options(args)) as archive:
             archive.listdir(args.place)
-            _browse(ArchiveShelf(archive), args.place.strip("/"))
-        return 0
+            return _browse(ArchiveShelf(archive), args.place.strip("/"))
     with headrace.open(args.path, **reading_options(args)) as dataset:
         shelf = DatasetShelf(dataset)
-        _browse(shelf, *(shelf.place_of(args.place) if args.place else ()))
-    return 0
+        return _browse(shelf, *(shelf.place_of(args.place) if args.place else ()))
 
 
-def _browse(shelf: Shelf, *place: str) -> None:
+def _browse(shelf: Shelf, *place: str) -> int:
     from headrace.cli.browser import Browser  # needs its extra
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ValueError("browse needs a terminal; use 'headrace ls', 'headrace tree' or 'headrace shell' instead")
-    Browser(shelf, *place).run()
+        raise ValueError("browse needs a terminal; use 'headrace ls' instead")
+    browser = Browser(shelf, *place)
+    browser.run()
+    return browser.return_code or 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.archives import print_left_out, print_transfer
+from headrace.cli.archives import print_left_out, print_plan, print_transfer
 from headrace.cli.common import (
+    add_dry_run,
     add_follow_links,
     add_json,
     add_max_size,
@@ -20,8 +22,9 @@ from headrace.cli.common import (
     say,
     whole_number_from,
 )
-from headrace.progress import format_bytes
-from headrace.transfer.containers import STREAM_KINDS
+from headrace.formats.open import format_of_name
+from headrace.progress import format_bytes, format_count
+from headrace.transfer.containers import KINDS, STREAM_KINDS, ending_of
 
 if TYPE_CHECKING:
     import argparse
@@ -35,9 +38,11 @@ folders go files with their paths, modes and times, one after the other: nothing
 lead out of DST are refused, links inside a tar become files, devices and pipes are left out and named. Between
 .beton, .ffr and .barecat go samples: JPEG pictures and bytes are copied as they are stored. A packed folder (.ffr) of
 pictures becomes a .beton with an image field; samples with names become a packed folder in an .ffr, and files in a
-.barecat, tar, zip or folder. A compressed tar that becomes samples is unpacked into a temporary file beside DST. SRC
-may be -, a tar on standard input (say --from), and DST may be -, a tar or zip on standard output (say --to). DST
-appears when it is complete, or not at all."""
+.barecat, tar, zip or folder. Files beside a picture that have its name, as in WebDataset shards, become fields: 7.jpg
+the image, 7.cls the label, 7.txt the text, 7.json the json. What DST cannot hold is named before anything is written;
+fields that would be lost are an error, unless --field says which one is wanted. A compressed tar that becomes samples
+is unpacked into a temporary file beside DST. SRC may be -, a tar on standard input (say --from), and DST may be -, a
+tar or zip on standard output (say --to). DST appears when it is complete, or not at all."""
 EXAMPLES = """\
 examples:
   headrace convert photos.tar.gz photos.barecat -s 50G
@@ -47,6 +52,7 @@ examples:
   headrace convert photos.beton photos.zip
   headrace convert photos.ffr photos.beton
   headrace convert train.beton train.ffr --field image
+  headrace convert shard-0000.tar shard.beton --dry-run       what would be written?
   headrace convert parts/ train.beton --decode json
   headrace convert photos.ffr photos.beton --decode bytes     every file byte for byte, pictures or not
   curl URL | headrace convert - photos.barecat --from tar.gz
@@ -61,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="source_kind", choices=STREAM_KINDS, help="what SRC is, where its name does not say"
     )
     parser.add_argument("--to", dest="out_kind", choices=STREAM_KINDS, help="what DST is, where its name does not say")
-    parser.add_argument("--field", metavar="NAME", help="only this field; needed where DST can hold one")
+    parser.add_argument(
+        "--field", action="append", metavar="NAME", help="only this field; may be repeated; for a DST that holds one"
+    )
     parser.add_argument(
         "--decode",
         choices=["bytes", "json", "text", "image"],
@@ -75,8 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
+    parser.add_argument("--exact-times", action="store_true", help="to tar: keep fractions of seconds (1 kB a file)")
     add_max_size(parser)
     add_follow_links(parser)
+    add_dry_run(parser)
     parser.add_argument("-f", "--force", action="store_true", help="replace DST if it exists")
     add_workers(parser)
     add_progress(parser)
@@ -87,6 +97,10 @@ def run(args: argparse.Namespace) -> int:
     """Convert, and say what came out."""
     source, out = _check_source(args), _check_out(args)
     start_s = time.perf_counter()
+
+    def print_at_once(line: str) -> None:
+        print_left_out([line])
+
     result = headrace.convert(
         source,
         out,
@@ -98,23 +112,31 @@ def run(args: argparse.Namespace) -> int:
         workers=args.workers,
         shuffle_seed=args.shuffle,
         shard_size=args.shard_size,
+        exact_times=args.exact_times,
         max_bytes=args.max_size,
         force=args.force,
+        dry_run=args.dry_run,
+        on_left_out=print_at_once,
         progress=not (args.quiet or args.json),
         **reading_options(args),
     )
     elapsed_s = time.perf_counter() - start_s
-    if result.samples is None:
-        print_transfer(args, args.out, result, elapsed_s)
-        return 0
-    print_left_out(result.skipped)
-    facts = {"samples": result.samples, "size_bytes": result.size_bytes, "seconds": elapsed_s}
-    if args.json:
-        print_json({"path": args.out, **facts})
+    if args.dry_run:
+        print_plan(args, args.out_kind or _format_of(args.out), result)
+    elif result.samples is None:
+        print_transfer(args, args.out, result, elapsed_s, is_told=True)
+    elif args.json:
+        facts = {"samples": result.samples, "size_bytes": result.size_bytes, "seconds": elapsed_s}
+        print_json({"path": args.out, **facts, "fields": result.fields, "skipped": result.skipped})
     elif not args.quiet:
-        rate = f"{result.samples / elapsed_s:,.0f} samples/s"
-        say(f"{args.out}: {result.samples:,} samples, {format_bytes(result.size_bytes)}, {rate}")
+        rate = f"{format_count(round(result.samples / elapsed_s), 'sample')}/s"
+        say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
     return 0
+
+
+def _format_of(path: str) -> str:
+    named = None if os.path.isdir(path) else format_of_name(path)
+    return named.name if named is not None else KINDS.get(ending_of(path), "folder")
 
 
 def _check_source(args: argparse.Namespace) -> str | BinaryIO:

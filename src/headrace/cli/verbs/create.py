@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from headrace.cli.common import (
     add_json,
     add_progress,
     add_workers,
-    counted,
     number_from,
     parse_color,
     parse_size,
@@ -21,11 +21,13 @@ from headrace.cli.common import (
 )
 from headrace.errors import BrokenPicturesError
 from headrace.fields import Image
-from headrace.formats.open import all_formats, find_format
+from headrace.formats.open import all_formats, find_format, format_of_name
+from headrace.progress import format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
 NAME = "create"
 HELP = "pack a folder into one file"
@@ -122,11 +124,14 @@ def run(args: argparse.Namespace) -> int:
         source = args.folders[0] if len(args.folders) == 1 else "DIR"
         known = ", ".join(one.suffixes[0] for one in all_formats() if one.create is not None)
         raise ValueError(f"create makes {known}; for a tar or zip: headrace convert {source} {args.out}")
+    _check_order(args)
     target = find_format(args.out, must_exist=False)
     if target.new_archive is not None:
         _refuse_picture_options(args)
         return create_archive(args)
     _refuse_archive_options(args)
+    if target.pack is not None:
+        _refuse_picture_options(args, _HOW_STORED)
     (folder,) = args.folders
     if target.exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
@@ -144,12 +149,13 @@ def run(args: argparse.Namespace) -> int:
                 shuffle_seed=args.shuffle,
                 skip_broken=args.skip_broken,
                 dry_run=args.dry_run,
+                force=args.force,
                 progress=bar or False,
                 **given,
             )
     except BrokenPicturesError as error:
         print_lines("broken", error.broken)
-        problem = f"{counted(len(error.broken), 'picture')} cannot be stored, and "
+        problem = f"{format_count(len(error.broken), 'picture')} cannot be stored, and "
         if args.skip_broken:
             raise ValueError(f"{problem}no other is left; {args.out} was not written") from error
         fix = "repair or remove what is broken, or give --skip-broken"
@@ -171,6 +177,12 @@ def _image(args: argparse.Namespace) -> Image:
     )
 
 
+def _check_order(args: argparse.Namespace) -> None:
+    others = [path for path in args.folders if format_of_name(path) is not None and not os.path.exists(path)]
+    if format_of_name(args.out) is None and os.path.exists(args.out) and others:
+        raise ValueError(f"what is written comes first: headrace create {others[0]} {args.out}")
+
+
 _PICTURE_OPTIONS = {
     "mode": "jpg",
     "max_side": None,
@@ -186,11 +198,14 @@ _PICTURE_OPTIONS = {
 }
 
 
-def _refuse_picture_options(args: argparse.Namespace) -> None:
-    given = [name for name, usual in _PICTURE_OPTIONS.items() if getattr(args, name) != usual]
+_HOW_STORED = ("mode", "max_side", "quality", "smart_threshold", "compress_probability", "background")
+
+
+def _refuse_picture_options(args: argparse.Namespace, names: Iterable[str] = tuple(_PICTURE_OPTIONS)) -> None:
+    given = [name for name in names if getattr(args, name) != _PICTURE_OPTIONS[name]]
     if given:
         option = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{option} is for .beton; {args.out} is an archive, which holds files as they are")
+        raise ValueError(f"{option} is for .beton, and {args.out} holds files as they are; leave it out")
 
 
 def _refuse_archive_options(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.archives import open_archive
 from headrace.cli.common import add_json, add_progress, number_from, print_json, progress_bar, say
 from headrace.formats.barecat.edit.maintenance import defragment, find_gaps
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 
 if TYPE_CHECKING:
     import argparse
@@ -43,18 +43,19 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         with open_archive(args.path) as archive:
             gaps = find_gaps(archive)
-        return _print(args, {"path": args.path, "gaps": len(gaps), "gap_bytes": sum(size for _, _, size in gaps)})
+        size_bytes = sum(size for _, _, size in gaps)
+        said = f"{format_count(len(gaps), 'gap')}, {format_bytes(size_bytes)}"
+        _print(args, {"gaps": len(gaps), "gap_bytes": size_bytes}, said)
+        return 0
     with open_archive(args.path, "r+") as archive, progress_bar("defragmenting", args, unit="files") as bar:
         method = "quick" if args.quick else "smart" if args.smart else "full"
         freed = defragment(archive, method, max_seconds=args.max_seconds, progress=bar)  # type: ignore[arg-type]
-    return _print(args, {"path": args.path, "freed_bytes": freed})
-
-
-def _print(args: argparse.Namespace, facts: dict[str, object]) -> int:
-    if args.json:
-        print_json(facts)
-    elif "gaps" in facts:
-        say(f"{args.path}: {facts['gaps']:,} gaps, {format_bytes(float(str(facts['gap_bytes'])))}")
-    elif not args.quiet:
-        say(f"{args.path}: {format_bytes(float(str(facts['freed_bytes'])))} freed")
+    _print(args, {"freed_bytes": freed}, "" if args.quiet else f"{format_bytes(freed)} freed")
     return 0
+
+
+def _print(args: argparse.Namespace, facts: dict[str, int], said: str) -> None:
+    if args.json:
+        print_json({"path": args.path, **facts})
+    elif said:
+        say(f"{args.path}: {said}")

@@ -19,7 +19,7 @@ from headrace.cli.common import progress_bar, say, whole_number_from
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError
 from headrace.formats.beton import BetonDataset
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 
 if TYPE_CHECKING:
     import argparse
@@ -103,7 +103,10 @@ class _Demo:
         self._timed("look at raw pixels without copying", lambda: _view_all(raw))
         self._timed("train on random crops, three epochs", self._train)
         cores = len(os.sched_getaffinity(0))
-        print(f"\nOn {cores} cores. The packed file holds every JPEG byte for byte, its name, class and checksums.")
+        print(
+            f"\nOn {format_count(cores, 'core')}. "
+            "The packed file holds every JPEG byte for byte, its name, class and checksums."
+        )
         print(self._trained)
         self._find_damage()
 

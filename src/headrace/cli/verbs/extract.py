@@ -24,6 +24,7 @@ from headrace.cli.common import (
 from headrace.cli.files import value_as_file
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError
+from headrace.progress import format_count
 from headrace.storage import FolderWriter
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"samples": count - len(damage), "size_bytes": size_bytes, "to": args.to})
     elif not args.quiet:
-        say(f"{args.to}: {count - len(damage):,} samples")
+        say(f"{args.to}: {format_count(count - len(damage), 'sample')}")
     refuse_damage(args.path, damage, "sample")
     return 0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.archives import open_archive, shown_path
 from headrace.cli.common import add_follow_links, reading_options, say, whole_number_from
 from headrace.cli.parser import VerbParser
-from headrace.formats.barecat.patterns import translate
+from headrace.formats.patterns import translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,9 +19,10 @@ from headrace.cli.common import (
     reading_options,
     say,
 )
-from headrace.formats.barecat.index.csv import export_index, import_index
 from headrace.formats.open import format_of_name
+from headrace.progress import format_count
 from headrace.storage import AtomicFile
+from headrace.transfer.index_table import export_index, import_index
 
 if TYPE_CHECKING:
     import argparse
@@ -125,5 +126,5 @@ def _run_table(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": args.path, "rows": count})
     elif not args.quiet:
-        say(f"{args.path}: {count:,} rows")
+        say(f"{args.path}: {format_count(count, 'row')}")
     return 0

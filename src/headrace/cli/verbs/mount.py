@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from headrace.cli.archives import open_archive
 from headrace.cli.common import add_follow_links, reading_options, say
 from headrace.transfer.mount import mount_archive
 
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         end = f"fusermount3 -u {args.directory}"
         say(f"{args.path} is on {args.directory}; end it with {how}{end}", file=sys.stderr)
 
+    open_archive(args.path, **reading_options(args)).close()  # its errors before those of the machine
     mount_archive(
         args.path,
         args.directory,

@@ -8,7 +8,7 @@ from headrace.cli.archives import open_archive
 from headrace.cli.common import add_progress, parse_size, progress_bar, say
 from headrace.formats.barecat.edit.maintenance import reshard
 from headrace.formats.barecat.names import shard_numbers
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 
 if TYPE_CHECKING:
     import argparse
@@ -35,5 +35,6 @@ def run(args: argparse.Namespace) -> int:
     with open_archive(args.path, "r+") as archive, progress_bar("resharding", args, unit="files") as bar:
         reshard(archive, args.shard_size, progress=bar)
     if not args.quiet:
-        say(f"{args.path}: {len(shard_numbers(args.path)):,} shards of at most {format_bytes(args.shard_size)}")
+        shards = format_count(len(shard_numbers(args.path)), "shard")
+        say(f"{args.path}: {shards} of at most {format_bytes(args.shard_size)}")
     return 0

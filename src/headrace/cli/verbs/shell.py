@@ -16,8 +16,8 @@ from headrace.cli.common import ERRORS, add_follow_links, message_of, printable,
 from headrace.cli.parser import VerbParser
 from headrace.cli.verbs import cat, du, find, info, ls, mv, rm, tree, verify
 from headrace.errors import HeadraceError
-from headrace.formats.barecat.pack import find_files
-from headrace.formats.barecat.patterns import fixed_prefix
+from headrace.formats.disk_files import find_files
+from headrace.formats.patterns import fixed_prefix
 from headrace.transfer.extract import FolderSink, select_infos
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from headrace.cli.common import (
     progress_bar,
     say,
 )
+from headrace.formats.open import format_of_name
 from headrace.progress import format_bytes
+from headrace.transfer.containers import KINDS, ending_of
 from headrace.transfer.sync import SyncOptions, sync
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Copy, and say how much."""
+    _check_target(args)
     options = SyncOptions(**{one.name: getattr(args, one.name) for one in fields(SyncOptions)})
 
     def tell(action: str, name: str) -> None:
@@ -74,3 +78,14 @@ def run(args: argparse.Namespace) -> int:
         note = " (nothing was done)" if args.dry_run else ""
         say(f"{args.target}: {copied}, {len(report.removed):,} removed, {report.unchanged:,} alike{note}")
     return 0
+
+
+def _check_target(args: argparse.Namespace) -> None:
+    """A folder with the ending of a file would only mislead."""
+    target = args.target.rstrip("/")
+    named = format_of_name(target)
+    is_file = (named is not None and named.open_archive is None) or ending_of(target) in KINDS
+    if is_file and not os.path.isdir(target):
+        source = args.sources[0] if len(args.sources) == 1 else "SRC"
+        verb = f"headrace convert {source} {target}"
+        raise ValueError(f"sync copies into folders and archives, and {target} is neither; make it with: {verb}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.cli.archives import open_archive
 from headrace.cli.common import add_follow_links, reading_options, say, whole_number_from
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             num_dirs += entry.is_dir()
             num_files += entry.is_file()
     print()
-    say(f"{num_dirs:,} directories" + ("" if args.dirs_only else f", {num_files:,} files"))
+    say(format_count(num_dirs, "directory") + ("" if args.dirs_only else f", {format_count(num_files, 'file')}"))
     return 0
 
 

@@ -19,7 +19,7 @@ from headrace.cli.common import (
 )
 from headrace.errors import FormatError
 from headrace.formats.open import find_format
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.types import Problem, Report
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 1 when something is wrong."""
     try:
-        with progress_bar("verifying", args, unit=_unit(args)) as bar:
+        with progress_bar("verifying", args, unit=f"{_unit(args)}s") as bar:
             report = _verify(args, bar)
     except FormatError as error:
         if args.json:  # so damaged that it does not open: that is an answer, too
@@ -80,7 +80,7 @@ def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
 
 
 def _unit(args: argparse.Namespace) -> str:
-    return "files" if is_archive(args.path) and not args.decode else "samples"
+    return "file" if is_archive(args.path) and not args.decode else "sample"
 
 
 def _facts(report: Report) -> dict[str, object]:
@@ -102,17 +102,21 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
             where = ""  # the message says which of its files, or that it is the index
         say(f"{report.path}: {where}{problem.message}")
     if report.problems_left_out:
-        say(f"{report.path}: and {report.problems_left_out:,} more problems")
+        say(f"{report.path}: and {format_count(report.problems_left_out, 'more problem')}")
     if args.quiet:
         return
-    checked = f"{report.samples_checked:,} {_unit(args)}" + (
+    checked = format_count(report.samples_checked, _unit(args)) + (
         "" if args.quick else f", {format_bytes(report.size_bytes)}"
     )
-    how = [f"{report.checksums_checked:,} checksums"] if report.checksums_checked else ["structure only, no checksums"]
+    how = (
+        [format_count(report.checksums_checked, "checksum")]
+        if report.checksums_checked
+        else ["structure only, no checksums"]
+    )
     if args.decode:
-        how.append(f"{report.images_decoded:,} pictures decoded")
-    affected = f", {_counted(len(report.bad_samples), _unit(args)[:-1])} affected" if report.bad_samples else ""
-    verdict = "ok" if report.ok else f"BAD: {_counted(len(report.problems), 'problem')}{affected}"
+        how.append(f"{format_count(report.images_decoded, 'picture')} decoded")
+    affected = f", {format_count(len(report.bad_samples), _unit(args))} affected" if report.bad_samples else ""
+    verdict = "ok" if report.ok else f"BAD: {format_count(len(report.problems), 'problem')}{affected}"
     say(f"{report.path}: {verdict} ({checked}; {', '.join(how)})")
     if report.ok and not report.checksums_checked and not args.quick and _has_annex(report.path):
         say(f"Values cannot be checked without checksums; make them with: headrace index {report.path}")
@@ -122,7 +126,3 @@ def _has_annex(path: str) -> bool:
     """An annex would help: the format has one, and no checksums of its own."""
     found = find_format(path)
     return found.index is not None and not found.holds_files
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -16,39 +16,33 @@ if TYPE_CHECKING:
     from headrace._native import ImageLoader
     from headrace.types import ImageSpans
 
-__all__ = ["load_images", "whole"]
-
-INTERPOLATION = "opencv_area"
+__all__ = ["load_images", "load_options"]
 
 
-def whole(spans: ImageSpans) -> npt.NDArray[np.int32]:
-    """Crops that take every picture as it is."""
-    crops = np.zeros((len(spans.sizes), 4), np.int32)
-    crops[:, 2], crops[:, 3] = spans.heights, spans.widths
-    return crops
+def load_options(table: npt.NDArray[Any] | None = None) -> LoadOptions:
+    """How pictures are made; where there is a table [3][256], by channel and value, they are its entries."""
+    return LoadOptions(interpolation="opencv_area", fast_dct=True, table=table)
+
+
+_USUAL = load_options()
 
 
 def load_images(
     native: ImageLoader,
     spans: ImageSpans,
-    crops: npt.NDArray[np.int32],
+    crops: npt.NDArray[np.int32] | None,
     out: npt.NDArray[Any],
     indices: Any,
     *,
     flips: npt.NDArray[np.uint8] | None = None,
     steps: Sequence[tuple[str, npt.NDArray[np.float32]]] = (),
-    table: npt.NDArray[Any] | None = None,
+    options: LoadOptions = _USUAL,
 ) -> None:
-    """Decode, crop and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
-    _check_crops(spans, crops, indices)
-    report = native.load(
-        spans,
-        np.ascontiguousarray(crops, np.int32),
-        np.zeros(len(crops), np.uint8) if flips is None else flips,
-        out,
-        LoadOptions(interpolation=INTERPOLATION, fast_dct=True, table=table),
-        steps,
-    )
+    """Decode, perhaps crop, and resize pictures into ``out`` (batch, height, width, 3); an error names the sample."""
+    if crops is not None:
+        _check_crops(spans, crops, indices)
+        crops = np.ascontiguousarray(crops, np.int32)
+    report = native.load(spans, crops, flips, out, options, steps)
     if report.failures:
         failure = report.failures[0]
         raise CorruptSampleError(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from headrace.compat.ffcv.fields import BytesField, NDArrayField
+import numpy as np
+
+from headrace.compat.ffcv.fields import BytesField, FloatField, IntField, NDArrayField, RGBImageField, TorchTensorField
+from headrace.compat.ffcv.storage import StoredColumn
 from headrace.compat.ffcv.types import (
     ALLOC_TABLE_TYPE,
     CURRENT_VERSION,
@@ -28,6 +31,12 @@ pass_on(
     "ALLOC_TABLE_TYPE CURRENT_VERSION FieldDescType HeaderType decode_null_terminated_string get_handlers "
     "get_metadata_type np",
 )
+
+_STORED: dict[type, np.dtype[Any]] = {
+    RGBImageField: RGBImageField().metadata_type,
+    NDArrayField: np.dtype("<u8"),
+    TorchTensorField: np.dtype("<u8"),
+}
 
 
 class Reader:
@@ -118,3 +127,13 @@ class Reader:
         if offset == 0 and self.num_samples:
             raise FormatError(self._fname, problem="the file was not finished", fix="Write it again.")
         self.alloc_table = self._part("the allocation table", offset, ALLOC_TABLE_TYPE, count)
+        self._add_columns()
+
+    def _add_columns(self) -> None:
+        """Let the fields find the data of their samples."""
+        row = 0
+        for number, handler in enumerate(self.handlers.values()):
+            stored = _STORED.get(type(handler))
+            if stored is not None and handler.metadata_type == stored:
+                handler.column = StoredColumn(self.metadata, f"f{number}", self.alloc_table, row, len(self.mapped))
+            row += not isinstance(handler, IntField | FloatField)

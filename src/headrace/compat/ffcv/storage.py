@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import AllocationTable, BetonColumn
 from headrace.errors import CorruptSampleError
 from headrace.formats.beton.spans import Spans, image_spans
 from headrace.types import ImageSpans
@@ -14,7 +15,7 @@ from headrace.types import ImageSpans
 if TYPE_CHECKING:
     from headrace.types import Source
 
-__all__ = ["StorageState", "check_sizes", "locate_bytes", "locate_images", "read_span"]
+__all__ = ["StorageState", "StoredColumn", "check_sizes", "column_of", "locate_bytes", "locate_images", "read_span"]
 
 StorageState: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 """What decoders get: the bytes of the file, pointers of the allocation table in ascending order, their sizes.
@@ -37,8 +38,52 @@ class _SortedTable:
         return np.where(found, self._sizes[rows], _NOT_FOUND)
 
 
-def locate_images(metadata: Any, indices: Any, state: StorageState, source: Source | None = None) -> ImageSpans:
+class StoredColumn:
+    """A field of a file: finds the data of many samples by one native call, if all of them are as they should be.
+
+    Args:
+        metadata: the records of all samples.
+        member: the field's name in them.
+        table: the allocation table.
+        row_in_sample: how many values of a sample the table usually has before this one.
+        file_size: data end there.
+    """
+
+    def __init__(self, metadata: Any, member: str, table: Any, row_in_sample: int, file_size: int) -> None:
+        record = metadata.dtype
+        at = record.fields[member][1]
+        self._native = BetonColumn(metadata.view(np.uint8), record.itemsize, at, 0, file_size)
+        self._table = AllocationTable(table.view(np.uint8))
+        self._rows = len(table) // max(1, len(metadata)), row_in_sample
+
+    def pictures(self, indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], ...] | None:
+        """Pointers, sizes, modes, widths and heights of pictures."""
+        return self._native.pictures(self._table, indices, *self._rows)
+
+    def arrays(self, indices: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.uint64] | None:
+        """Pointers of values of one size."""
+        return self._native.arrays(indices, size)
+
+
+def column_of(operation: Any, metadata: Any) -> StoredColumn | None:
+    """The column that a decoder reads, if it is one of a file and the metadata are those of this column."""
+    column: StoredColumn | None = getattr(getattr(operation, "field", None), "column", None)
+    return column if metadata is operation.metadata else None
+
+
+def locate_images(
+    metadata: Any,
+    indices: Any,
+    state: StorageState,
+    source: Source | None = None,
+    column: StoredColumn | None = None,
+) -> ImageSpans:
     """The undecoded pictures of some samples; CorruptSampleError names the first that cannot be there."""
+    found = None if column is None else column.pictures(np.asarray(indices, np.int64))
+    if found is not None:
+        pointers, sizes, modes, widths, heights = found
+        base, places = (state[0], pointers) if source is None else source.locate(pointers, sizes)
+        return ImageSpans(base, places, sizes, modes, widths, heights)
     members = metadata[np.asarray(indices, np.int64)]
     table: Any = _SortedTable(state)
     spans = image_spans(members, table, np.zeros(len(members), np.uint64))

@@ -175,7 +175,7 @@ class DatasetWriter:
         name = self.fname if self.fname.lower().endswith(_SUFFIX) else f"{self.fname}.{os.urandom(4).hex()}{_SUFFIX}"
         page_size, workers = self.page_size, self.num_workers
         try:
-            headrace.write(name, samples, fields=fields, page_size=page_size, workers=workers, progress=bar)
+            headrace.write(name, samples, fields=fields, page_size=page_size, workers=workers, force=True, progress=bar)
         except WorkerDiedError as error:
             raise WorkerDiedError(ADVICE) from error.__cause__
         if name != self.fname:

@@ -1,8 +1,8 @@
 """The .barecat format: archives of many files with an SQLite index, both ways."""
 
+from headrace.codecs.decoded import Codec, DecodedView
 from headrace.formats.barecat.archive import Archive, new_archive
 from headrace.formats.barecat.dataset import BarecatDataset, index_archive, verify_path
-from headrace.formats.barecat.decoded import Codec, DecodedView
 from headrace.formats.barecat.edit.handover import remove_archive
 from headrace.formats.barecat.edit.repair import repair_archive
 from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata

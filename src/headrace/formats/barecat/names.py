@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,6 @@ __all__ = [
     "archive_files",
     "archive_path",
     "beside_path",
-    "check_names",
-    "check_new_name",
-    "clean_name",
     "duplicate_path",
     "incomplete_files",
     "index_path",
@@ -26,10 +22,8 @@ __all__ = [
     "lies_in",
     "looks_like_barecat",
     "making_path",
-    "parent_of",
     "place_of",
     "replace_path",
-    "safe_name",
     "shard_numbers",
     "shard_path",
     "undo_path",
@@ -37,63 +31,9 @@ __all__ = [
 
 MAX_SHARDS = 100_000
 _OLD_INDEX = "-sqlite-index"
-_PERHAPS_ODD = ("/.", "//", "\n.", "\n/", "/\n", "\0")
-_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")  # an empty part, . or .. as a part, a NUL
 _SHARD = re.compile(r"-shard-(\d{5})")
 _SIDE_FILES = (_OLD_INDEX, "-journal", "-wal", "-shm", "-undo", "-replace")
 _HIDDEN = re.compile(rf"(\.[0-9a-f]{{8}})?\.incomplete({_SHARD.pattern}|{'|'.join(_SIDE_FILES)})?")
-
-
-def clean_name(name: PathLike) -> str:
-    """The name as the index has it: no leading or doubled slashes, no ``.``; the root is the empty string.
-
-    Example:
-        >>> clean_name("./p//q/../r.txt"), clean_name("/abs/file/"), clean_name(".")
-        ('p/r.txt', 'abs/file', '')
-    """
-    cleaned = posixpath.normpath(os.fspath(name)).lstrip("/")
-    return "" if cleaned == "." else cleaned
-
-
-def check_names(names: list[str]) -> None:
-    """ValueError when one of these is a name that no file or directory can have; a hostile index may have it.
-
-    It would lead out of a folder, or make a walk through directories go round for ever. The root has no name.
-    """
-    joined = "\n".join(("", *names, ""))
-    if any(odd in joined for odd in _PERHAPS_ODD):  # a few quick looks, and for most lists that is all
-        for name in names:
-            _check_name(name)
-
-
-def _check_name(name: str) -> None:
-    if name and _ODD.search(name):
-        leads_out = name.startswith("/") or ".." in name.split("/")
-        problem = "leads out of the archive" if leads_out else "is not one that a file or directory can have"
-        raise ValueError(f"the name {name!r} {problem}")
-
-
-def check_new_name(name: str) -> str:
-    """Refuse names that could not be extracted safely or stored at all; gives the name back."""
-    if "\0" in name:
-        raise ValueError(f"{name!r} has a NUL in it, which no file name can have")
-    if name == ".." or name.startswith("../"):
-        raise ValueError(f"{name!r} leads out of the archive; name it without '..'")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name!r} is not valid UTF-8, and the index holds only that; rename the file") from None
-    return name
-
-
-def parent_of(name: str) -> str:
-    """The directory that a name is in.
-
-    Example:
-        >>> parent_of("a/b/c"), parent_of("a")
-        ('a/b', '')
-    """
-    return name.rpartition("/")[0]
 
 
 def index_path(path: PathLike) -> str:
@@ -211,17 +151,3 @@ def looks_like_barecat(path: str, head: bytes) -> bool:
 def archive_path(path: PathLike) -> str:
     """The path of an archive, also when its old index file is named."""
     return os.fspath(path).removesuffix(_OLD_INDEX)
-
-
-def safe_name(name: str) -> str:
-    """A name from an archive that stays inside the target; ValueError for one that does not.
-
-    Example:
-        >>> safe_name("./a//b")
-        'a/b'
-    """
-    if name.startswith("/"):
-        raise ValueError(f"{name!r} is an absolute path; names in an archive must be relative")
-    if ".." in name.split("/"):
-        raise ValueError(f"{name!r} leads out of the archive; it is refused")
-    return check_new_name(clean_name(name))

@@ -16,9 +16,10 @@ from headrace.formats.barecat.index.connections import ReadConnections
 from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.table import open_table
-from headrace.formats.barecat.names import clean_name, index_path, place_of, replace_path
+from headrace.formats.barecat.names import index_path, place_of, replace_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import await_handover, is_being_changed
+from headrace.formats.entry_names import clean_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

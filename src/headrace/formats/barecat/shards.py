@@ -10,6 +10,7 @@ import numpy as np
 from headrace._native import PlaceReader
 from headrace.errors import ClosedError, FormatError
 from headrace.formats.barecat.names import MAX_SHARDS, shard_path
+from headrace.progress import format_count
 from headrace.storage import ColdReads, file_identity, map_file, mapping_faults, open_for_reading
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class MappedShard:
         """Why a span cannot be read, if so."""
         if offset >= 0 and size >= 0 and offset + size <= self.size:
             return None
-        return f"{size} bytes at byte {offset} of {os.path.basename(self.path)}, which has {self.size} bytes"
+        wanted, there = format_count(size, "byte"), format_count(self.size, "byte")
+        return f"{wanted} at byte {offset} of {os.path.basename(self.path)}, which has {there}"
 
     def open(self) -> int:
         """A descriptor of the same file, for reading."""

@@ -9,7 +9,7 @@ from headrace.annex import side_exists
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers, shard_path
 from headrace.formats.barecat.pictures import Pictures
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def summarize_archive(path: PathLike, *, follow_links: bool = False) -> Summary:
     """Counts, shards, gaps and what is missing."""
     with Archive(path, follow_links=follow_links) as archive:
         values = _values(archive)
-    headline = f"{values['files']:,} files, {format_bytes(values['size_bytes'])}"
+    headline = f"{format_count(values['files'], 'file')}, {format_bytes(values['size_bytes'])}"
     return Summary(values=values, headline=headline, fields={}, details=_details(values))
 
 
@@ -79,8 +79,8 @@ def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
     if values["missing_bytes"]:
         details.append(("MISSING", f"{format_bytes(values['missing_bytes'])}; headrace verify names the files"))
     if values["without_checksum"]:
-        details.append(("no checksum", f"{values['without_checksum']:,} files"))
+        details.append(("no checksum", f"{format_count(values['without_checksum'], 'file')}"))
     details.append(("schema", values["schema"]))
     if index := values["jpeg_index"]:
-        details.append(("jpeg index", f"{index['jpegs_indexed']:,} of {index['pictures']:,} pictures"))
+        details.append(("jpeg index", f"{index['jpegs_indexed']:,} of {format_count(index['pictures'], 'picture')}"))
     return details

@@ -25,6 +25,7 @@ import numpy as np
 
 from headrace import fields as f
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,11 +165,13 @@ def _array_field(arguments: bytes, cls: type[f.NDArray]) -> f.NDArray:
     while shape and shape[-1] == 0:
         shape.pop()
     if length > ARGUMENTS_SIZE - _SHAPE.size:
-        raise ValueError(f"dtype text of {length} bytes")
+        raise ValueError(f"dtype text of {format_count(length, 'byte')}")
     descr = json.loads(arguments[_SHAPE.size : _SHAPE.size + length].decode("ascii"))
     if not isinstance(descr, list) or len(descr) != 1 or len(descr[0]) != 2:
         raise ValueError(f"dtype {descr!r} is not a single plain dtype")
     field = cls(f.dtype_from_text(descr[0][1]), shape)
     if field.size_bytes > _MAX_VALUE_BYTES:
-        raise ValueError(f"{field.dtype} of shape {field.shape} takes {field.size_bytes} bytes, more than any page")
+        raise ValueError(
+            f"{field.dtype} of shape {field.shape} takes {format_count(field.size_bytes, 'byte')}, more than any page"
+        )
     return field

@@ -34,6 +34,7 @@ from headrace.errors import AnnexError, CorruptSampleError
 from headrace.fields import Text, from_spec
 from headrace.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
 from headrace.formats.beton.spans import Spans, image_spans
+from headrace.progress import format_count
 from headrace.storage import check_mapping, map_file
 
 if TYPE_CHECKING:
@@ -241,18 +242,12 @@ class BetonFile:
         sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
         return spans.pointers, spans.sizes, facts["mode"].copy(), *sides
 
-    def checked_arrays(
-        self, indices: IndexArray, column: Column, size: int, source: Source | None
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
-        """The same as ``checked_spans`` for arrays of one size: their sizes and place."""
-        pointers = None
-        if self.checksums is None and len(indices) * size <= self.data_end - self.layout.data_start:
-            pointers = self._native_column(column).arrays(np.ascontiguousarray(indices, np.int64), size)
-        if pointers is None:  # checksums to compare, or something to tell
-            spans, base, offsets = self.checked_spans(indices, column, source)
-            return spans.sizes, base, offsets
-        sizes = np.full(len(indices), size, np.uint64)
-        return sizes, *self.place(pointers, sizes, source)
+    def find_arrays(self, indices: IndexArray, column: Column, size: int) -> Spans | None:
+        """Spans of arrays of one size; None when one is bad, or they have more bytes together than the file."""
+        if len(indices) * size > self.data_end - self.layout.data_start:
+            return None
+        pointers = self._native_column(column).arrays(np.ascontiguousarray(indices, np.int64), size)
+        return None if pointers is None else Spans(pointers, np.full(len(pointers), size, np.uint64))
 
     def place(
         self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], source: Source | None
@@ -281,7 +276,8 @@ class BetonFile:
         _, first = np.unique(indices, return_index=True)  # the same sample may be wanted several times
         total = int(spans.sizes[first].sum())
         if total > there:
-            problem = f"this and {len(first) - 1} other samples have {total} bytes together, the data pages {there}"
+            others = format_count(len(first) - 1, "other sample")
+            problem = f"this and {others} have {format_count(total, 'byte')} together, the data pages {there}"
             raise self.bad_sample(int(indices[0]), column, problem, None)
 
     def decode_one(self, column: Column, member: Any, stored: npt.NDArray[np.uint8]) -> Any:

@@ -32,6 +32,7 @@ from headrace.formats.beton.verify import verify_beton
 from headrace.formats.beton.writer import checked_class_names, encode_name
 from headrace.formats.contract import index_chunks
 from headrace.formats.tile_index import tile_index_of
+from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def index_beton(
         if dataset.has_checksums:
             _refuse_damage(dataset)
         if names is not None and len(names) != len(dataset):
-            raise ValueError(f"names has {len(names)} entries, the file has {len(dataset)} samples")
+            raise ValueError(
+                f"names has {format_count(len(names), 'entry')}, the file has {format_count(len(dataset), 'sample')}"
+            )
         names = names if names is not None else dataset.keys
         sections: dict[str, Iterable[Buffer]] = {
             CHECKSUMS: checksums_section(1 + len(dataset.layout.payload_columns), _checksums(dataset.file, progress)),
@@ -98,7 +101,7 @@ def _refuse_damage(dataset: BetonDataset) -> None:
     if not report.ok:
         raise FormatError(
             dataset.path,
-            problem=f"{len(report.bad_samples)} samples do not match the checksums the file has already",
+            problem=f"the checksums it has already do not fit {format_count(len(report.bad_samples), 'sample')}",
             fix="New checksums would hide that. See: headrace verify",
         )
 

@@ -21,6 +21,7 @@ from headrace.errors import FormatError
 from headrace.fields import problem_with_name
 from headrace.formats.beton.columns import ARGUMENTS_SIZE, Column, column_for, read_column, record_dtype
 from headrace.formats.contract import check_field_names
+from headrace.progress import format_count
 from headrace.types import Field
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def columns_for(fields: Mapping[str, Field]) -> tuple[Column, ...]:
     if not fields:
         raise ValueError("fields is empty; a dataset needs at least one field")
     if len(fields) > 0xFFFF:
-        raise ValueError(f"{len(fields)} fields are too many, the format ends at 65535")
+        raise ValueError(f"{format_count(len(fields), 'field')} are too many, the format ends at 65535")
     columns: list[Column] = []
     slot = 0
     for index, (name, field) in enumerate(fields.items()):
@@ -190,7 +191,10 @@ def _read_columns(
         raise FormatError(
             path,
             offset=len(mapped),
-            problem=f"{num_fields} field descriptors need {end} bytes, the file has {len(mapped)}",
+            problem=(
+                f"field descriptors need {format_count(end, 'byte')} for {format_count(num_fields, 'field')}, "
+                f"the file has {len(mapped)}"
+            ),
             fix=_INTERRUPTED,
         )
     columns: dict[str, Column] = {}
@@ -227,7 +231,10 @@ def _check_extents(path: str, layout: Layout, size: int) -> None:
         raise FormatError(
             path,
             offset=16,
-            problem=f"the allocation table should begin at byte {layout.alloc_table_ptr}, the file has {size} bytes",
+            problem=(
+                f"the allocation table should begin at byte {layout.alloc_table_ptr}, "
+                f"the file has {format_count(size, 'byte')}"
+            ),
             fix=_DAMAGED,
         )
     if layout.metadata_end > layout.alloc_table_ptr:
@@ -235,8 +242,8 @@ def _check_extents(path: str, layout: Layout, size: int) -> None:
             path,
             offset=8,
             problem=(
-                f"{layout.num_samples} samples of {layout.record.itemsize} metadata bytes end at byte "
-                f"{layout.metadata_end}, but the allocation table begins at {layout.alloc_table_ptr}"
+                f"metadata of {format_count(layout.num_samples, 'sample')}, {layout.record.itemsize} bytes each, "
+                f"end at byte {layout.metadata_end}, but the allocation table begins at {layout.alloc_table_ptr}"
             ),
             fix=_DAMAGED,
         )
@@ -248,7 +255,8 @@ def _check_extents(path: str, layout: Layout, size: int) -> None:
             path,
             offset=size,
             problem=(
-                f"the allocation table has {rows} rows and {rest} bytes, {expected} rows of {ROW_SIZE} bytes expected"
+                f"the allocation table has {format_count(rows, 'row')} and {format_count(rest, 'byte')}, "
+                f"{format_count(expected, 'row')} of {ROW_SIZE} bytes expected"
             ),
             fix=_DAMAGED,
         )

@@ -19,6 +19,7 @@ from headrace.errors import ClosedError, ImageError
 from headrace.fields import JPG, NDArray
 from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
+from headrace.progress import format_count
 from headrace.storage import room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
@@ -392,15 +393,24 @@ def _decoded(file: BetonFile, indices: IndexArray, column: Column, source: Sourc
 def _arrays(
     file: BetonFile, indices: IndexArray, column: Column, take: TakeArray, source: Source | None
 ) -> npt.NDArray[Any]:
-    """Arrays of one shape, copied into one by one native call."""
-    field = column.field
+    """Arrays of one shape, copied into one by one native call; checksums are computed as they are copied."""
+    field, count = column.field, len(indices)
     assert isinstance(field, NDArray)
-    sizes, base, offsets = file.checked_arrays(indices, column, field.size_bytes, source)
-    what = f"{len(indices)} arrays of field {column.name!r}"
-    with room_for(len(indices) * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
-        out = take((len(indices), *field.shape), field.dtype)
-    places = np.arange(len(indices), dtype=np.uint64) * np.uint64(field.size_bytes)
-    _native.gather_into(base, offsets, sizes, out.view(np.uint8).reshape(-1), places)
+    located = file.find_arrays(indices, column, field.size_bytes)
+    if located is None:
+        spans, base, offsets = file.checked_spans(indices, column, source)  # raises, or compares checksums
+    else:
+        spans = located
+        base, offsets = file.place(spans.pointers, spans.sizes, source)
+    what = f"{format_count(count, 'array')} of field {column.name!r}"
+    with room_for(count * field.size_bytes, what, fix="Read fewer at once, in smaller batches."):
+        out = take((count, *field.shape), field.dtype)
+    found = None if file.checksums is None or located is None else np.empty(count, np.uint32)
+    places = np.arange(count, dtype=np.uint64) * np.uint64(field.size_bytes)
+    _native.gather_into(base, offsets, spans.sizes, out.view(np.uint8).reshape(-1), places, found)
+    if found is not None:
+        file.compare_checksums(spans, indices, column, found)
+        file.raise_first(spans, indices, column)
     return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from headrace.fields import JPG, RAW, to_spec
 from headrace.formats.beton.reader import BetonDataset
 from headrace.formats.summary import field_words
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def summarize_beton(path: PathLike, *, follow_links: bool = False) -> Summary:
         values = _values(dataset)
     return Summary(
         values=values,
-        headline=f"{values['samples']:,} samples, {format_bytes(values['size_bytes'])}",
+        headline=f"{format_count(values['samples'], 'sample')}, {format_bytes(values['size_bytes'])}",
         fields={name: field_words(about) for name, about in values["fields"].items()},
         details=_details(values),
     )
@@ -98,7 +98,7 @@ def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
         size = format_bytes(annex["size_bytes"])
         details.append(("annex", f"{annex['where']}, {size}: {', '.join(annex['sections'])}"))
     if jpegs := sum(about.get("images", {}).get("jpg", 0) for about in values["fields"].values()):
-        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {jpegs:,} JPEGs"))
+        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {format_count(jpegs, 'JPEG')}"))
     details += [("classes", f"{count:,} in field {name!r}") for name, count in values["classes"].items()]
     if values["metadata"] is not None:
         details.append(("about", str(values["metadata"])))

@@ -8,6 +8,7 @@ from headrace import _native
 from headrace.errors import AnnexError, ImageError
 from headrace.formats.report import MAX_PROBLEMS, Found, check_all
 from headrace.formats.tile_index import tile_index_problems
+from headrace.progress import format_count
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _table_problems(file: BetonFile) -> list[Problem]:
     for row, kind, other in file.check_table(MAX_PROBLEMS):
         sample, pointer, size = (int(v) for v in file.table[row])
         what = _TABLE_PROBLEMS.get(kind, kind).format(other=other)
-        message = f"allocation table row {row} (sample {sample}, {size} bytes at byte {pointer}) {what}"
+        message = f"allocation table row {row} (sample {sample}, {format_count(size, 'byte')} at byte {pointer}) {what}"
         problems.append(Problem(sample=sample if sample < len(file) else None, field=None, message=message))
     return problems
 

@@ -27,6 +27,7 @@ from headrace.formats.tile_index import (
     with_tile_index,
     write_tile_index,
 )
+from headrace.progress import format_count
 from headrace.types import Ragged, Sample
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ def _find_parts(source: str | list[str]) -> list[str]:
     if (missing := missing_part(paths)) is not None:
         raise FormatError(
             source,
-            problem=f"{missing} is missing, {len(paths)} other parts are there",
+            problem=f"{missing} is missing, beside {format_count(len(paths), 'other part')}",
             fix="Copy it again; or open the parts that are there as a list of files.",
         )
     return paths

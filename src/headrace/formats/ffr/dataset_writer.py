@@ -14,6 +14,7 @@ from headrace.fields import JPG, Bytes, Image, Json, NDArray
 from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.packed_index import build_tree, pack_index
 from headrace.formats.ffr.writer import FfrWriter, as_sample
+from headrace.progress import format_count
 from headrace.types import Field
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class FfrEncoder:
             return sample[self.name]
         if isinstance(sample, tuple):
             if len(sample) != 1:
-                raise ValueError(f"the sample has {len(sample)} values, and an .ffr holds one")
+                raise ValueError(f"the sample has {format_count(len(sample), 'value')}, and an .ffr holds one")
             return sample[0]
         return sample
 

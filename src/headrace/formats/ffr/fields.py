@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from headrace.codecs import npy
 from headrace.errors import MissingExtraError
 from headrace.fields import Bytes, Image, Json, Text
+from headrace.registry import require
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Coded:
 
     def view(self, facts: Facts, payload: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Coded values cannot be looked at in place."""
-        raise ValueError(f"{self.codec} values have to be decoded; read them with dataset[i]")
+        raise ValueError(f"values of {self.codec} have to be decoded; read them with dataset[i]")
 
     def max_size_bytes(self) -> int | None:
         """Any length is possible."""
@@ -94,7 +94,4 @@ def field_for(decode: Decode | None, *, allow_pickle: bool) -> tuple[str, Field]
 
 
 def _msgpack() -> Any:
-    try:
-        return importlib.import_module("msgpack")
-    except ImportError:
-        raise MissingExtraError("msgpack", extra="msgpack", needed_by="decode='msgpack'") from None
+    return require("msgpack", "decode='msgpack'")

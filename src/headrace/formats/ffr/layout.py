@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import check_ffr_offsets, crc32
+from headrace._native import check_ffr_header, check_ffr_offsets, crc32
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,18 +127,24 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
         raise FormatError(
             path,
             offset=size,
-            problem=f"the header of {num_samples} samples needs {layout.header_end} bytes, the file has {size}",
+            problem=(
+                f"the header of {format_count(num_samples, 'sample')} needs {format_count(layout.header_end, 'byte')}, "
+                f"the file has {size}"
+            ),
             fix=_INTERRUPTED,
         )
-    if is_checked and checksum:
-        _check_header(path, mapped, layout)
     if is_checked:
-        _check_order(path, mapped, layout)
+        _check_header(path, mapped, layout)
     return layout
 
 
 def _check_header(path: str, mapped: npt.NDArray[np.uint8], layout: Layout) -> None:
-    found = crc32(mapped[CHECKED_FROM : layout.header_end])
+    # Offsets behind the end of the file are left to the reader: what stands before them can still be read.
+    if layout.header_checksum:
+        found, bad = check_ffr_header(mapped[: layout.header_end], _LARGEST_OFFSET)
+    else:
+        table = mapped[layout.offsets_at : layout.header_end]
+        found, bad = 0, check_ffr_offsets(table, layout.header_end, _LARGEST_OFFSET)
     if found != layout.header_checksum:
         raise FormatError(
             path,
@@ -145,12 +152,6 @@ def _check_header(path: str, mapped: npt.NDArray[np.uint8], layout: Layout) -> N
             problem=f"the header should have the checksum {layout.header_checksum:#010x}, found {found:#010x}",
             fix=f"{_DAMAGED} To read what is left of it, open it with checksums=False.",
         )
-
-
-def _check_order(path: str, mapped: npt.NDArray[np.uint8], layout: Layout) -> None:
-    # Offsets behind the end of the file are left to the reader: what stands before them can still be read.
-    table = mapped[layout.offsets_at : layout.header_end]
-    bad = check_ffr_offsets(table, layout.header_end, _LARGEST_OFFSET)
     if bad >= 0:
         offsets = layout.offsets(mapped)
         before = layout.header_end if bad == 0 else int(offsets[bad - 1])

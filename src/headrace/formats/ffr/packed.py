@@ -10,6 +10,7 @@ from headrace.formats.ffr.packed_index import Tree, find, pack_index, read_index
 from headrace.formats.ffr.reader import FfrReader
 from headrace.formats.ffr.writer import FfrWriter
 from headrace.formats.report import Transfer
+from headrace.progress import format_count
 from headrace.storage import open_stream, walk_folder
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class PackedFolder:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<PackedFolder {self.reader.paths[0]!r}: {self.num_files():,} files>"
+        return f"<PackedFolder {self.reader.paths[0]!r}: {format_count(self.num_files(), 'file')}>"
 
     def num_files(self) -> int:
         """How many files there are, in all folders."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace.codecs.pickle_values import RefusedPickleError, load_values
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +40,10 @@ def read_index(reader: FfrReader) -> Tree:
         raise FormatError(path, problem="the file has no samples, so it is not a packed folder")
     size = int(reader.sizes([count - 1])[0])
     if size > MAX_INDEX_BYTES:
-        raise FormatError(path, problem=f"an index of {size} bytes is larger than {MAX_INDEX_BYTES}, the most allowed")
+        raise FormatError(
+            path,
+            problem=f"an index of {format_count(size, 'byte')} is larger than {MAX_INDEX_BYTES}, the most allowed",
+        )
     (data,) = reader.read_bytes([count - 1])
     if not data.startswith(INDEX_MAGIC):
         raise FormatError(

@@ -19,6 +19,7 @@ from headrace import _native
 from headrace.errors import ClosedError, CorruptSampleError, FormatError
 from headrace.formats.contract import normalize_indices
 from headrace.formats.ffr.layout import Layout, read_layout
+from headrace.progress import format_count
 from headrace.storage import ColdReads, check_mapping, file_identity, map_file
 
 if TYPE_CHECKING:
@@ -208,7 +209,8 @@ class FfrReader:
         total = int(ends[-1]) if len(ends) else 0
         if out.dtype != np.uint8 or out.ndim != 1 or len(out) < total:
             raise ValueError(
-                f"out must be a 1-D uint8 array of at least {total} bytes, got {out.dtype} of shape {out.shape}"
+                f"out must be a 1-D uint8 array of at least {format_count(total, 'byte')}, "
+                f"got {out.dtype} of shape {out.shape}"
             )
         places = (ends - spans.sizes.astype(np.int64)).astype(np.uint64)
         if (queue := self._queue_for(spans)) is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.fields import to_spec
 from headrace.formats.ffr.dataset import FfrDataset
 from headrace.formats.summary import field_words
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def summarize_ffr(path: PathLike, *, follow_links: bool = False) -> Summary:
         values = _values(dataset)
     return Summary(
         values=values,
-        headline=f"{values['samples']:,} samples, {format_bytes(values['size_bytes'])}",
+        headline=f"{format_count(values['samples'], 'sample')}, {format_bytes(values['size_bytes'])}",
         fields={name: field_words(about) for name, about in values["fields"].items()},
         details=_details(values),
     )
@@ -53,7 +53,7 @@ def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
         ("checksums", "of every sample" + (f"; {old:,} headers have none" if old else " and header")),
     ]
     if values["is_packed_folder"]:
-        details.append(("packed folder", f"{values['samples']:,} files by path"))
+        details.append(("packed folder", f"{format_count(values['samples'], 'file')} by path"))
     if values["jpegs_indexed"]:
-        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {values['samples']:,} samples"))
+        details.append(("jpeg index", f"{values['jpegs_indexed']:,} of {format_count(values['samples'], 'sample')}"))
     return details

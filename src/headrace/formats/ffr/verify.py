@@ -9,6 +9,7 @@ import numpy as np
 from headrace import _native
 from headrace.errors import ImageError
 from headrace.formats.report import Found, check_all
+from headrace.progress import format_count
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _stray_bytes(reader: FfrReader) -> list[Problem]:
     for path, layout in zip(reader.paths, reader.layouts, strict=True):
         stray = layout.size_bytes - layout.header_end
         if layout.num_samples == 0 and stray:
-            message = f"{path} has no samples, and {stray} bytes behind its header"
+            message = f"{path} has no samples, and {format_count(stray, 'byte')} behind its header"
             problems.append(Problem(sample=None, field=None, message=message))
     return problems
 

@@ -16,6 +16,7 @@ from headrace._native import crc32_buffers
 from headrace.errors import ClosedError, WriteError
 from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.layout import header_size, pack_header
+from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class FfrWriter(BaseWriter):
             raise ClosedError(f"{self._file.path}: the writer is closed")
         if self._n is not None and self._count + count > self._n:
             raise WriteError(
-                f"{self._file.path}: the file was announced with {self._n} samples, and this is one more. "
+                f"{self._file.path}: the file was announced with {format_count(self._n, 'sample')}, "
+                "and this is one more. "
                 "Leave n out if you do not know it",
                 sample=self._n,
             )
@@ -199,7 +201,8 @@ class FfrWriter(BaseWriter):
     def _check_complete(self) -> None:
         if self._n is not None and self._count != self._n:
             raise WriteError(
-                f"{self._file.path}: the file was announced with {self._n} samples, and {self._count} were written; "
+                f"{self._file.path}: the file was announced with {format_count(self._n, 'sample')}, "
+                f"and {self._count:,} were written; "
                 "no file was made",
                 sample=self._count,
             )

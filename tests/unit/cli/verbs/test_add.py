@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_add(place: Path, said: Said) -> None:
     (place / "src" / "new.txt").write_text("new")
-    assert "1 files" in said("add", "x.barecat", "src/new.txt")
+    assert "1 file," in said("add", "x.barecat", "src/new.txt")
     assert "exists already" in said("add", "x.barecat", "src/new.txt", code=2)
     said("add", "x.barecat", "src/new.txt", "--replace")
     assert Archive("x.barecat")["src/new.txt"] == b"new"

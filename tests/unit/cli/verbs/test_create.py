@@ -170,7 +170,7 @@ def test_create_with_a_background(folder: Path, tmp_path: Path, capsys: pytest.C
 
 def test_create_refuses_what_does_not_apply(files_folder: Path, tmp_path: Path, capfdbinary: Any) -> None:
     assert main(["create", str(tmp_path / "y.ffr"), str(files_folder), "--max-side", "10"]) == 2
-    assert b"takes files as they are; leave out image" in capfdbinary.readouterr().err
+    assert b"--max-side is for .beton" in capfdbinary.readouterr().err
     assert main(["create", str(tmp_path / "y.ffr"), str(files_folder), "--shuffle", "1"]) == 2
     assert not (tmp_path / "y.ffr").exists()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_reshard(place: Path, said: Said) -> None:
-    assert said("reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shards of at most 8.0 KiB\n"
+    assert said("reshard", "x.barecat", "-s", "8K") == "x.barecat: 1 shard of at most 8.0 KiB\n"
     said("rm", "-r", "x.barecat", "src/cat")
     said("reshard", "x.barecat", "-s", "1K")
     about = json.loads(said("info", "x.barecat", "--json"))

@@ -70,7 +70,7 @@ def test_the_first_error_ends_a_script(
     assert "nowhere" in said("shell", "photos.barecat", code=2)
     for line, message in {
         "frobnicate": "no command is called",
-        "ls --nope": "unrecognized",
+        "ls --nope": "there is no option",
         "get": "takes a name",
         "help nope": "no command is called",
         "cat 'half": "No closing quotation",

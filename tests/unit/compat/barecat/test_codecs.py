@@ -154,7 +154,7 @@ def test_automatic_codecs(path: str) -> None:
 def test_bombs_are_not_unpacked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import gzip
 
-    monkeypatch.setattr("headrace.formats.barecat.decoded._MAX_UNPACKED", 1000)
+    monkeypatch.setattr("headrace.codecs.decoded._MAX_UNPACKED", 1000)
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb") as file:
         file.write(b"[" + b" " * 5000 + b"]")

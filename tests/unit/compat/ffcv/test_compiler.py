@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ class FakeNumba(types.ModuleType):
                     raise Refusal("cannot type this")
                 return function(*arguments)
 
+            compiled.py_func = function  # type: ignore[attr-defined]
             return compiled
 
         return decorate
@@ -121,6 +123,21 @@ def test_parallel_code(numba: FakeNumba, threads: int, is_parallel: bool) -> Non
     assert [asked["parallel"] for asked in numba.asked] == [is_parallel, False]
     assert numba.threads == min(threads, 2)  # more than numba has is no error
     assert (Compiler.get_iterator() is numba.prange) is is_parallel
+
+
+def test_each_thread_that_calls_uses_as_many(numba: FakeNumba, path: Path) -> None:
+    """numba has the number by thread, and batches are made in threads of their own."""
+
+    class Parallel(Doubler):
+        def generate_code(self) -> Callable[..., Any]:
+            code = super().generate_code()
+            code.is_parallel = True  # type: ignore[attr-defined]
+            return code
+
+    asked = []
+    numba.set_num_threads = lambda count: asked.append((threading.current_thread().name, count))  # type: ignore[method-assign]
+    list(Loader(path, 4, 2, pipelines={"v": [FloatDecoder(), Parallel(), ToTensor()]}))
+    assert ("headrace-loader", 2) in asked
 
 
 def test_all_cores_by_default(numba: FakeNumba) -> None:

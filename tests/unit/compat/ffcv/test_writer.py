@@ -422,3 +422,10 @@ def test_webdataset_is_asked_for_when_it_is_missing(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "webdataset", None)
     with pytest.raises((MissingExtraError, WriteError), match="webdataset"):
         DatasetWriter(tmp_path / "x", {"n": IntField()}).from_webdataset(["a.tar"], iter)
+
+
+def test_a_file_that_exists_is_replaced_as_ffcv_does(tmp_path: Path) -> None:
+    path = tmp_path / "x.beton"
+    for count in (3, 5):
+        DatasetWriter(str(path), {"n": IntField()}, num_workers=1).from_indexed_dataset([(i,) for i in range(count)])
+        assert len(hr.open(path)) == count

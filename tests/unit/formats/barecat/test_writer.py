@@ -101,7 +101,7 @@ def test_what_would_not_come_back_is_refused(
     path = tmp_path / "x.barecat"
     hr.write(path, [b"old"], fields={"data": hr.Bytes()})
     with pytest.raises((ValueError, WriteError, OSError), match=message) as caught:
-        hr.write(path, samples, fields={"data": hr.Bytes(), "label": hr.Int()}, **options)
+        hr.write(path, samples, fields={"data": hr.Bytes(), "label": hr.Int()}, force=True, **options)
     assert "incomplete" not in str(caught.value)
     assert dict(Archive(path)) == {"sample-00000000.bin": b"old"}
     assert len(list(tmp_path.iterdir())) == 2

@@ -14,6 +14,7 @@ from tests.helpers import MIB, Surgeon, image_file, patch_jpeg_frame, picture, s
 import headrace as hr
 from headrace.errors import AnnexError, CorruptSampleError, FormatError, HeadraceError
 from headrace.formats import index
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,7 +154,7 @@ def test_truncated_at_every_byte_of_the_table(pristine: Path, tmp_path: Path) ->
     for size in range(len(data) - 50, len(data)):
         path.write_bytes(data[:size])
         kept, rest = divmod(size - 2 * PAGE, 24)
-        refused(path, f"has {kept} rows and {rest} bytes, {rows} rows of 24 bytes expected")
+        refused(path, f"has {kept} rows and {format_count(rest, 'byte')}, {rows} rows of 24 bytes expected")
 
 
 def test_bytes_after_the_end(pristine: Path, tmp_path: Path) -> None:
@@ -172,15 +173,15 @@ def test_bytes_after_the_end(pristine: Path, tmp_path: Path) -> None:
         ({"page_size": 3}, "page size must be a power of two, found 3"),
         ({"page_size": 3 * MIB}, "page size must be a power of two, found 3145728"),
         ({"num_fields": 0}, "the file has no fields"),
-        ({"num_fields": 65_535}, "65535 field descriptors need 68221959 bytes"),
+        ({"num_fields": 65_535}, "field descriptors need 68221959 bytes for 65,535 fields"),
         ({"alloc_table_ptr": 0}, "the file was never finished"),
         ({"alloc_table_ptr": 10}, "the allocation table begins at 10"),
         ({"alloc_table_ptr": 7500}, "the allocation table begins at 7500"),
         ({"alloc_table_ptr": 2**63}, "should begin at byte 9223372036854775808"),
         ({"alloc_table_ptr": HUGE}, "should begin at byte 18446744073709551615"),
-        ({"num_samples": HUGE}, "18446744073709551615 samples of 96 metadata bytes end at byte"),
-        ({"num_samples": 2**64 // RECORD + 1}, "samples of 96 metadata bytes end at byte"),
-        ({"num_samples": 10**6}, "1000000 samples of 96 metadata bytes end at byte"),
+        ({"num_samples": HUGE}, "metadata of 18,446,744,073,709,551,615 samples, 96 bytes each, end at byte"),
+        ({"num_samples": 2**64 // RECORD + 1}, "samples, 96 bytes each, end at byte"),
+        ({"num_samples": 10**6}, "1,000,000 samples, 96 bytes each, end at byte"),
         ({"num_samples": COUNT + 1}, "30 rows and 0 bytes, 36 rows of 24 bytes expected"),
         ({"num_samples": 0}, "30 rows and 0 bytes, 0 rows of 24 bytes expected"),
     ],

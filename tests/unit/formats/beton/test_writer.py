@@ -148,7 +148,7 @@ def test_scalars_only(tmp_path: Path) -> None:
     header = Surgeon(path).header
     assert header["alloc_table_ptr"] == path.stat().st_size == 24 + 2 * 1041 + 3000 * 16
     assert tuple(hr.open(path)[2999]) == (2999, 1499.5)
-    hr.write(path, ((i, i / 2) for i in range(3000)), fields=fields)
+    hr.write(path, ((i, i / 2) for i in range(3000)), fields=fields, force=True)
     assert tuple(hr.open(path)[2999]) == (2999, 1499.5)
     assert hr.verify(path).checksums_checked == 3000
 
@@ -192,7 +192,7 @@ def test_a_single_field_takes_the_bare_value(tmp_path: Path, value: Any) -> None
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ((b"a",), "sample 1 has 1 values, expected 2"),
+        ((b"a",), "sample 1 has 1 value, expected 2"),
         ((b"a", 1, 2), "sample 1 has 3 values, expected 2"),
         ({"blob": b"a"}, r"sample 1 has the fields \['blob'\], expected \['blob', 'label'\]"),
         ({"blob": b"a", "label": 1, "x": 2}, "sample 1 has the fields"),

@@ -78,7 +78,7 @@ def test_lists_and_folders(path: Path, tmp_path: Path) -> None:
         assert [s.data for s in pickle.loads(pickle.dumps(opened))] == SAMPLES
     with pytest.raises(FileNotFoundError):
         hr.open([folder / "a.ffr", folder / "c.ffr"])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match="empty list"):
         hr.open([])
 
 

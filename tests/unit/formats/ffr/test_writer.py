@@ -158,9 +158,11 @@ def test_write(path: Path, workers: int) -> None:
     samples = [bytes([i % 256]) * i for i in range(500)]
     hr.write(path, samples, fields={"data": hr.Bytes()}, workers=workers)
     assert path.read_bytes() == plain_ffr(samples)
-    hr.write(path, iter(samples), fields={"data": hr.Bytes()}, workers=workers)
+    hr.write(path, iter(samples), fields={"data": hr.Bytes()}, workers=workers, force=True)
     assert path.read_bytes() == plain_ffr(samples)
-    hr.write(path, [{"data": s} for s in samples[:3]] + [(s,) for s in samples[3:]], fields={"data": hr.Bytes()})
+    hr.write(
+        path, [{"data": s} for s in samples[:3]] + [(s,) for s in samples[3:]], fields={"data": hr.Bytes()}, force=True
+    )
     assert path.read_bytes() == plain_ffr(samples)
 
 
@@ -168,11 +170,11 @@ def test_write_values(path: Path) -> None:
     hr.write(path, [{"data": {"a": 1}}, [2]], fields={"data": hr.Json()})
     assert FfrReader(path).read_bytes([0, 1]) == [b'{"a": 1}', b"[2]"]
     assert [s.data for s in hr.open(path, decode="json")] == [{"a": 1}, [2]]
-    hr.write(path, ["ä", ""], fields={"data": hr.Text()})
+    hr.write(path, ["ä", ""], fields={"data": hr.Text()}, force=True)
     assert [s.data for s in hr.open(path, decode="text")] == ["ä", ""]
-    hr.write(path, [np.full((2, 2), i) for i in range(3)], fields={"data": hr.NDArray("int64", (2, 2))})
+    hr.write(path, [np.full((2, 2), i) for i in range(3)], fields={"data": hr.NDArray("int64", (2, 2))}, force=True)
     assert [s.data.tolist() for s in hr.open(path, decode="npy")] == [[[i, i], [i, i]] for i in range(3)]
-    hr.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": hr.Image()})
+    hr.write(path, [np.zeros((8, 9, 3), np.uint8)], fields={"image": hr.Image()}, force=True)
     assert hr.open(path, decode="jpeg")[0].image.shape == (8, 9, 3)
 
 
@@ -199,5 +201,5 @@ def test_write_with_names_makes_a_packed_folder(path: Path) -> None:
         (["..", "x"], r"'\.\.'"),
     ):
         with pytest.raises(ValueError, match=problem):
-            hr.write(path, [b"one", b"two"], fields={"data": hr.Bytes()}, names=names)
+            hr.write(path, [b"one", b"two"], fields={"data": hr.Bytes()}, names=names, force=True)
     assert hr.open(path).keys == ["a/b", "c"]

@@ -22,8 +22,10 @@ from headrace.compat.barecat.exceptions import DuplicateBarecatError, translated
 from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.errors import EntryExistsError
-from headrace.formats.barecat.names import is_part_of, safe_name
-from headrace.formats.barecat.pack import DiskEntry, pack_entries
+from headrace.formats.barecat.names import is_part_of
+from headrace.formats.barecat.pack import pack_entries
+from headrace.formats.disk_files import DiskEntry
+from headrace.formats.entry_names import safe_name
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import KINDS, archive_entries, read_entries
 from headrace.transfer.extract import extract_files

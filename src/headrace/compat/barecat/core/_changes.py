@@ -16,7 +16,7 @@ from headrace.compat.barecat.exceptions import (
     NotADirectoryBarecatError,
 )
 from headrace.formats.barecat.edit.directories import delete_below, move_tree
-from headrace.formats.barecat.names import check_new_name, parent_of
+from headrace.formats.entry_names import check_new_name, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

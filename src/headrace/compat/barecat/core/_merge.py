@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatDirInfo, Order
 from headrace.compat.barecat.exceptions import DuplicateBarecatError
-from headrace.formats.barecat.names import parent_of
+from headrace.formats.entry_names import parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

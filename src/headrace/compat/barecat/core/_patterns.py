@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.compat.barecat.core.paths import normalize_path
 from headrace.compat.barecat.core.types import BarecatEntryInfo, Order
 from headrace.compat.barecat.util.glob_to_regex import candidates, compile_rules, matcher
-from headrace.formats.barecat.patterns import fixed_prefix
+from headrace.formats.patterns import fixed_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -30,7 +30,7 @@ from headrace.compat.barecat.util import misc
 from headrace.compat.barecat.util.glob_to_regex import make_filter
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.file_objects import parse_mode
-from headrace.formats.barecat.names import parent_of
+from headrace.formats.entry_names import parent_of
 from headrace.formats.report import Transfer
 from headrace.transfer.containers import archive_entries
 from headrace.transfer.sinks import ArchiveSink

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.formats.barecat.names import clean_name as normalize_path
 from headrace.formats.barecat.names import index_path as resolve_index_path
+from headrace.formats.entry_names import clean_name as normalize_path
 from headrace.transfer.containers import KINDS, ending_of
 
 __all__ = ["is_tar_or_zip", "normalize_path", "resolve_index_path", "without_ending"]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from headrace.codecs import jpeg
+from headrace.codecs import decoded, jpeg
+from headrace.codecs.decoded import Codec, known_codecs, picture_encoder
 from headrace.codecs.image import open_picture
 from headrace.codecs.pickle_values import RefusedPickleError, load_values
 from headrace.compat.barecat.util.misc import delegate
-from headrace.formats.barecat import decoded
-from headrace.formats.barecat.decoded import Codec, known_codecs, picture_encoder, require
+from headrace.registry import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping

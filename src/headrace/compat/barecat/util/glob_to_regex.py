@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from headrace.formats.barecat.patterns import end_of_set, fixed_prefix, translate_part
+from headrace.formats.patterns import end_of_set, fixed_prefix, translate_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.compat.passed_on import pass_on
+
+if TYPE_CHECKING:
+    from headrace.compat.ffcv.storage import StoredColumn
 
 __all__ = ["ARG_TYPE", "Field"]
 pass_on(globals(), "ABC Operation Type abstractmethod np")
@@ -17,6 +20,12 @@ ARG_TYPE = np.dtype([("", "<u1", 1024)])
 
 class Field(ABC):
     """The type of one column; a user's own is stored with type id 255 and read through ``custom_fields``."""
+
+    column: StoredColumn | None = None  # of the file that is read
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what belongs to an open file."""
+        return {name: value for name, value in vars(self).items() if name != "column"}
 
     @property
     @abstractmethod

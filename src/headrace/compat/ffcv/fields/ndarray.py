@@ -15,7 +15,7 @@ from headrace._native import gather_into
 from headrace.compat.ffcv.fields.base import ARG_TYPE, Field
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.operation import Operation
-from headrace.compat.ffcv.storage import locate_bytes
+from headrace.compat.ffcv.storage import column_of, locate_bytes
 from headrace.compat.passed_on import pass_on
 from headrace.fields import dtype_from_text
 
@@ -48,8 +48,12 @@ class NDArrayDecoder(Operation):
         def decoder(indices: Any, destination: Any, metadata: Any, storage_state: Any) -> Any:
             destination = destination[: len(indices)]
             size = destination[:1].nbytes
-            pointers = metadata[np.asarray(indices, np.int64)]
-            base, places, sizes = locate_bytes(pointers, np.full(len(pointers), size), indices, storage_state)
+            samples = np.asarray(indices, np.int64)
+            sizes = np.full(len(samples), size, np.uint64)
+            column = column_of(self, metadata)
+            base, places = storage_state[0], None if column is None else column.arrays(samples, size)
+            if places is None:
+                base, places, sizes = locate_bytes(metadata[samples], sizes, indices, storage_state)
             targets = np.arange(len(sizes), dtype=np.uint64) * np.uint64(size)
             gather_into(base, places, sizes, destination.view(np.uint8).reshape(-1), targets)
             return destination

@@ -13,11 +13,13 @@ from headrace import fields
 from headrace._native import ImageLoader
 from headrace.codecs import jpeg
 from headrace.compat.ffcv.fields.base import Field, no_arguments
-from headrace.compat.ffcv.images import load_images, whole
+from headrace.compat.ffcv.images import load_images
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
+from headrace.compat.ffcv.pipeline.compiled import compiled
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
-from headrace.compat.ffcv.storage import locate_images
+from headrace.compat.ffcv.pipeline.own_random import OwnRandom
+from headrace.compat.ffcv.storage import column_of, locate_images
 from headrace.compat.passed_on import pass_on
 from headrace.ops import RandomResizedCrop
 
@@ -89,8 +91,24 @@ def get_center_crop(height: Any, width: Any, _: Any, ratio: Any) -> tuple[int, i
     return (height - side) // 2, (width - side) // 2, side, side
 
 
+def _crop_loop(generate: Any) -> Any:
+    crop_of = Compiler.compile(generate)
+
+    def loop(heights: Any, widths: Any, scale: Any, ratio: Any, crops: Any) -> None:
+        for i in range(len(heights)):
+            top, left, height, width = crop_of(heights[i], widths[i], scale, ratio)
+            crops[i, 0] = top
+            crops[i, 1] = left
+            crops[i, 2] = height
+            crops[i, 3] = width
+
+    return loop
+
+
 class SimpleRGBImageDecoder(Operation):
     """Pictures as they are; all of a file must have one size."""
+
+    _fill_crops: Any = None
 
     def declare_state_and_memory(self, previous_state: State) -> tuple[State, Any]:
         """Pictures of the size that all have."""
@@ -103,18 +121,19 @@ class SimpleRGBImageDecoder(Operation):
             )
         return replace(previous_state, jit_mode=True, shape=shape, dtype=_PIXEL), AllocationQuery(shape, _PIXEL)
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
-        """Rows of top, left, height and width; with ``draws`` their random numbers are used."""
-        return whole(spans)
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
+        """Rows of top, left, height and width, or None for whole pictures; ``draws`` has the random numbers."""
+        return None
 
     def generate_code(self) -> Callable[..., Any]:
         """A function that decodes a batch by one native call."""
         native = ImageLoader(max(1, Compiler.num_threads))
+        self._fill_crops = None
 
         def decode(batch_indices: Any, destination: Any, metadata: Any, storage_state: Any) -> Any:
             out = destination[0] if isinstance(destination, tuple) else destination
             out = out[: len(batch_indices)]
-            spans = locate_images(metadata, batch_indices, storage_state)
+            spans = locate_images(metadata, batch_indices, storage_state, column=column_of(self, metadata))
             load_images(native, spans, self.choose_crops(spans, None), out, batch_indices)
             return out
 
@@ -148,12 +167,15 @@ class ResizedCropRGBImageDecoder(SimpleRGBImageDecoder, metaclass=ABCMeta):
         """A function of (height, width, scale, ratio) that gives top, left, height and width."""
         raise NotImplementedError
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
-        """Ask the crop generator for each picture."""
-        generate = self.get_crop_generator
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
+        """Ask the crop generator for each picture; it is that of the time when the code was made."""
+        if self._fill_crops is None:
+            name = f"{type(self).__name__}.get_crop_generator"
+            self._fill_crops = compiled(_crop_loop(self.get_crop_generator), name, OwnRandom())
         scale, ratio = (np.array(v) if isinstance(v, tuple) else v for v in (self.scale, self.ratio))
-        sides = zip(spans.heights.tolist(), spans.widths.tolist(), strict=True)
-        return np.array([generate(h, w, scale, ratio) for h, w in sides], np.int32).reshape(-1, 4)
+        crops = np.empty((len(spans.sizes), 4), np.int32)
+        self._fill_crops(spans.heights.astype(np.int64), spans.widths.astype(np.int64), scale, ratio, crops)
+        return crops
 
 
 class RandomResizedCropRGBImageDecoder(ResizedCropRGBImageDecoder):
@@ -169,7 +191,7 @@ class RandomResizedCropRGBImageDecoder(ResizedCropRGBImageDecoder):
         """The usual random crop."""
         return get_random_crop
 
-    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32]:
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
         """Draw all crops of a batch at once."""
         if draws is None or self.get_crop_generator is not get_random_crop:
             return super().choose_crops(spans, draws)
@@ -189,6 +211,14 @@ class CenterCropRGBImageDecoder(ResizedCropRGBImageDecoder):
     def get_crop_generator(self) -> Callable[..., tuple[int, int, int, int]]:
         """The middle square."""
         return get_center_crop
+
+    def choose_crops(self, spans: ImageSpans, draws: Draws | None) -> npt.NDArray[np.int32] | None:
+        """Compute all crops of a batch at once."""
+        if self.get_crop_generator is not get_center_crop:
+            return super().choose_crops(spans, draws)
+        heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
+        sides = (self.ratio * np.minimum(heights, widths)).astype(np.int64)
+        return np.stack([(heights - sides) // 2, (widths - sides) // 2, sides, sides], 1).astype(np.int32)
 
 
 class RGBImageField(Field):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,7 @@ class Loader:
             reader.file_name,
         )
         numbers = [node.id for node in self.graph.leaf_nodes.values()]
-        self.code = [(self._run_stage, numbers)], numbers
+        self.code = [(functools.partial(self._run_stage), numbers)], numbers  # not equal to what was made before
 
     def _run_stage(self, batch_indices: Any, metadata: Any, storage_state: Any, **memory: Any) -> tuple[Any, ...]:
         """All of a batch, for iterators of a user's own that run the stages of ``code`` themselves."""

@@ -30,6 +30,7 @@ class _Compiled:
     def __init__(self, plain: Any, name: str, own_random: OwnRandom) -> None:
         self._plain = plain
         self._call = Compiler.compile(plain)
+        self._threads = Compiler.num_threads if getattr(plain, "is_parallel", False) else 1
         self._is_compiled = True
         self._name = name
         self._own_random = own_random
@@ -38,6 +39,8 @@ class _Compiled:
     def __call__(self, *arguments: Any) -> Any:
         if not self._is_compiled:
             return self._call(*arguments)
+        if self._threads > 1:
+            Compiler.use_threads(self._threads)
         take_failure()  # of somebody else's call
         try:
             result = self._call(*arguments)

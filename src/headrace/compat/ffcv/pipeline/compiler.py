@@ -43,9 +43,14 @@ class Compiler:
     def set_num_threads(cls, n: int) -> None:
         """How many threads parallel functions use; any number, none of them a limit of this machine."""
         cls.num_threads = n if n >= 1 else len(os.sched_getaffinity(0))
+        cls.use_threads(cls.num_threads)
+
+    @classmethod
+    def use_threads(cls, n: int) -> None:
+        """Let parallel functions that this thread calls use so many threads; numba asks each thread by itself."""
         numba: Any = sys.modules.get("numba")  # not imported for this alone: it takes a second
         if numba is not None and hasattr(numba, "set_num_threads"):
-            numba.set_num_threads(min(cls.num_threads, numba.config.NUMBA_NUM_THREADS))
+            numba.set_num_threads(min(n, numba.config.NUMBA_NUM_THREADS))
 
     @classmethod
     def compile(cls, code: Callable[..., Any], signature: Any = None) -> Callable[..., Any]:

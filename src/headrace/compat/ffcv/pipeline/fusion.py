@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from headrace.compat.ffcv.images import load_images
-from headrace.compat.ffcv.storage import locate_images
+from headrace.compat.ffcv.images import load_images, load_options
+from headrace.compat.ffcv.storage import column_of, locate_images
 from headrace.compat.ffcv.transforms.color_jitter import RandomBrightness, RandomContrast, RandomSaturation
 from headrace.compat.ffcv.transforms.cutout import Cutout
 from headrace.compat.ffcv.transforms.flip import RandomHorizontalFlip
@@ -20,6 +21,7 @@ from headrace.compat.ffcv.transforms.translate import RandomTranslate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headrace._native import LoadOptions
     from headrace.loader.slots import SlotPool
     from headrace.ops import Draws
     from headrace.types import Source
@@ -70,7 +72,7 @@ class FusedImages:
         source: Source | None,
     ) -> Any:
         """Make the batch; ``shape`` is what the decoder has declared."""
-        spans = locate_images(self.metadata, indices, state, source)
+        spans = locate_images(self.metadata, indices, state, source, column_of(self.decoder, self.metadata))
         crops = self.decoder.choose_crops(spans, draws(-1))
         height, width = int(shape[0]), int(shape[1])
         out = slots.take((len(indices), height, width, 3), self._dtype)
@@ -80,9 +82,14 @@ class FusedImages:
         if self.steps:
             options["steps"] = [(op.kind, op.step((height, width), draws(key))) for op, key in self.steps]
         if self.normalize is not None:
-            options["table"] = self.normalize.float_table
+            options["options"] = self._table_options
         load_images(native, spans, crops, out, indices, **options)
         return self._finished(out)
+
+    @cached_property
+    def _table_options(self) -> LoadOptions:
+        assert self.normalize is not None
+        return load_options(self.normalize.float_table)
 
     @property
     def _dtype(self) -> Any:

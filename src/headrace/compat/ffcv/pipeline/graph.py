@@ -110,6 +110,7 @@ class Graph:
                 spec.accept_decoder(None, name)
         self._add_nodes(pipeline_specs)
         self.fused: dict[Node, FusedImages] = {}
+        self._left: list[Node] = []  # nodes that no native call does
         self._columns: dict[str, Any] = {}
         self._generate_code()
 
@@ -207,6 +208,8 @@ class Graph:
                     break
                 run, node = longer, node.children[0]
             self.fused[node] = run
+        inside = {n for node in self.fused for n in (node, *_ancestors(node))}
+        self._left = [node for node in self.nodes if node not in inside]
 
     def begin(
         self,
@@ -231,11 +234,9 @@ class Graph:
         """The rest of a batch, one batch after the other: what every operation gave."""
         results = dict(begun)
         shared: dict[Any, Any] = {}
-        inside = {n for node in self.fused for n in _ancestors(node)}
-        for node in self.nodes:
-            if node not in results and node not in inside:
-                with self._noting(node):
-                    results[node] = self._run(node, results, shared, indices, draws, slots, state)
+        for node in self._left:
+            with self._noting(node):
+                results[node] = self._run(node, results, shared, indices, draws, slots, state)
         return results
 
     def outputs(self, results: dict[Node, Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace._native import ImageLoader
-from headrace.compat.ffcv.images import load_images, whole
+from headrace.compat.ffcv.images import load_images
 from headrace.compat.ffcv.pipeline.allocation_query import AllocationQuery
 from headrace.compat.ffcv.pipeline.compiler import Compiler
 from headrace.compat.ffcv.pipeline.operation import Operation
@@ -44,7 +44,7 @@ class PictureStep(Operation):
             op, spans, samples = self.as_op(), spans_of(images), np.arange(len(images))
             out = target_for(images.shape, dst)
             values = op.step(images.shape[1:3], own_draws(len(images)) if draws is None else draws)
-            load_images(native, spans, whole(spans), out, samples, steps=[(op.kind, values)])
+            load_images(native, spans, None, out, samples, steps=[(op.kind, values)])
             return out
 
         step.is_native = True  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from headrace.errors import (
 )
 from headrace.formats.barecat.index.connections import translated
 from headrace.formats.barecat.index.row_queue import triggers_off
-from headrace.formats.barecat.names import check_new_name, parent_of
+from headrace.formats.entry_names import check_new_name, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,8 @@ from headrace.formats.barecat.edit.transactions import Transactions, WriteOption
 from headrace.formats.barecat.edit.undo import MAX_RECORD_BYTES
 from headrace.formats.barecat.index.rows import Place
 from headrace.formats.barecat.index.schema import VERSION
-from headrace.formats.barecat.names import check_new_name, clean_name
+from headrace.formats.entry_names import check_new_name, clean_name
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,7 @@ class Editor:
         with self.lock:
             data = self.shards.read(shard, offset, size) if offset >= 0 else b""
         if len(data) != size:
-            missing = f"{size} bytes at byte {offset} of shard {shard} are not there"
+            missing = f"at byte {offset} of shard {shard}, {format_count(size, 'byte')} are not there"
             raise CorruptFileError(self.index.path, name=name, problem=missing, fix=RESTORE)
         return data
 
@@ -196,7 +197,9 @@ class Editor:
         while left:
             part = file.read(min(left, _CHUNK_BYTES))
             if not part:
-                raise OSError(f"{name} ended after {size - left} bytes, {size} were expected; it was changed meanwhile")
+                raise OSError(
+                    f"{name} ended after {format_count(size - left, 'byte')} of {size}; it was changed meanwhile"
+                )
             with self.whole:
                 checksum = crc32c(part, checksum)
                 self.shards.append(part)

@@ -30,6 +30,7 @@ from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_file, lock_shard, sync_directory
 from headrace.formats.barecat.edit.own_files import archive_status, open_own
 from headrace.formats.barecat.names import (
+    archive_exists,
     archive_files,
     archive_path,
     beside_path,
@@ -115,10 +116,18 @@ def made_beside(path: PathLike) -> Iterator[str]:
             with _claimed(final):
                 _announce(beside, final)
                 _finish(final)
-        except BaseException:
+        except BaseException as error:
             if not _is_announced(beside, final):
                 remove_archive(beside)
+            if isinstance(error, OSError) and str(error.filename).startswith(beside):
+                raise _about(final, error) from error.__cause__
             raise
+
+
+def _about(final: str, error: OSError) -> OSError:
+    """The same error, about the archive that was to be made; nobody knows its hidden name."""
+    kept = "the archive that was there is unchanged" if archive_exists(final) else "nothing was written under this name"
+    return type(error)(error.errno, f"{error.strerror}; {kept}", final)
 
 
 def _prepare(beside: str, final: str) -> None:
@@ -150,7 +159,13 @@ def making(path: str, wait_s: float | None = None) -> Iterator[bool]:
     """Keep other processes from making an archive of this name; gives whether that is certain."""
     file = making_path(path)
     busy = f"{path}: somebody else is making an archive of this name; wait until that is done"
-    fd, is_locked = lock_file(file, busy, wait_s)
+    try:
+        fd, is_locked = lock_file(file, busy, wait_s)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        problem = f"cannot create a file in this directory ({error.strerror})"
+        raise type(error)(error.errno, problem, os.path.dirname(file)) from error.__cause__
     try:
         yield is_locked
     finally:

@@ -20,6 +20,7 @@ from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
 from headrace.formats.barecat.edit.own_files import open_own
 from headrace.formats.barecat.edit.transactions import check_limit
 from headrace.formats.barecat.names import MAX_SHARDS, duplicate_path, shard_numbers, shard_path
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     import sqlite3
@@ -293,7 +294,9 @@ def reshard(archive: Archive, shard_size: int, *, progress: Progress | None = No
         count = plan[-1][1] + 1 if plan else 1
         base = max(count, max(shard_numbers(editor.full_path)) + 1)
         if base + count > MAX_SHARDS:
-            raise ValueError(f"shard_size {shard_size} would need {count} shards, {MAX_SHARDS - base} are possible")
+            raise ValueError(
+                f"shard_size {shard_size} would need {format_count(count, 'shard')}, {MAX_SHARDS - base} are possible"
+            )
         editor.execute("INSERT OR REPLACE INTO config (key, value_int) VALUES (?, ?)", _RESHARD_FROM, base)
         editor.commit()
         with editor.whole:

@@ -14,6 +14,7 @@ import stat
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.names import index_path, shard_path
+from headrace.storage.new_file import kept_mode
 
 __all__ = ["archive_status", "kind_problem", "open_own", "take_over"]
 
@@ -80,13 +81,7 @@ def _create(file: str, flags: int, like: os.stat_result | None) -> int:
 
 def take_over(fd: int, like: os.stat_result) -> None:
     """Give a file the group and the permissions of another; nobody gets more than they have there."""
-    mode = like.st_mode & _USUAL
-    if os.fstat(fd).st_gid != like.st_gid:
-        try:
-            os.fchown(fd, -1, like.st_gid)
-        except OSError:  # then its own group gets what everybody has
-            mode = (mode & 0o707) | (mode & 0o070 & ((mode & 0o007) << 3))
-    os.fchmod(fd, mode)
+    os.fchmod(fd, kept_mode(fd, like) & _USUAL)
 
 
 def kind_problem(status: os.stat_result) -> str | None:

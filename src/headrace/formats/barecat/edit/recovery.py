@@ -45,7 +45,9 @@ from headrace.formats.barecat.names import (
     shard_path,
     undo_path,
 )
+from headrace.progress import format_count
 from headrace.storage.atomic import write_all
+from headrace.storage.new_file import copy_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +65,6 @@ _JOURNAL_HEAD = struct.Struct(">8sIIIII")  # magic, records, nonce, pages of the
 _SUPER_TAIL = struct.Struct(">II8s")  # length and checksum of the name of a super-journal, magic
 _LOCK_BYTES = (0x40000000, 512)  # where SQLite locks a database
 _FLOCK = struct.Struct("hhqqi4x")
-_COPY_BYTES = 16 << 20
 _WAIT_S = 10.0
 _ODD = "a writer was killed, or somebody wants it to look so"
 _DELETE = "delete that file if it does not belong to the archive"
@@ -308,7 +309,8 @@ def _settled_index(folder: _Folder) -> Iterator[_SettledIndex]:
                 if ending == "-journal":
                     _check_journal(folder, file, source)
                 with _opened(folder.create(copy + ending)) as target:
-                    _copy_bytes(source, target)
+                    copy_bytes(source, target, os.fstat(source).st_size)
+                    os.fsync(target)
         with contextlib.closing(connect_writer(copy, wal=False, sync=True)) as connection:
             if "-wal" in sources:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -335,7 +337,10 @@ def _check_journal(folder: _Folder, file: str, fd: int) -> None:
         number = os.pread(fd, 4, sector)
         old = os.pread(fd, 100, sector + 4)
     if page not in (expected, 0):
-        raise _Odd(file, f"has pages of {page} bytes, and the index has pages of {expected}: it belongs to another")
+        raise _Odd(
+            file,
+            f"has pages of {format_count(page, 'byte')}, and the index has pages of {expected}: it belongs to another",
+        )
     if number == b"\0\0\0\1" and len(old) == 100 and not _may_follow(old, first):
         raise _Odd(file, "does not belong to the index as it is now")
 
@@ -523,11 +528,3 @@ def _opened(fd: int) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
-
-
-def _copy_bytes(source: int, target: int) -> None:
-    offset = 0
-    while data := os.pread(source, _COPY_BYTES, offset):
-        write_all(target, [data], offset)
-        offset += len(data)
-    os.fsync(target)

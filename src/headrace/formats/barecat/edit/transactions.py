@@ -31,6 +31,7 @@ from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
 from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
 from headrace.formats.barecat.names import index_path, place_of, shard_numbers, shard_path, undo_path
+from headrace.progress import format_count
 from headrace.storage.atomic import write_all
 from headrace.storage.leftovers import remove_leftovers_in
 from headrace.storage.new_file import NewFile
@@ -419,9 +420,10 @@ def _open_index(path: str, options: WriteOptions) -> WriteConnection:
     if is_new:
         sizes = [os.path.getsize(shard_path(path, number)) for number in shard_numbers(path)]
         if any(sizes):
+            shards, held = format_count(len(sizes), "shard"), format_count(sum(sizes), "byte")
             raise FormatError(
                 file,
-                problem=f"there is no index, but {len(sizes)} shards hold {sum(sizes)} bytes",
+                problem=f"there is no index, but {shards} with {held}",
                 fix="Restore the index from a copy, or remove the shards.",
             )
         _create_index(path, file, options.shard_size or UNLIMITED, is_synced=options.is_synced)

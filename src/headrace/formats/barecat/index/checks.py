@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.index.table import indexes_agree, pages_are_sound
+from headrace.progress import format_count
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["file_problems", "table_problems"]
 
 _COUNTED = (
-    "directories are counted",
-    "files are counted",
-    "files are counted in the whole tree",
-    "bytes are counted in the whole tree",
+    ("directory", ""),
+    ("file", ""),
+    ("file", " in the whole tree"),
+    ("byte", " in the whole tree"),
 )
 
 
@@ -58,7 +59,7 @@ def file_problems(index: Index) -> list[Problem]:
 
 
 def _clashes(index: Index) -> Iterator[str]:
-    for (path,) in index.rows("SELECT path FROM dirs WHERE path IN (SELECT path FROM files)"):
+    for (path,) in index.rows("SELECT path FROM dirs WHERE EXISTS (SELECT 1 FROM files WHERE files.path = dirs.path)"):
         yield f"{path}: is both a file and a directory"
 
 
@@ -76,9 +77,9 @@ def _directory_problems(index: Index) -> Iterator[str]:
         num_files, size, _ = files.get(path, (0, 0, 0))
         num_dirs, files_below, size_below = below.get(path, (0, 0, 0))
         there = (num_dirs, num_files, num_files + files_below, size + size_below)
-        for what, stored, true in zip(_COUNTED, counted, there, strict=True):
+        for (noun, where), stored, true in zip(_COUNTED, counted, there, strict=True):
             if stored != true:
-                yield f"{path or 'the root'}: {stored} {what}, {true} are there"
+                yield f"{path or 'the root'}: has {format_count(true, noun)}{where}, the index says {stored}"
     if "" not in paths:
         yield "the root directory is not in the index"
     for table, parents in (("files", files), ("dirs", below)):

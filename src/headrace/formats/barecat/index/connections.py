@@ -25,7 +25,7 @@ from headrace.errors import ArchiveBusyError, ClosedError, FormatError
 from headrace.formats.barecat.index.schema import check_schema, check_version
 from headrace.formats.barecat.names import archive_path, shard_path
 from headrace.formats.barecat.unfinished import has_content, is_locked, journal_failure
-from headrace.storage import check_regular, open_for_reading
+from headrace.storage import check_regular, map_file, open_for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,6 +50,8 @@ _STEPS_FOR_BYTE = 50  # of the index: a check of everything takes about two
 _BUSY_TIMEOUT_S = 5.0
 _ATTEMPTS = 10
 _PAUSE_S = 0.01
+_PAGE_SIZE_AT = 16  # two bytes, the higher first; 1 stands for the largest
+_MAX_PAGE_SIZE = 65_536
 _SHM_HEAD = 48
 _SHM_VERSION = 3_007_000
 _C = TypeVar("_C", bound=sqlite3.Connection)
@@ -298,6 +300,7 @@ class ReadConnections:
             has_content(f"{self._place}-shm")
             if not _is_shared_memory(f"{self._place}-shm"):
                 raise journal_failure(self._place, "-wal", self.path)
+            map_file(f"{self._place}-shm", nofollow=False)  # SQLite will: from now on, to cut it does not end us
             return _FOLLOWING
         if self._is_still:
             return _STILL
@@ -447,7 +450,9 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     code = whole_code & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
-    if code in _SYSTEM and whole_code != sqlite3.SQLITE_IOERR_SHORT_READ:  # that one means a page that is not there
+    if whole_code == sqlite3.SQLITE_IOERR_SHORT_READ or (whole_code == sqlite3.SQLITE_IOERR and _is_cut(place or path)):
+        error = RuntimeError("it ends in the middle of a page, so it was cut short")
+    elif code in _SYSTEM:
         return OSError(_SYSTEM[code], f"SQLite says: {error}", path)
     if code == sqlite3.SQLITE_NOTADB:
         return FormatError(
@@ -484,6 +489,19 @@ def _is_hot(journal: str) -> bool:
 
 def _has_wal_mode(place: str) -> bool:
     return 2 in _bytes_at(place, 18, 2)
+
+
+def _is_cut(place: str) -> bool:
+    """The index ends in the middle of a page.
+
+    SQLite calls that a disk error. Where it happens while the schema is read, it does not tell it from others.
+    """
+    try:
+        page_size = int.from_bytes(_bytes_at(place, _PAGE_SIZE_AT, 2), "big")
+        size = os.stat(place).st_size
+    except (OSError, FormatError):
+        return False
+    return page_size != 0 and size % (_MAX_PAGE_SIZE if page_size == 1 else page_size) != 0
 
 
 def _is_shared_memory(file: str) -> bool:

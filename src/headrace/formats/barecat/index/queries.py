@@ -26,8 +26,8 @@ from headrace.formats.barecat.index.rows import (
     make_file_info,
 )
 from headrace.formats.barecat.index.schema import UNLIMITED
-from headrace.formats.barecat.names import check_names
-from headrace.formats.barecat.patterns import fixed_prefix, translate
+from headrace.formats.entry_names import check_names
+from headrace.formats.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,6 +56,7 @@ _DIR = f"SELECT {DIR_COLUMNS} FROM dirs"
 _INDEX_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 _MANY = 1 << 20  # up to here it does no harm to believe the statistics, by which callers may reserve memory
 _LEAST_ROW_BYTES = 16  # a row and its entries in the indexes of the table
+_ODD_PARTS = ("/", "\n\n", "\n.\n", "\n..\n", "\0")  # in names with newlines between them
 _BAD = (sqlite3.DatabaseError, TypeError, ValueError)  # the last two: text where a number should be, and the like
 
 
@@ -285,15 +286,10 @@ class Index:
     @_answered
     def names_in(self, name: str) -> tuple[list[str], list[str]]:
         """Names (last parts) of the directories and files directly in a directory."""
-        cut = len(name) + 1 if name else 0
         cursor = self._cursor()
-        dirs, files = (
-            list(_names(cursor.execute(f"SELECT path FROM {table} WHERE parent = ?", (name,))))
-            for table in ("dirs", "files")
-        )
-        _check_inside(name, dirs)
-        _check_inside(name, files)
-        return [path[cut:] for path in dirs], [path[cut:] for path in files]
+        dirs = cursor.execute("SELECT path FROM dirs WHERE parent = ?", (name,)).fetchall()
+        files = cursor.execute("SELECT path FROM files WHERE parent = ?", (name,)).fetchall()
+        return _last_parts(name, dirs), _last_parts(name, files)
 
     def walk(self, name: str) -> Iterator[tuple[str, list[str], list[str]]]:
         """As ``os.walk``, from the top down; see ``Archive.walk``."""
@@ -374,10 +370,31 @@ def _check_inside(name: str, paths: list[str]) -> None:
     prefix = f"{name}/" if name else ""
     cut = len(prefix)
     for path in paths:
-        if not path.startswith(prefix) or "/" in path[cut:]:
+        if not path.startswith(prefix) or "/" in path[cut:] or path == name:
             raise ValueError(f"{path!r} is listed in the directory {name!r}")
     if len(set(paths)) < len(paths):
         raise ValueError(f"the directory {name!r} lists a name twice")
+
+
+def _last_parts(name: str, rows: list[tuple[str]]) -> list[str]:
+    """What paths have after the directory that they lie in; raises where they are not of it, or odd.
+
+    A few looks at all of them together tell that nothing is wrong; else one by one says what it is.
+    """
+    prefix = f"{name}/" if name else ""
+    cut = len(prefix)
+    paths = [path for (path,) in rows]
+    parts = [path[cut:] for path in paths]
+    whole, rest = "\n".join(("", *paths)), "\n".join(("", *parts, ""))
+    if (
+        whole.count("\n") != len(paths)
+        or whole.count(f"\n{prefix}") != len(paths)
+        or len(set(parts)) < len(parts)
+        or any(odd in rest for odd in _ODD_PARTS)
+    ):
+        check_names(paths)
+        _check_inside(name, paths)
+    return parts
 
 
 def _made(make: Callable[[Any], _T], rows: Iterator[Any]) -> Iterator[_T]:

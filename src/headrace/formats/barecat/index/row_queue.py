@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from headrace.errors import EntryExistsError, EntryIsDirectoryError, EntryIsFileError
-from headrace.formats.barecat.names import parent_of
+from headrace.formats.entry_names import parent_of
 
 if TYPE_CHECKING:
     import sqlite3

@@ -32,7 +32,7 @@ def test_leftovers_are_kept_where_nobody_can_tell_whose_they_are(
         patch.setattr("fcntl.flock", flock)
         hr.write(tmp_path / "x.barecat", [b"1"], fields={"data": hr.Bytes()})
     assert all(file.exists() for file in left + other)
-    hr.write(tmp_path / "x.barecat", [b"2"], fields={"data": hr.Bytes()})
+    hr.write(tmp_path / "x.barecat", [b"2"], fields={"data": hr.Bytes()}, force=True)
     assert sorted(os.listdir(tmp_path)) == sorted(
         [*(file.name for file in other), "x.barecat", "x.barecat-shard-00000"]
     )

@@ -22,10 +22,10 @@ def test_a_sound_index(texts: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE dirs SET num_files = 7 WHERE path = 'd1/e1'", "d1/e1: 7 files are counted"),
-        ("UPDATE dirs SET num_subdirs = 9 WHERE path = ''", "the root: 9 directories are counted, 7 are there"),
-        ("UPDATE dirs SET size_tree = 1 WHERE path = 'd2'", "d2: 1 bytes are counted in the whole tree"),
-        ("UPDATE dirs SET num_files_tree = 1 WHERE path = 'd2'", "d2: 1 files are counted in the whole tree"),
+        ("UPDATE dirs SET num_files = 7 WHERE path = 'd1/e1'", "files, the index says 7"),
+        ("UPDATE dirs SET num_subdirs = 9 WHERE path = ''", "the root: has 7 directories, the index says 9"),
+        ("UPDATE dirs SET size_tree = 1 WHERE path = 'd2'", "bytes in the whole tree, the index says 1"),
+        ("UPDATE dirs SET num_files_tree = 1 WHERE path = 'd2'", "files in the whole tree, the index says 1"),
         ("INSERT INTO dirs (path) VALUES ('d1/e1/1.txt')", "d1/e1/1.txt: is both a file and a directory"),
         ("DELETE FROM dirs WHERE path = 'd3/e0'", "its directory d3/e0 is not in the index"),
         ("DELETE FROM dirs WHERE path = ''", "the root directory is not in the index"),

@@ -16,7 +16,7 @@ from tests.unit.formats.barecat.tools import TEXTS
 from headrace.errors import ArchiveBusyError, FormatError, UnfinishedError
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.archive import new_archive
-from headrace.formats.barecat.index.connections import ReadConnections
+from headrace.formats.barecat.index.connections import ReadConnections, translated
 from headrace.formats.barecat.index.queries import Index
 
 if TYPE_CHECKING:
@@ -64,6 +64,33 @@ def test_an_empty_index(texts: Path) -> None:
     os.truncate(texts, 0)
     with pytest.raises(FormatError, match="the index is an empty file"):
         Archive(texts)
+
+
+def disk_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    return error
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR, sqlite3.SQLITE_IOERR_SHORT_READ])
+def test_an_index_that_is_cut_short_is_no_failure_of_the_disk(texts: Path, code: int) -> None:
+    # SQLite from 3.45 on answers with the first while it reads the schema, and with the second elsewhere
+    os.truncate(texts, texts.stat().st_size - 19)
+    found = translated(str(texts), disk_error(code))
+    assert isinstance(found, FormatError)
+    assert "middle of a page" in found.problem
+    os.truncate(texts, 20)
+    with pytest.raises(FormatError):
+        Archive(texts)
+
+
+def test_failures_of_the_disk_stay_errors_of_the_system(texts: Path) -> None:
+    assert isinstance(translated(str(texts), disk_error(sqlite3.SQLITE_IOERR)), OSError)
+    os.truncate(texts, texts.stat().st_size - 19)
+    for code in (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC):
+        assert isinstance(translated(str(texts), disk_error(code)), OSError)
+    texts.unlink()
+    assert isinstance(translated(str(texts), disk_error(sqlite3.SQLITE_IOERR)), OSError)
 
 
 @pytest.mark.parametrize("wal", [False, True])

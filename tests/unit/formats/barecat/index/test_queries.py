@@ -14,7 +14,8 @@ import headrace
 from headrace.cli.main import main
 from headrace.errors import FormatError, HeadraceError
 from headrace.formats.barecat import Archive
-from headrace.formats.barecat.index.queries import Index
+from headrace.formats.barecat.index.queries import Index, _check_inside, _last_parts
+from headrace.formats.entry_names import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,8 +137,41 @@ def test_directories_that_go_in_a_circle(texts: Path) -> None:
     assert main(["tree", str(texts), "d1"]) == main(["du", str(texts), "d1"]) == 2
 
 
+@pytest.mark.parametrize("name", ["", "d1"])
+def test_directories_that_lie_in_themselves(texts: Path, name: str) -> None:
+    known, odd = "CASE WHEN path = '' THEN NULL", f"CASE WHEN path = '{name}' THEN '{name}' WHEN path = '' THEN NULL"
+    for before, after in ((known, odd), (odd, known)):  # only the index of parents stays as it was in between
+        with contextlib.closing(sqlite3.connect(texts, isolation_level=None)) as index:
+            index.execute("PRAGMA writable_schema = 1")
+            index.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'dirs'", (before, after))
+        if after == odd:
+            with contextlib.closing(sqlite3.connect(texts, isolation_level=None)) as index:
+                index.execute("REINDEX")
+    with Archive(texts) as archive, pytest.raises(FormatError, match=f"'{name}' is listed in the directory '{name}'"):
+        list(archive.walk(name))
+
+
 def test_names_that_no_index_can_have(texts: Path) -> None:
     with Archive(texts) as archive:
         assert "\udcff" not in archive
         assert archive.get("\udcff") is None
         assert not archive.exists("\udcff/x")
+
+
+@pytest.mark.parametrize("name", ["", "d", "d/e", "d\ne"])
+def test_names_looked_at_together_are_refused_as_one_by_one(name: str) -> None:
+    chance = random.Random(0)
+    parts = ["a", "b.c", ".", "..", ".h", "", "\n", "a\nd/b", "\nd", "x\0", "a/b", "d", "é"]
+    for _ in range(3000):
+        paths = [f"{name}/{part}" if name else part for part in chance.choices(parts, k=chance.randrange(3))]
+        if paths and chance.random() < 0.2:
+            paths[0] = chance.choice(["other", "d", "d/", "d\ne/x"])
+        try:
+            check_names(paths)
+            _check_inside(name, paths)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"."):
+                _last_parts(name, [(path,) for path in paths])
+        else:
+            found = _last_parts(name, [(path,) for path in paths])
+            assert found == [path[len(name) + 1 if name else 0 :] for path in paths]

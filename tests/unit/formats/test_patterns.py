@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.formats.barecat.patterns import fixed_prefix, translate
+from headrace.formats.patterns import fixed_prefix, translate
 
 if TYPE_CHECKING:
     from pathlib import Path

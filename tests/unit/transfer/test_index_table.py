@@ -9,7 +9,7 @@ import pytest
 
 from headrace.errors import FormatError
 from headrace.formats.barecat import Archive, Metadata
-from headrace.formats.barecat.index.csv import export_index, import_index
+from headrace.transfer.index_table import export_index, import_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib
 import io
 import json
 import lzma
@@ -19,8 +18,9 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg, npy
 from headrace.codecs.zstd import zst_pieces
 from headrace.errors import MissingExtraError
+from headrace.registry import require
 
-__all__ = ["Codec", "DecodedView", "known_codecs", "picture_encoder", "require", "unpack"]
+__all__ = ["Codec", "DecodedView", "known_codecs", "picture_encoder", "unpack"]
 
 _MAX_UNPACKED = 4 << 30
 
@@ -184,15 +184,6 @@ def _decode_zst(data: bytes) -> bytes:
         if size > _MAX_UNPACKED:
             raise ValueError(f"it unpacks to more than {_MAX_UNPACKED} bytes")
     return b"".join(parts)
-
-
-def require(package: str, needed_by: str) -> Any:
-    """An optional package, or the error that says how to get it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse"}.get(package, package)
-        raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None
 
 
 def _pickle_codec() -> Codec:
