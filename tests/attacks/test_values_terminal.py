@@ -26,6 +26,7 @@ def is_harmless(text: str, *, allowed: str = "\n") -> bool:
     return all(char in allowed or unicodedata.category(char)[0] != "C" for char in text) and "\u2028" not in text
 
 
+@pytest.mark.slow
 def test_printable_shows_every_character_that_a_terminal_would_obey() -> None:
     for code in range(0x110000):
         char = chr(code)

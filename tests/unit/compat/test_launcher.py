@@ -57,6 +57,7 @@ def test_a_module(script: Path, words: tuple[str, ...]) -> None:
     assert result.stdout.strip() == str([["a", "-m"], "__main__", True, str(script.parent)])
 
 
+@pytest.mark.slow
 def test_pytest_runs_tests(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text("def test_good(): pass\ndef test_bad(): assert 0\n")
@@ -79,6 +80,7 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, code: str, expected: int)
     assert ("ZeroDivisionError" in result.stderr) == (code == "1 / 0")
 
 
+@pytest.mark.slow
 @needs_torch
 def test_ffcv_is_answered_by_headrace_although_a_real_one_is_there(tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -135,6 +137,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_barecat_and_its_commands(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(BARECAT)
     result = launch("run", "p.py", cwd=tmp_path)

@@ -223,6 +223,7 @@ def test_a_dataloader_in_this_process_gives_the_same_batches(path: Path, order: 
     assert found == contents(loader)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("context", "cache"), [("fork", "os"), ("fork", "4MB"), ("spawn", "4MB")])
 def test_a_dataloader_of_processes_gives_the_same_batches(path: Path, context: str, cache: str) -> None:
     loader = Loader(path, 5, order="random", pipelines=PIPELINES, cache=cache, workers=1)

@@ -56,6 +56,7 @@ def test_there_and_back(photos: Path, kind: str) -> None:
             assert len(tar.getnames()) == 7
 
 
+@pytest.mark.slow
 def test_from_one_stream_to_the_other(photos: Path) -> None:
     data, _ = piped("photos", "-", "--to", "tar.gz")
     plain, _ = piped("-", "-", "--from", "tar.gz", "--to", "tar", data=data)
@@ -110,6 +111,7 @@ def test_what_is_not_a_file_is_not_replaced(photos: Path, said: Said) -> None:
     assert (photos / "y.tar").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffered", [True, False])
 def test_a_full_disk(photos: Path, buffered: bool) -> None:
     if not Path("/dev/full").is_char_device():

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from headrace.compat.barecat import Barecat
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def run(*words: str, on_terminal: bool) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_names_on_a_terminal(tmp_path: Path) -> None:
     path = str(tmp_path / "x.barecat")
     with Barecat(path, readonly=False) as bc:

@@ -50,6 +50,7 @@ OURS: tuple[Any, ...] = (sys.executable, "-m", "headrace.compat", "run", PROGRAM
 THEIRS: tuple[Any, ...] = (FFCV_PYTHON, PROGRAM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_files_with_own_fields(tmp_path: Path, workers: int) -> None:
     path = tmp_path / "x.beton"

@@ -279,6 +279,7 @@ def test_readers_of_one_allocation(good: Path) -> None:
     assert len(read(np.uint64(2**63), manager.state)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(170)
 def test_random_damage_never_ends_the_process(good: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ print(json.dumps([[int(n) for (batch,) in loader for n in batch] for _ in range(
 """
 
 
+@pytest.mark.slow
 def test_processes_share_out_without_a_process_group(path: Path) -> None:
     processes = [
         subprocess.Popen(

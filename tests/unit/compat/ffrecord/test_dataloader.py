@@ -94,6 +94,7 @@ def test_the_batches_are_torchs(path: Path, kind: Any, num_workers: int) -> None
     assert (loader.batch_size, loader.drop_last, len(loader)) == (8, False, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("kind", [Stored, OwnStyle])
 def test_start_methods(path: Path, kind: Any, method: str) -> None:

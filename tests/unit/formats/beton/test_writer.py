@@ -123,6 +123,7 @@ def test_a_known_size_picks_the_page_up_front(tmp_path: Path) -> None:
     assert not hr.open(path)[0].a.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("can_insert", [True, False])
 @pytest.mark.parametrize("count", [70_000, 140_000])
 def test_more_metadata_than_was_reserved(
