@@ -253,6 +253,13 @@ class ReadConnections:
             self._is_still = False
             self._local = threading.local()
 
+    def _has_changed(self) -> bool:
+        """A writer was at work since the index was looked at, though it may be done by now."""
+        try:
+            return _look(self._place) != self._seen
+        except FileNotFoundError:
+            return True
+
     def is_replaced(self) -> bool:
         """Another index has the name now, or none."""
         try:
@@ -272,7 +279,7 @@ class ReadConnections:
     def failure(self, error: Exception) -> Exception:
         """What SQLite has to say, as one of our errors; what a writer is changing just now may look like damage."""
         shown = translated(self.path, error, self._place)
-        if type(shown) is FormatError and is_locked(shard_path(archive_path(self._place), 0)):
+        if type(shown) is FormatError and (is_locked(shard_path(archive_path(self._place), 0)) or self._has_changed()):
             return ArchiveBusyError(f"{archive_path(self.path)}: somebody else is writing to this archive; try again")
         return shown
 

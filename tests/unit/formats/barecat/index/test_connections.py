@@ -84,6 +84,18 @@ def test_an_index_that_is_cut_short_is_no_failure_of_the_disk(texts: Path, code:
         Archive(texts)
 
 
+def test_what_looks_like_damage_may_be_a_writer_that_is_done_by_now(texts: Path) -> None:
+    connections = ReadConnections(str(texts))
+    error = sqlite3.DatabaseError("database disk image is malformed")
+    assert isinstance(connections.failure(error), FormatError)
+    with Archive(texts, "r+") as archive:
+        archive["new"] = b"1"
+    assert isinstance(connections.failure(error), ArchiveBusyError)
+    connections.refresh()
+    assert isinstance(connections.failure(error), FormatError)
+    connections.close()
+
+
 def test_failures_of_the_disk_stay_errors_of_the_system(texts: Path) -> None:
     assert isinstance(translated(str(texts), disk_error(sqlite3.SQLITE_IOERR)), OSError)
     os.truncate(texts, texts.stat().st_size - 19)
