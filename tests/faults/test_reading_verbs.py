@@ -35,7 +35,12 @@ ARCHIVE = [
     ("defrag", "-n"),
     ("completion",),
 ]
-ALONE = {"browse": "it needs a terminal", "mount": "it needs FUSE; tests/unit/transfer has its tests"}
+ALONE = {
+    "browse": "it needs a terminal",
+    "mount": "it needs FUSE; tests/unit/transfer has its tests",
+    "help": "it opens no file",
+    "version": "it opens no file",
+}
 
 
 def commands() -> Iterator[tuple[str, ...]]:

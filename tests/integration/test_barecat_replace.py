@@ -167,7 +167,7 @@ def test_killed_at_every_call_where_nothing_was(tmp_path: Path) -> None:
         else:
             with pytest.raises(FileNotFoundError):
                 Archive(path)
-        hr.write(path, [b"1"], fields={"data": hr.Bytes()})
+        hr.write(path, [b"1"], fields={"data": hr.Bytes()}, force=True)
         assert sorted(os.listdir(path.parent)) == ["x.barecat", "x.barecat-shard-00000"]
 
 

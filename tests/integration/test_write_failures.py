@@ -43,7 +43,7 @@ def target(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 def test_a_dataset_that_raises(target: Path, kind: Any, workers: int, bad: int) -> None:
     start_s = time.monotonic()
     with pytest.raises(WriteError) as caught:
-        hr.write(target, Failing(2000, bad), fields=FIELDS, worker_kind=kind, workers=workers)
+        hr.write(target, Failing(2000, bad), fields=FIELDS, force=True, worker_kind=kind, workers=workers)
     assert time.monotonic() - start_s < 10
     error = caught.value
     assert (error.sample, error.source) == (bad, bad)
@@ -55,7 +55,7 @@ def test_a_dataset_that_raises(target: Path, kind: Any, workers: int, bad: int) 
 
 def test_the_index_of_the_source_is_told_too(target: Path) -> None:
     with pytest.raises(WriteError, match=r"sample 2 \(index 7 of the source\)") as caught:
-        hr.write(target, Failing(20, 7), fields=FIELDS, indices=[5, 6, 7, 8])
+        hr.write(target, Failing(20, 7), fields=FIELDS, force=True, indices=[5, 6, 7, 8])
     assert (caught.value.sample, caught.value.source) == (2, 7)
 
 
@@ -63,7 +63,7 @@ def test_the_index_of_the_source_is_told_too(target: Path) -> None:
 def test_a_worker_that_is_killed(target: Path, workers: int) -> None:
     start_s = time.monotonic()
     with pytest.raises(WorkerDiedError, match="killed, ran out of memory or crashed") as caught:
-        hr.write(target, Killed(5000, 1234), fields=FIELDS, worker_kind="process", workers=workers)
+        hr.write(target, Killed(5000, 1234), fields=FIELDS, force=True, worker_kind="process", workers=workers)
     assert time.monotonic() - start_s < 10
     assert str(caught.value).endswith("Nothing was written. Try fewer workers, or worker_kind='thread'.")
     assert caught.value.fix == "Try fewer workers, or worker_kind='thread'."
@@ -79,7 +79,7 @@ def test_slow_threads_do_not_hold_up_a_failure(target: Path) -> None:
 
     start_s = time.monotonic()
     with pytest.raises(WriteError, match="sample 1500"):
-        hr.write(target, FailsLater(9000, 0), fields=FIELDS, worker_kind="thread", workers=4)
+        hr.write(target, FailsLater(9000, 0), fields=FIELDS, force=True, worker_kind="thread", workers=4)
     assert time.monotonic() - start_s < 8, "chunks under way would take 20 s each"
 
 
@@ -89,7 +89,7 @@ def test_no_process_and_no_thread_is_left(target: Path) -> None:
 
     for kind in ("thread", "process"):
         with pytest.raises(WriteError):
-            hr.write(target, Failing(2000, 1000), fields=FIELDS, worker_kind=kind, workers=3)
+            hr.write(target, Failing(2000, 1000), fields=FIELDS, force=True, worker_kind=kind, workers=3)
         assert not multiprocessing.active_children()
         assert not [t for t in threading.enumerate() if t.name.startswith("headrace")]
 
@@ -103,7 +103,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of 
 import headrace as hr
 from tests.helpers import Slow
 print("ready", flush=True)
-hr.write(sys.argv[1], Slow(100_000, 0.002), fields={"label": hr.Int(), "blob": hr.Bytes()},
+hr.write(sys.argv[1], Slow(100_000, 0.002), fields={"label": hr.Int(), "blob": hr.Bytes()}, force=True,
          worker_kind=sys.argv[2], workers=int(sys.argv[3]), progress=lambda *told: print(told, flush=True))
 """
 
@@ -171,14 +171,14 @@ def test_killed_without_mercy(target: Path, kind: str) -> None:
 
 def test_a_directory_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere does not exist.*mkdir -p"):
-        hr.write(tmp_path / "nowhere" / "x.beton", [(1, b"")], fields=FIELDS)
+        hr.write(tmp_path / "nowhere" / "x.beton", [(1, b"")], fields=FIELDS, force=True)
     assert not os.listdir(tmp_path)
 
 
 def test_a_target_that_is_a_directory(tmp_path: Path) -> None:
     (tmp_path / "x.beton").mkdir()
     with pytest.raises(IsADirectoryError, match=r"x\.beton is a directory"):
-        hr.write(tmp_path / "x.beton", [(1, b"")], fields=FIELDS)
+        hr.write(tmp_path / "x.beton", [(1, b"")], fields=FIELDS, force=True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
@@ -186,7 +186,7 @@ def test_a_directory_that_is_read_only(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     try:
         with pytest.raises(PermissionError, match="cannot create a file in this directory"):
-            hr.write(tmp_path / "x.beton", [(1, b"")], fields=FIELDS)
+            hr.write(tmp_path / "x.beton", [(1, b"")], fields=FIELDS, force=True)
     finally:
         tmp_path.chmod(0o755)
 
@@ -209,12 +209,12 @@ def test_a_full_disk(tiny_disk: Path, workers: int) -> None:
     path = tiny_disk / "x.beton"
     samples = [(i, bytes([i]) * MIB) for i in range(30)]
     with pytest.raises(OSError, match="No space left on device") as caught:
-        hr.write(path, samples, fields=FIELDS, page_size=2 * MIB, workers=workers)
+        hr.write(path, samples, fields=FIELDS, force=True, page_size=2 * MIB, workers=workers)
     assert caught.value.errno == errno.ENOSPC
     assert str(path) in str(caught.value)
     assert os.listdir(tiny_disk) == []
     assert os.statvfs(tiny_disk).f_bfree * os.statvfs(tiny_disk).f_bsize > 11 * MIB, "the space is free again"
-    hr.write(path, samples[:5], fields=FIELDS, page_size=2 * MIB)
+    hr.write(path, samples[:5], fields=FIELDS, force=True, page_size=2 * MIB)
     assert hr.verify(path).ok
 
 
@@ -223,5 +223,5 @@ def test_a_disk_that_is_full_at_the_very_end(tiny_disk: Path) -> None:
     path = tiny_disk / "x.beton"
     samples = ((i, b"x" * 40) for i in range(200_000))
     with pytest.raises(OSError, match="No space left on device"):
-        hr.write(path, samples, fields=FIELDS, page_size=2 * MIB)
+        hr.write(path, samples, fields=FIELDS, force=True, page_size=2 * MIB)
     assert os.listdir(tiny_disk) == []

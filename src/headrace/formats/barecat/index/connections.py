@@ -291,6 +291,10 @@ class ReadConnections:
             try:
                 connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
                 break
+            except FileNotFoundError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                time.sleep(_PAUSE_S)  # the memory that a log shares: its writer has deleted it just now
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
                 is_missing = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
                 if not is_missing or self._is_still or attempt == _ATTEMPTS - 1:
