@@ -2,6 +2,9 @@
 
 import sys
 
-from headrace.cli.main import main
+try:
+    from headrace.cli.main import main
+except KeyboardInterrupt:  # nothing has begun
+    sys.exit(130)
 
 sys.exit(main())
