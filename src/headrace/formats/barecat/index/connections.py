@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import sqlite3
 import stat
@@ -191,8 +192,9 @@ class ReadConnections:
         self._is_closed = False
         self._local = threading.local()
         self._on_replaced = on_replaced
+        self._numbers = itertools.count(1)
         self.changes = 0
-        """How often the index was found to be changed."""
+        """Another number each time that the index is found to be changed."""
         self._seen = _look(self._place)
         if self._seen.size == 0:  # SQLite would delete a journal beside it
             raise FormatError(path, problem="the index is an empty file", fix="Restore it from a copy.")
@@ -239,12 +241,13 @@ class ReadConnections:
         before = self._seen
         if now == before:
             return False
-        self._seen = now
-        self.changes += 1
-        self._is_still = False
-        self._local = threading.local()
         if now.identity != before.identity:
             self._on_replaced()
+        # In this order, so that another thread cannot ask by an old connection and then hear that nothing has changed.
+        self._is_still = False
+        self._local = threading.local()
+        self.changes = next(self._numbers)  # another thread that counts at the same time gets another number
+        self._seen = now
         return True
 
     def follow(self) -> None:

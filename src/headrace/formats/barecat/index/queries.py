@@ -7,7 +7,7 @@ An index is hostile input: whatever SQLite finds wrong with it, and values that 
 from __future__ import annotations
 
 import sqlite3
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain, islice
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -91,7 +91,7 @@ class Index:
         table: the files without SQLite, while nobody writes.
         refresh: tells whether the index was changed since it was opened, and if so follows the changes.
         failure: makes one of our errors from what SQLite says.
-        changes: counts how often the index was changed, whichever thread noticed.
+        changes: gives another number after each change of the index, whichever thread noticed it.
     """
 
     def __init__(
@@ -113,9 +113,12 @@ class Index:
         self._failure = failure
         self._changes = changes
 
-    def _guarded(self, rows: Iterator[_T]) -> Iterator[_T]:
-        """Rows that are fetched little by little, with our errors."""
-        changes = self._changes()
+    def _listed(self, make: Callable[[Iterator[Any]], Iterator[_T]], question: str, *arguments: object) -> Iterator[_T]:
+        """Rows of a question that are fetched little by little, with our errors."""
+        changes = self._changes()  # before the question: another thread may notice a change right after it
+        return self._guarded(make(self._ask(question, *arguments)), changes)
+
+    def _guarded(self, rows: Iterator[_T], changes: int) -> Iterator[_T]:
         try:
             yield from rows
         except HeadraceError:
@@ -213,7 +216,7 @@ class Index:
 
     def rows(self, question: str, *arguments: object) -> Iterator[Any]:
         """All rows of a question."""
-        return self._guarded(self._ask(question, *arguments))
+        return self._listed(iter, question, *arguments)
 
     @_answered
     def count_files(self) -> int:
@@ -240,7 +243,7 @@ class Index:
             return chain.from_iterable(self._blocks(self.table))
         where, arguments = _below(below)
         question = f"{_FILE}{where}{_ORDERS[order]}"
-        return self._guarded(_made(make_file_info, self._ask(question, *arguments)))
+        return self._listed(partial(_made, make_file_info), question, *arguments)
 
     def _blocks(self, table: FileTable) -> Iterator[Iterable[FileInfo]]:
         rows, count = FileRows(table, FileInfo), 0
@@ -249,25 +252,25 @@ class Index:
                 count += len(block)
                 yield block
         except (NativeError, UnicodeError):  # SQLite says what is wrong
-            yield self._guarded(islice(_made(make_file_info, self._ask(_FILE)), count, None))
+            yield islice(self._listed(partial(_made, make_file_info), _FILE), count, None)
 
     def dirs(self, order: ListOrder = "any", below: str = "") -> Iterator[DirInfo]:
         """All directories with the root, or those below a directory, which does not count."""
         where, arguments = _below(below)
         question = f"{_DIR}{where}{_ORDERS[order]}"
-        return self._guarded(_made(make_dir_info, self._ask(question, *arguments)))
+        return self._listed(partial(_made, make_dir_info), question, *arguments)
 
     def places_by_path(self) -> Iterator[tuple[str, int, int, int, int | None]]:
         """Path, shard, offset, size and CRC-32C of all files, sorted by path."""
-        return self._guarded(_made(_checked_place, self._ask(_PLACES_BY_PATH)))
+        return self._listed(partial(_made, _checked_place), _PLACES_BY_PATH)
 
     def file_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all files."""
-        return self._guarded(_names(self._ask(f"SELECT path FROM files{_ORDERS[order]}")))
+        return self._listed(_names, f"SELECT path FROM files{_ORDERS[order]}")
 
     def dir_names(self, order: ListOrder = "any") -> Iterator[str]:
         """Paths of all directories."""
-        return self._guarded(_names(self._ask(f"SELECT path FROM dirs{_ORDERS[order]}")))
+        return self._listed(_names, f"SELECT path FROM dirs{_ORDERS[order]}")
 
     @_answered
     def files_in(self, name: str) -> list[FileInfo]:
@@ -309,7 +312,7 @@ class Index:
         prefix = "".join(f"[{char}]" if char in "*?[" else char for char in fixed_prefix(pattern))
         for table in ("files", "dirs"):
             question = f"SELECT path FROM {table} WHERE path GLOB ?"
-            for path in self._guarded(_names(self._ask(question, f"{prefix}*"))):
+            for path in self._listed(_names, question, f"{prefix}*"):
                 if path and match(path):
                     yield path
         if pattern.endswith("/") or (recursive and pattern.endswith("/**")):

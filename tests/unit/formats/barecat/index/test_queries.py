@@ -175,3 +175,23 @@ def test_names_looked_at_together_are_refused_as_one_by_one(name: str) -> None:
         else:
             found = _last_parts(name, [(path,) for path in paths])
             assert found == [path[len(name) + 1 if name else 0 :] for path in paths]
+
+
+def test_a_change_that_another_thread_notices_before_the_first_row() -> None:
+    """The listing was asked for before the change: what goes wrong in it is no damage."""
+    number = 0
+
+    class Broken(sqlite3.Cursor):
+        def __next__(self) -> object:
+            raise sqlite3.DatabaseError("database disk image is malformed")
+
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE files (path TEXT)")
+    index = Index("x.barecat", connection.cursor, lambda: Broken(connection), changes=lambda: number)
+    names = index.file_names()
+    number += 1
+    with pytest.raises(FormatError, match="List it again"):
+        next(names)
+    with pytest.raises(FormatError, match="cannot be read"):
+        next(index.file_names())
+    connection.close()
