@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError, UnfinishedError, WriteError
-from headrace.formats.barecat.edit.own_files import open_own, take_over
 from headrace.formats.barecat.edit.recovery import recover, unfinished_files
 from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.edit.undo import UndoLog, read_user_version
@@ -35,6 +34,7 @@ from headrace.progress import format_count
 from headrace.storage.atomic import write_all
 from headrace.storage.leftovers import remove_leftovers_in
 from headrace.storage.new_file import NewFile
+from headrace.storage.regular import open_own, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
