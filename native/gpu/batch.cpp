@@ -38,8 +38,6 @@ struct TileRange {
 
 namespace {
 
-// Positions of bits have 32 bits.
-constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
 // What every GPU gives a thread block.
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
@@ -134,7 +132,7 @@ bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> s
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
 
 void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options) {
-  memory_ = memory.first(std::min(memory.size(), kMaxBlobBytes));
+  memory_ = memory.first(std::min(memory.size(), kMaxBytes));
   options_ = &options;
   count_ = count;
   used_ = count * sizeof(Picture);
@@ -285,7 +283,9 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
 
 Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
                    BatchScratch& scratch, Status& failure) noexcept {
-  Picture picture{};
+  const bool has_place = memory_.size() / sizeof(Picture) > number;
+  Picture& picture = has_place ? pictures()[number] : scratch.without_place;
+  picture = {};  // also of those that the GPU leaves alone
   const auto located = locate_image(base, batch, *options_, i);
   if (!located.is_ok()) {
     failure = located.status();
@@ -303,14 +303,16 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
   if (!image.is_empty()) {
     const SourcePlace place{image, source_window(*options_, image, 1),
                             has_crc32c ? batch.checksums[i] : 0, has_crc32c};
-    if (!plan_axes(place, picture)) return Verdict::on_cpu;
-    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
-                                             : add_raw(place, picture);
+    if (!plan_axes(place, picture)) {
+      verdict = Verdict::on_cpu;
+    } else {
+      verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
+                                               : add_raw(place, picture);
+    }
   }
   if (verdict != Verdict::on_gpu) picture = {};
   const ImageShape shape = options_->shape;
   if (image.place.width != shape.width || image.place.height != shape.height) has_fill_ = true;
-  if (memory_.size() / sizeof(Picture) > number) pictures()[number] = picture;
   return verdict;
 }
 

@@ -26,6 +26,7 @@ namespace headrace::gpu {
 struct BatchScratch {
   BaselineJpeg jpeg;
   TileIndex tile_index;
+  Picture without_place;  // of a batch that does not fit
 };
 
 enum class Verdict : uint8_t {
@@ -49,6 +50,9 @@ struct BatchSizes {
 
 class Batch {
  public:
+  // Positions of bits have 32 bits: of more memory the rest is not used.
+  static constexpr std::size_t kMaxBytes = (std::size_t{1} << 29) - 1;
+
   // True when the GPU can do what the options ask for.
   [[nodiscard]] static bool is_possible(const LoadOptions& options,
                                         std::span<const PixelStep> steps) noexcept;
