@@ -50,7 +50,7 @@ struct BatchSizes {
 
 class Batch {
  public:
-  // Positions of bits have 32 bits: of more memory the rest is not used.
+  // Positions of bits have 32 bits: the rest of a larger memory is not used.
   static constexpr std::size_t kMaxBytes = (std::size_t{1} << 29) - 1;
 
   // True when the GPU can do what the options ask for.
