@@ -57,7 +57,7 @@ class Batch {
   [[nodiscard]] static bool is_possible(const LoadOptions& options,
                                         std::span<const PixelStep> steps) noexcept;
 
-  // `memory` is aligned to 16 bytes. Throws std::bad_alloc.
+  // `memory` is aligned to 16 bytes, better to 64. Throws std::bad_alloc.
   void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options);
 
   // Picture `number` of the blob is picture `i` of the batch. `failure` is set where it failed.
