@@ -89,6 +89,8 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   memory.status = pieces.take(bytes.status);
   memory.spans = pieces.take(bytes.spans);
   memory.weights = pieces.take(bytes.weights);
+  memory.pictures = pieces.take(bytes.pictures);
+  memory.copies = pieces.take(bytes.copies);
   total_bytes = pieces.next - first;
   return memory;
 }
@@ -400,7 +402,7 @@ Status GpuLoader::State::load_halves(const GpuCall& call, Slot& slot, Run run) {
 }
 
 Status GpuLoader::State::load_run(const GpuCall& call, Slot& slot, Run run) {
-  if (!Batch::is_possible(call.options, call.batch.steps)) {
+  if (!Batch::is_possible(call.options)) {
     std::vector<std::size_t> positions(run.count);
     for (std::size_t n = 0; n < run.count; ++n) positions[n] = run.first + n;
     return decode_on_cpu(call, slot, positions);
@@ -440,12 +442,9 @@ Result<std::unique_ptr<GpuLoader>> GpuLoader::create(std::unique_ptr<Device> dev
   }
 }
 
-bool GpuLoader::is_possible(const LoadOptions& options, std::span<const StepKind> steps) noexcept {
-  if (steps.empty()) return Batch::is_possible(options, {});
-  return std::all_of(steps.begin(), steps.end(), [&options](StepKind kind) {
-    const PixelStep step{kind, {}};
-    return Batch::is_possible(options, {&step, 1});
-  });
+bool GpuLoader::is_possible(const LoadOptions& options,
+                            std::span<const StepKind> /*steps*/) noexcept {
+  return Batch::is_possible(options);  // with any steps
 }
 
 Status GpuLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,

@@ -98,17 +98,18 @@ TEST(TileIndex, NumbersOfEveryLength) {
                  .rows = rows,
                  .columns = columns};
     made.rows = rows;
-    const unsigned bits = engine() % 20, predictor_bits = engine() % 14;
+    const auto bits = static_cast<unsigned>(engine() % 20);
+    const auto predictor_bits = static_cast<unsigned>(engine() % 14);
     made.positions.push_back(600 * 8);
     for (std::size_t i = 0; i < rows * columns; ++i) {
       const bool is_far = engine() % 16 == 0;
-      const std::uint32_t length = 1 + engine() % (1U << (is_far ? 24 : bits));
+      const auto length = static_cast<std::uint32_t>(1 + engine() % (1U << (is_far ? 24 : bits)));
       made.positions.push_back(made.positions.back() + length);
       auto& predictors = made.predictors.emplace_back();
       for (std::size_t c = 0; c < components; ++c) {
-        const auto range = static_cast<int>(1U << (is_far ? 14 : predictor_bits));
-        predictors[c] = static_cast<std::int16_t>(static_cast<int>(engine() % (2 * range)) - range);
-        predictors[c] = std::max<std::int16_t>(predictors[c], -16383);
+        const unsigned range = 1U << (is_far ? 14 : predictor_bits);
+        const int value = static_cast<int>(engine() % (2 * range)) - static_cast<int>(range);
+        predictors[c] = static_cast<std::int16_t>(std::max(value, -16383));
       }
     }
     TileIndex again;
