@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/destuff.hpp"
-#include "gpu/resample.hpp"
+#include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
@@ -53,6 +53,7 @@ class CpuLauncher final : public Launcher {
       {"fill_around", wrapped<fill_around>},
       {"resample_smooth", wrapped<resample_smooth>},
       {"resample_sharp", wrapped<resample_sharp>},
+      {"resample_floats", wrapped<resample_floats>},
       {"apply_steps", wrapped<apply_steps>}};
 };
 
