@@ -56,7 +56,8 @@ class Loader:
         order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
             file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
         seed: fixes shuffling and augmentation, together with the epoch.
-        workers: threads that decode; by default one for each core.
+        workers: threads that decode; by default one for each core, divided by the processes that torchrun, Slurm or MPI
+            has started on this machine.
         pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
             loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
             what stands before it done once.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from headrace.formats.contract import MAX_WORKERS
 from headrace.loader.collate import Collate, check_collate
+from headrace.loader.launcher import default_workers, find_rank
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.loader.plan import Pipeline
     from headrace.types import IndexArray, Indices
 
-__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_rank", "takes"]
+__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "takes"]
 
 OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
 OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
@@ -62,8 +61,6 @@ _OTHER_NAMES = {
     "world_size": "write world=, and rank=",
 }
 _PIPELINES = "{'image': [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip()]}"
-# What launchers tell the processes they start: torchrun and most others, then Slurm.
-_RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ class LoaderOptions:
     def __post_init__(self) -> None:
         _check_pipelines(self.pipelines)
         rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
-        threads = len(os.sched_getaffinity(0)) if self.workers is None else self.workers
+        threads = default_workers() if self.workers is None else self.workers
         # Found out once: a copy of a loader, in another process too, has the same.
         found = {"rank": rank, "world": world, "workers": threads, "pipelines": dict(self.pipelines or {})}
         for name, value in found.items():
@@ -231,24 +228,4 @@ def _check_pipelines(pipelines: object) -> None:
         return
     raise TypeError(
         f"pipelines must be a mapping of field names to lists of ops, such as {_PIPELINES}, got {pipelines!r}"
-    )
-
-
-def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:
-    """Which of how many processes this is: as given, or as torch.distributed or the launcher says."""
-    if (rank is None) != (world is None):
-        raise ValueError(f"rank and world belong together, got rank={rank} and world={world}")
-    if rank is not None and world is not None:
-        return rank, world
-    if not distributed:
-        return 0, 1
-    torch_distributed: Any = sys.modules.get("torch.distributed")
-    if torch_distributed is not None and torch_distributed.is_available() and torch_distributed.is_initialized():
-        return torch_distributed.get_rank(), torch_distributed.get_world_size()
-    for rank_name, world_name in _RANK_VARIABLES:
-        if rank_name in os.environ and world_name in os.environ:
-            return int(os.environ[rank_name]), int(os.environ[world_name])
-    raise ValueError(
-        "distributed=True, but neither torch.distributed is initialised nor are RANK and WORLD_SIZE set; "
-        "start the program with torchrun, or name rank and world"
     )

@@ -11,7 +11,8 @@ import pytest
 from tests.unit.loader.tools import COUNT, LABELS_ONLY, labels
 
 from headrace import Loader, ops
-from headrace.loader.options import _OTHER_NAMES, find_rank
+from headrace.loader.launcher import find_rank
+from headrace.loader.options import _OTHER_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
