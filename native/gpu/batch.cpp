@@ -10,6 +10,7 @@
 #include "core/memory.hpp"
 #include "core/resample/taps.hpp"
 #include "gpu/resample.hpp"
+#include "gpu/step_words.hpp"
 #include "headrace/checksum.hpp"
 
 namespace headrace::gpu {
@@ -44,6 +45,9 @@ constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
 constexpr std::size_t kAlignment = 16;
+// Of an output: places in it have 16 bits, and sums of its levels 32.
+constexpr std::size_t kMaxSide = 0xFFFF;
+constexpr std::size_t kMaxPixels = std::size_t{1} << 24;
 constexpr std::size_t kNoTable = kJpegTableSlots;
 
 Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop_begin,
@@ -125,10 +129,12 @@ AxisKind axis_kind_of(ResampleFilter filter) noexcept {
   return AxisKind::area;
 }
 
-bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> steps) noexcept {
+bool Batch::is_possible(const LoadOptions& options) noexcept {
+  const ImageShape shape = options.shape;
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
-         !options.is_reduced && options.filter != ResampleFilter::opencv_area && steps.empty() &&
-         options.shape.width <= 0xFFFF && options.shape.height <= 0xFFFF;
+         !options.is_reduced && options.filter != ResampleFilter::opencv_area &&
+         shape.width <= kMaxSide && shape.height <= kMaxSide &&
+         shape.width * shape.height <= kMaxPixels;
 }
 
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
@@ -141,6 +147,7 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   blocks_ = 0;
   taps_ = 1;
   has_fill_ = false;
+  has_steps_ = false;
   longest_.assign(count, 0);
   units_.clear();
   parts_.clear();
@@ -178,6 +185,21 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
   while (known < taps && !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps),
                                                       std::memory_order_relaxed)) {
   }
+  return true;
+}
+
+// False: no room.
+bool Batch::add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept {
+  if (batch.steps.empty()) return true;
+  has_steps_.store(true, std::memory_order_relaxed);
+  const ImageShape shape = options_->shape;
+  const std::size_t words = write_step_words(batch.steps, i, shape, nullptr);
+  if (words == 0) return true;
+  std::byte* const memory = take(words * sizeof(std::uint32_t));
+  if (memory == nullptr) return false;
+  write_step_words(batch.steps, i, shape, reinterpret_cast<std::uint32_t*>(memory));
+  picture.steps =
+      static_cast<std::uint32_t>((memory - memory_.data()) / std::ptrdiff_t{sizeof(std::uint32_t)});
   return true;
 }
 
@@ -283,9 +305,8 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   return Verdict::on_gpu;
 }
 
-Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
-                   BatchScratch& scratch, Status& failure) noexcept {
-  Picture picture{};
+Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                       BatchScratch& scratch, Picture& picture, Status& failure) noexcept {
   const auto located = locate_image(base, batch, *options_, i);
   if (!located.is_ok()) {
     failure = located.status();
@@ -299,17 +320,25 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
       return Verdict::failed;
     }
   }
-  Verdict verdict = Verdict::on_gpu;
-  if (!image.is_empty()) {
-    const SourcePlace place{image, source_window(*options_, image, 1),
-                            has_crc32c ? batch.checksums[i] : 0, has_crc32c};
-    if (!plan_axes(place, picture)) return Verdict::on_cpu;
-    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
-                                             : add_raw(place, picture);
-  }
-  if (verdict != Verdict::on_gpu) picture = {};
   const ImageShape shape = options_->shape;
   if (image.place.width != shape.width || image.place.height != shape.height) has_fill_ = true;
+  if (!add_steps(batch, i, picture)) return Verdict::no_room;
+  if (image.is_empty()) {
+    picture.kind = kEmpty;
+    return Verdict::on_gpu;
+  }
+  const SourcePlace place{image, source_window(*options_, image, 1),
+                          has_crc32c ? batch.checksums[i] : 0, has_crc32c};
+  if (!plan_axes(place, picture)) return Verdict::on_cpu;
+  return image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
+                                        : add_raw(place, picture);
+}
+
+Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                   BatchScratch& scratch, Status& failure) noexcept {
+  Picture picture{};
+  const Verdict verdict = prepare(base, batch, i, number, scratch, picture, failure);
+  if (verdict != Verdict::on_gpu) picture = {};
   if (memory_.size() / sizeof(Picture) > number) pictures()[number] = picture;
   return verdict;
 }
@@ -339,7 +368,7 @@ const BatchSizes& Batch::finish() {
   if (sizes_.blob_bytes <= memory_.size()) {
     for (uint32_t i = 0; i < count_; ++i) {
       const Picture& picture = pictures()[i];
-      if (picture.kind == kEmpty) continue;
+      if (picture.kind == kAbsent || picture.kind == kEmpty) continue;
       add_parts(i, picture);
       if (picture.kind != kJpeg) continue;
       sizes_.has_jpegs = true;
@@ -369,6 +398,11 @@ const BatchSizes& Batch::finish() {
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
   sizes_.axis_taps = taps_;
   sizes_.has_fill = has_fill_;
+  if (has_steps_) {
+    const ImageShape shape = options_->shape;
+    const std::size_t fours = divide_up(shape.width * shape.height, 4);
+    sizes_.picture_bytes = round_up(fours * 4 * kRgbChannels, kAlignment);
+  }
   return sizes_;
 }
 

@@ -13,6 +13,7 @@
 
 #include "gpu/destuff.hpp"
 #include "gpu/resample.hpp"
+#include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu::testing {
@@ -51,7 +52,8 @@ class CpuLauncher final : public Launcher {
       {"plan_axes", wrapped<plan_axes>},
       {"fill_around", wrapped<fill_around>},
       {"resample_smooth", wrapped<resample_smooth>},
-      {"resample_sharp", wrapped<resample_sharp>}};
+      {"resample_sharp", wrapped<resample_sharp>},
+      {"apply_steps", wrapped<apply_steps>}};
 };
 
 class Cpu final : public Machine {
