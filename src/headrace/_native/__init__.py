@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
+from pathlib import Path
 
+from headrace._native import _core
 from headrace._native._core import (
     DEBUG,
     AllocationTable,
@@ -13,6 +16,7 @@ from headrace._native._core import (
     FfrTable,
     FileRows,
     FileTable,
+    GpuImageLoader,
     ImageLoader,
     JpegInfo,
     LoadCounts,
@@ -42,6 +46,8 @@ from headrace._native._core import (
     encode_jpeg,
     gather,
     gather_into,
+    gpu_can,
+    gpu_driver_is_open,
     jpeg_info,
     make_tile_index,
     mix,
@@ -67,6 +73,7 @@ __all__ = [
     "FfrTable",
     "FileRows",
     "FileTable",
+    "GpuImageLoader",
     "ImageLoader",
     "JpegInfo",
     "LoadCounts",
@@ -96,6 +103,9 @@ __all__ = [
     "encode_jpeg",
     "gather",
     "gather_into",
+    "gpu_can",
+    "gpu_driver_is_open",
+    "gpu_kernels",
     "jpeg_info",
     "make_tile_index",
     "mix",
@@ -123,3 +133,10 @@ if os.environ.get("HEADRACE_SIMD"):
         set_simd_level(os.environ["HEADRACE_SIMD"])
     except NativeError as error:
         raise ValueError(f"the environment variable HEADRACE_SIMD is wrong: {error.detail}") from None
+
+
+@functools.cache
+def gpu_kernels() -> bytes | None:
+    """What GpuImageLoader needs for every kind of GPU, as nvcc made it; None in a build that had no nvcc."""
+    file = Path(str(_core.__file__)).with_name("kernels.fatbin")
+    return file.read_bytes() if file.exists() else None
