@@ -48,7 +48,7 @@ class FakeGpu:
         monkeypatch.setattr("headrace.loader.gpu.GpuImageLoader", lambda *args: FakeLoader(self, *args))
         monkeypatch.setattr("headrace.loader.gpu.gpu_kernels", lambda: self.kernels)
         monkeypatch.setattr("headrace.loader.gpu.gpu_driver_is_open", lambda: self.is_driver_open)
-        frameworks = SimpleNamespace(load=lambda name: lambda device: FakeOutput(self, device))
+        frameworks = SimpleNamespace(names=lambda: ["torch"], load=lambda name: lambda device: FakeOutput(self, device))
         monkeypatch.setattr("headrace.loader.loader._FRAMEWORKS", frameworks)
 
     def enter(self) -> None:
