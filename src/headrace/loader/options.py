@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.loader.plan import Pipeline
     from headrace.types import IndexArray, Indices
 
-__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "takes"]
+__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_framework", "takes"]
 
 OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
 OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
@@ -32,6 +32,7 @@ _Dataset = TypeVar("_Dataset")
 _Options = TypeVar("_Options")
 
 _MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
+_FRAMEWORKS = ("numpy", "torch", "jax", "cupy")  # those that device= may name; plug-ins have others
 _ORDERS = ("sequential", "random", "quasi_random")
 # What users of torch's DataLoader and of FFCV's Loader write, and what to write here.
 _OTHER_NAMES = {
@@ -74,6 +75,7 @@ class LoaderOptions:
     workers: int | None = None
     pipelines: Mapping[str, Pipeline | None] | None = None
     device: object = None
+    framework: str | None = None
     indices: Indices | None = None
     drop_last: bool = True
     batches_ahead: int = 3
@@ -90,10 +92,12 @@ class LoaderOptions:
 
     def __post_init__(self) -> None:
         _check_pipelines(self.pipelines)
+        framework, device = find_framework(self.framework, self.device)
         rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
         threads = default_workers() if self.workers is None else self.workers
         # Found out once: a copy of a loader, in another process too, has the same.
         found = {"rank": rank, "world": world, "workers": threads, "pipelines": dict(self.pipelines or {})}
+        found |= {"framework": framework, "device": device}
         for name, value in found.items():
             object.__setattr__(self, name, value)
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
@@ -229,3 +233,27 @@ def _check_pipelines(pipelines: object) -> None:
     raise TypeError(
         f"pipelines must be a mapping of field names to lists of ops, such as {_PIPELINES}, got {pipelines!r}"
     )
+
+
+def find_framework(framework: str | None, device: object) -> tuple[str, object]:
+    """What batches are made of, and on which device: as given, or what follows from the other.
+
+    Example:
+        >>> find_framework(None, None), find_framework(None, "cuda"), find_framework("torch", None)
+        (('numpy', None), ('torch', 'cuda'), ('torch', 'cpu'))
+        >>> find_framework(None, "jax")
+        ('jax', None)
+    """
+    if framework is not None and not isinstance(framework, str):
+        raise TypeError(f"framework must be one of {', '.join(_FRAMEWORKS)}, got {framework!r}")
+    if isinstance(device, str) and device in _FRAMEWORKS:  # short for the framework, on its own device
+        if framework not in (None, device):
+            raise ValueError(f"device={device!r} means framework={device!r}, and framework is {framework!r}")
+        framework, device = device, None
+    if framework is None:
+        framework = "numpy" if device is None else "torch"
+    if framework == "numpy" and device is not None:
+        raise ValueError(
+            f"arrays of numpy have no device, got device={device!r}; write framework='torch', or leave it out"
+        )
+    return framework, "cpu" if framework == "torch" and device is None else device

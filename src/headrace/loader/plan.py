@@ -8,7 +8,7 @@ what stands before it is computed once, and every name becomes an output of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -49,6 +49,7 @@ class _Chain:
     branches: tuple[_Chain, ...]
     collate: Collate | None
     is_json: bool
+    form: Form = field(default=Form(), repr=False, compare=False)  # of one value before it is collated
 
     def begin(self, value: Any, job: Job) -> Any:
         """Do what may be done for several batches at a time: the native calls up to the first Python."""
@@ -98,6 +99,12 @@ class _Chain:
         if not self.branches:
             return {self.output: self.modules}
         return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
+
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like; nothing is known behind a module."""
+        if not self.branches:
+            return {self.output: Form() if self.modules else self.form}
+        return {name: form for branch in self.branches for name, form in branch.forms().items()}
 
     def advice(self) -> list[str]:
         """What was probably meant otherwise: a native call gets pixels from 0 to 255."""
@@ -157,6 +164,10 @@ class FieldPlan:
         """Names of what comes out, and the modules that each goes through at the end."""
         return self.chain.outputs()
 
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like."""
+        return self.chain.forms()
+
     def advice(self) -> list[str]:
         """What was probably meant otherwise."""
         return [f"pipelines[{self.field!r}]: {text}" for text in self.chain.advice()]
@@ -200,7 +211,7 @@ class _Compiler:
         is_ragged = form.dtype == "list" and not modules and not inner
         kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
         is_json = self._kind == "json" and form.dtype == "list"  # no op has changed the values
-        return _Chain(tuple(stages), modules, output, inner, kind, is_json)
+        return _Chain(tuple(stages), modules, output, inner, kind, is_json, form)
 
     def _form(self, op: Any, form: Form) -> Form:
         if isinstance(op, list | tuple):
