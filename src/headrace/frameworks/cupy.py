@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from headrace.errors import DeviceError
 from headrace.frameworks.values import is_dense, map_arrays, split_device
+from headrace.loader.slots import FreeBySize
 from headrace.progress import format_bytes
 from headrace.registry import require
 from headrace.types import Batch, Padded, Ragged
@@ -38,7 +39,6 @@ __all__ = ["CupyOutput"]
 
 _GRAIN_BYTES = 512  # CuPy's own
 _MOST_WAITING = 8  # pieces of one size; then the oldest is waited for, so that a queue does not fill the GPU
-_MOST_SIZES = 16  # for which memory is kept
 
 
 class CupyOutput:
@@ -165,7 +165,7 @@ class _DeviceMemory:
         self._cupy = cupy
         self._device = device
         self._stream: Any = None
-        self._free: dict[int, deque[_Piece]] = {}  # the size that was asked for last comes last
+        self._free: FreeBySize[_Piece] = FreeBySize()
         self._loans: WeakValueDictionary[int, _Loan] = WeakValueDictionary()  # by address
         self._lock = threading.Lock()
 
@@ -180,7 +180,7 @@ class _DeviceMemory:
         size = -(-max(math.prod(shape) * dtype.itemsize, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
         with self._device:
             with self._lock:
-                free = self._free_of(size)
+                free = self._free.of(size)
                 piece = self._idle(free)
             if piece is None:
                 piece = self._allocated(size, shape, dtype)
@@ -195,13 +195,6 @@ class _DeviceMemory:
         loan = self._loans.get(array.data.mem.ptr)
         if loan is not None:
             loan.stream = stream
-
-    def _free_of(self, size: int) -> deque[_Piece]:
-        free = self._free.pop(size, None)
-        self._free[size] = deque() if free is None else free
-        for other in list(self._free)[:-_MOST_SIZES]:
-            del self._free[other]
-        return self._free[size]
 
     def _idle(self, free: deque[_Piece]) -> _Piece | None:
         """A piece that nothing uses any more; the oldest where many are on their way back, still in use."""

@@ -142,7 +142,7 @@ def test_sizes_that_never_come_again_take_no_memory(cupy: FakeCupy) -> None:
     output = CupyOutput()
     for rows in range(1, 60):
         output.empty((rows, 4096), "uint8", None)
-    assert sum(len(free) for free in output._memory._free.values()) <= 16
+    assert sum(output._memory._free.counts().values()) <= 16
 
 
 def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
