@@ -34,6 +34,7 @@ _Options = TypeVar("_Options")
 _MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
 _FRAMEWORKS = ("numpy", "torch", "jax", "cupy")  # those that device= may name; plug-ins have others
 _ORDERS = ("sequential", "random", "quasi_random")
+_JPEGS = ("auto", "gpu", "window", "slice", "libjpeg")
 # What users of torch's DataLoader and of FFCV's Loader write, and what to write here.
 _OTHER_NAMES = {
     "shuffle": "write order='random'",
@@ -87,7 +88,7 @@ class LoaderOptions:
     collate: Collate | Mapping[str, Collate] = "list"
     verify: bool | None = None
     pool_pages: int = 16
-    jpeg: Literal["window", "slice", "libjpeg"] = "window"
+    jpeg: Literal["auto", "gpu", "window", "slice", "libjpeg"] = "auto"
     precision: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
@@ -113,12 +114,13 @@ class LoaderOptions:
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {self.on_error!r}")
-        if self.jpeg not in ("window", "slice", "libjpeg"):
-            raise ValueError(f"jpeg must be 'window', 'slice' or 'libjpeg', got {self.jpeg!r}")
+        if self.jpeg not in _JPEGS:
+            raise ValueError(f"jpeg must be one of {', '.join(_JPEGS)}, got {self.jpeg!r}")
         if self.precision not in ("exact", "fast"):
             raise ValueError(f"precision must be 'exact' or 'fast', got {self.precision!r}")
-        if self.precision == "fast" and self.jpeg != "window":
-            raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: libjpeg-turbo is exact")
+        if self.precision == "fast" and self.jpeg not in ("auto", "window"):
+            other = "the GPU" if self.jpeg == "gpu" else "libjpeg-turbo"
+            raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: {other} is exact")
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
@@ -135,6 +137,11 @@ class LoaderOptions:
         assert self.rank is not None
         assert self.world is not None
         return self.rank, self.world
+
+    @property
+    def cpu_jpeg(self) -> str:
+        """How the CPU decodes what it decodes."""
+        return "window" if self.jpeg in ("auto", "gpu") else self.jpeg
 
     @property
     def ops(self) -> Mapping[str, Pipeline | None]:
