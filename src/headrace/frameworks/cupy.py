@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from headrace.errors import DeviceError
 from headrace.frameworks.values import is_dense, map_arrays, split_device
+from headrace.loader.launcher import preferred_gpu
 from headrace.loader.slots import FreeBySize
 from headrace.progress import format_bytes
 from headrace.registry import require
@@ -45,7 +46,8 @@ class CupyOutput:
     """Brings batches to a GPU of CuPy.
 
     Args:
-        device: ``"cuda"``, ``"cuda:1"``, ``"gpu"``, a number, or a ``cupy.cuda.Device``. None: CuPy's current device.
+        device: ``"cuda"``, ``"cuda:1"``, ``"gpu"``, a number, or a ``cupy.cuda.Device``. None or no number:
+            CuPy's current device; where none was chosen and a launcher has started several processes, that of this one.
     """
 
     is_device = True
@@ -66,7 +68,7 @@ class CupyOutput:
         except runtime.CUDARuntimeError as error:
             raise ValueError(f"framework='cupy', but CuPy finds no GPU here: {error}") from None
         if device is None:
-            return int(runtime.getDevice())
+            return preferred_gpu(int(runtime.getDevice()), count)
         if not isinstance(device, str | int | self._cupy.cuda.Device):
             raise TypeError(f"device must be text such as 'cuda:1', a number or a cupy.cuda.Device, got {device!r}")
         kind, number = split_device(device) if isinstance(device, str) else ("cuda", int(device))
@@ -74,7 +76,7 @@ class CupyOutput:
             raise ValueError(f"device={device!r}, but CuPy's arrays are on a GPU; write 'cuda', or another framework")
         if (number or 0) >= count:
             raise ValueError(f"device={device!r}, but CuPy finds {count} GPU{'s' if count > 1 else ''} here")
-        return int(runtime.getDevice()) if number is None else number
+        return preferred_gpu(int(runtime.getDevice()), count) if number is None else number
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Pinned memory for batches."""

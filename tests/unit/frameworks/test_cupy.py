@@ -154,6 +154,12 @@ def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- devices ------------------------------------------------------------------------------------------------------
 
 
+def test_each_process_of_a_launcher_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(devices=2))
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert [CupyOutput(device).gpu for device in (None, "cuda", "cuda:0")] == [1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("device", "number"), [(None, 0), ("cuda", 0), ("gpu", 0), ("cuda:1", 1), (1, 1), (Device(1), 1)]
 )
