@@ -14,7 +14,8 @@ from tests.unit.loader.tools import COUNT, LABELS_ONLY, labels
 
 from headrace import Loader, ops
 from headrace.errors import MissingExtraError
-from headrace.loader.options import _OTHER_NAMES, LoaderOptions, find_rank
+from headrace.loader.launcher import find_rank
+from headrace.loader.options import _OTHER_NAMES, LoaderOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
