@@ -3,7 +3,8 @@
 Blocks of one page share one namespace and one empty directory, and run in the order in which they stand. The info
 string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so), ``hexdump=FILE``
 (lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
-page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=cuda`` (it runs only where that is there).
+page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=cuda``, ``needs=gpu`` (it runs only where
+that is there; gpu: torch for CUDA, and kernels in this build).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import pytest
 
 import headrace
 from headrace import errors
+from headrace._native import gpu_kernels
 from headrace.cli.main import build_parser
 from headrace.errors import MissingExtraError
 from headrace.formats.beton import BetonDataset, BetonWriter
@@ -38,7 +40,7 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 TORCHRUN = "-m torch.distributed.run --log-dir logs "  # by default it leaves logs where temporary files go
 COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": TORCHRUN}
-NEEDS = ("torch", "lightning", "cuda")
+NEEDS = ("torch", "lightning", "cuda", "gpu")
 
 
 class Block(NamedTuple):
@@ -75,9 +77,11 @@ def has_what_it_needs(block: Block) -> bool:
     if not need:
         return True
     assert need in NEEDS, f"needs={need} is not one of {NEEDS}"
-    if importlib.util.find_spec("torch" if need == "cuda" else need) is None:
+    if need not in ("cuda", "gpu"):
+        return importlib.util.find_spec(need) is not None
+    if importlib.util.find_spec("torch") is None or (need == "gpu" and gpu_kernels() is None):
         return False
-    return need != "cuda" or bool(importlib.import_module("torch").cuda.is_available())
+    return bool(importlib.import_module("torch").cuda.is_available())
 
 
 def run_python(page: Path, block: Block, namespace: dict[str, Any]) -> None:
