@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-NATIVE_SOURCES := CMakeLists.txt $(shell find native -name '*.[ch]pp' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
+NATIVE_SOURCES := CMakeLists.txt scripts/kernels.py $(shell find native -name '*.[ch]pp' -o -name '*.cu' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all soak lint native fuzz bench docs wheel stubs format torch clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs wheel kernels stubs format torch clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -44,6 +44,10 @@ docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation,
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment
 	bash scripts/wheel.sh -n $(JOBS) $(ARGS)
+
+kernels: $(VENV)/package ## compile the GPU kernels into the editable install, with an nvcc from PyPI where there is none
+	@bash -c '. scripts/nvcc.sh' || { echo "no nvcc was found, and none could be installed from PyPI" >&2; exit 1; }
+	@HEADRACE_GPU=ON bash scripts/install.sh
 
 stubs: $(VENV)/package ## write src/headrace/_native/_core.pyi anew from the extension
 	$(BIN)/python scripts/stubs.py

@@ -10,6 +10,8 @@
 #include "core/memory.hpp"
 #include "core/resample/taps.hpp"
 #include "gpu/resample.hpp"
+#include "gpu/step_words.hpp"
+#include "gpu/stream_copy.hpp"
 #include "headrace/checksum.hpp"
 
 namespace headrace::gpu {
@@ -34,6 +36,14 @@ struct TileRange {
   [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
     return index.positions[row * index.info.columns + column];
   }
+  struct Bytes {
+    std::size_t begin, size;
+  };
+  // Those with codes of a row.
+  [[nodiscard]] Bytes bytes(std::size_t row) const noexcept {
+    const std::size_t begin_byte = position(row, first) / 8;
+    return {begin_byte, (position(row, end) + 7) / 8 - begin_byte};
+  }
 };
 
 namespace {
@@ -41,7 +51,9 @@ namespace {
 // What every GPU gives a thread block.
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
-constexpr std::size_t kAlignment = 16;
+// Of an output: places in it have 16 bits, and sums of its levels 32.
+constexpr std::size_t kMaxSide = 0xFFFF;
+constexpr std::size_t kMaxPixels = std::size_t{1} << 24;
 constexpr std::size_t kNoTable = kJpegTableSlots;
 
 Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop_begin,
@@ -123,10 +135,12 @@ AxisKind axis_kind_of(ResampleFilter filter) noexcept {
   return AxisKind::area;
 }
 
-bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> steps) noexcept {
+bool Batch::is_possible(const LoadOptions& options) noexcept {
+  const ImageShape shape = options.shape;
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
-         !options.is_reduced && options.filter != ResampleFilter::opencv_area && steps.empty() &&
-         options.shape.width <= 0xFFFF && options.shape.height <= 0xFFFF;
+         !options.is_reduced && options.filter != ResampleFilter::opencv_area &&
+         shape.width <= kMaxSide && shape.height <= kMaxSide &&
+         shape.width * shape.height <= kMaxPixels;
 }
 
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
@@ -135,10 +149,11 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   memory_ = memory.first(std::min(memory.size(), kMaxBytes));
   options_ = &options;
   count_ = count;
-  used_ = count * sizeof(Picture);
+  used_ = round_up(count * sizeof(Picture), kLineBytes);
   blocks_ = 0;
   taps_ = 1;
   has_fill_ = false;
+  has_steps_ = false;
   longest_.assign(count, 0);
   units_.clear();
   parts_.clear();
@@ -148,7 +163,7 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
 // What is left over is part of the memory, though nobody writes it: `used_` says how much is
 // missing.
 std::byte* Batch::take(std::size_t size) noexcept {
-  const std::size_t rounded = round_up(size, kAlignment);
+  const std::size_t rounded = round_up(size, kLineBytes);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
 }
@@ -179,6 +194,21 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
   return true;
 }
 
+// False: no room.
+bool Batch::add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept {
+  if (batch.steps.empty()) return true;
+  has_steps_.store(true, std::memory_order_relaxed);
+  const ImageShape shape = options_->shape;
+  const std::size_t words = write_step_words(batch.steps, i, shape, nullptr);
+  if (words == 0) return true;
+  std::byte* const memory = take(words * sizeof(std::uint32_t));
+  if (memory == nullptr) return false;
+  write_step_words(batch.steps, i, shape, reinterpret_cast<std::uint32_t*>(memory));
+  picture.steps =
+      static_cast<std::uint32_t>((memory - memory_.data()) / std::ptrdiff_t{sizeof(std::uint32_t)});
+  return true;
+}
+
 Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
   const StoredImageView& image = place.image;
   const auto size = rgb_size_bytes(image.shape);
@@ -186,16 +216,17 @@ Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
     return Verdict::on_cpu;  // which says what is wrong
   const Window& window = place.window;
   const std::size_t row_size = window.width * kRgbChannels;
-  std::byte* const rows = take(row_size * window.height);
+  const std::size_t row_stride = round_up(row_size, kLineBytes);
+  std::byte* const rows = take(row_stride * window.height);
   if (rows == nullptr) return Verdict::no_room;
-  const std::byte* from =
-      image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
   for (std::size_t y = 0; y < window.height; ++y) {
-    std::memcpy(rows + y * row_size, from + y * image.shape.width * kRgbChannels, row_size);
+    const std::size_t from = ((window.top + y) * image.shape.width + window.left) * kRgbChannels;
+    stream_copy(rows + y * row_stride, image.bytes.subspan(from), row_size);
   }
+  finish_stream_copies();
   picture.kind = kRaw;
   picture.rows = static_cast<std::uint32_t>(rows - memory_.data());
-  picture.row_stride = static_cast<std::uint32_t>(row_size);
+  picture.row_stride = static_cast<std::uint32_t>(row_stride);
   return Verdict::on_gpu;
 }
 
@@ -203,9 +234,9 @@ Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& p
   const std::size_t columns = range.end - range.first, rows = range.rows();
   std::size_t code_bytes = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    code_bytes += (range.position(row, range.end) + 7) / 8 - range.position(row, range.first) / 8;
+    code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
-  const std::size_t tile_bytes = rows * columns * sizeof(Tile);
+  const std::size_t tile_bytes = round_up(rows * columns * sizeof(Tile), kLineBytes);
   std::byte* const memory = take(tile_bytes + code_bytes);
   if (memory == nullptr) return Verdict::no_room;
   auto* const tiles = reinterpret_cast<Tile*>(memory);
@@ -213,9 +244,8 @@ Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& p
   std::size_t to = first_byte + tile_bytes;
   std::uint32_t longest = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    const std::size_t begin = range.position(row, range.first) / 8;
-    const std::size_t size = (range.position(row, range.end) + 7) / 8 - begin;
-    std::memcpy(memory_.data() + to, range.image.bytes.data() + begin, size);
+    const auto [begin, size] = range.bytes(row);
+    stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
     const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
     for (std::size_t column = range.first; column < range.end; ++column) {
       // Lanes of a warp take tiles of one column: these have the same number of MCUs.
@@ -230,11 +260,12 @@ Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& p
       tile.until_restart =
           static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
     }
-    to += size;
+    to += round_up(size, kLineBytes);
   }
+  finish_stream_copies();
   longest_[number] = longest;
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
-  picture.last_word = static_cast<std::uint32_t>((round_up(to, kAlignment) - 1) / 4);
+  picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   return Verdict::on_gpu;
 }
 
@@ -281,11 +312,8 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   return Verdict::on_gpu;
 }
 
-Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
-                   BatchScratch& scratch, Status& failure) noexcept {
-  const bool has_place = memory_.size() / sizeof(Picture) > number;
-  Picture& picture = has_place ? pictures()[number] : scratch.without_place;
-  picture = {};  // also of those that the GPU leaves alone
+Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                       BatchScratch& scratch, Picture& picture, Status& failure) noexcept {
   const auto located = locate_image(base, batch, *options_, i);
   if (!located.is_ok()) {
     failure = located.status();
@@ -299,20 +327,27 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
       return Verdict::failed;
     }
   }
-  Verdict verdict = Verdict::on_gpu;
-  if (!image.is_empty()) {
-    const SourcePlace place{image, source_window(*options_, image, 1),
-                            has_crc32c ? batch.checksums[i] : 0, has_crc32c};
-    if (!plan_axes(place, picture)) {
-      verdict = Verdict::on_cpu;
-    } else {
-      verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
-                                               : add_raw(place, picture);
-    }
-  }
-  if (verdict != Verdict::on_gpu) picture = {};
   const ImageShape shape = options_->shape;
   if (image.place.width != shape.width || image.place.height != shape.height) has_fill_ = true;
+  if (!add_steps(batch, i, picture)) return Verdict::no_room;
+  if (image.is_empty()) {
+    picture.kind = kEmpty;
+    return Verdict::on_gpu;
+  }
+  const SourcePlace place{image, source_window(*options_, image, 1),
+                          has_crc32c ? batch.checksums[i] : 0, has_crc32c};
+  if (!plan_axes(place, picture)) return Verdict::on_cpu;
+  return image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
+                                        : add_raw(place, picture);
+}
+
+Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                   BatchScratch& scratch, Status& failure) noexcept {
+  const bool has_place = memory_.size() / sizeof(Picture) > number;
+  Picture& picture = has_place ? pictures()[number] : scratch.without_place;
+  picture = {};
+  const Verdict verdict = prepare(base, batch, i, number, scratch, picture, failure);
+  if (verdict != Verdict::on_gpu) picture = {};
   return verdict;
 }
 
@@ -341,7 +376,7 @@ const BatchSizes& Batch::finish() {
   if (sizes_.blob_bytes <= memory_.size()) {
     for (uint32_t i = 0; i < count_; ++i) {
       const Picture& picture = pictures()[i];
-      if (picture.kind == kEmpty) continue;
+      if (picture.kind == kAbsent || picture.kind == kEmpty) continue;
       add_parts(i, picture);
       if (picture.kind != kJpeg) continue;
       sizes_.has_jpegs = true;
@@ -371,6 +406,11 @@ const BatchSizes& Batch::finish() {
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
   sizes_.axis_taps = taps_;
   sizes_.has_fill = has_fill_;
+  if (has_steps_) {
+    const ImageShape shape = options_->shape;
+    const std::size_t fours = divide_up(shape.width * shape.height, 4);
+    sizes_.picture_bytes = round_up(fours * 4 * kRgbChannels, kLineBytes);
+  }
   return sizes_;
 }
 

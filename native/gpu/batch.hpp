@@ -44,20 +44,20 @@ struct BatchSizes {
   std::size_t shared_bytes = 0;  // of the resampling
   uint32_t axis_size = 0, axis_taps = 0;
   bool has_jpegs = false;
-  bool has_fill = false;  // some pictures do not fill their place
+  bool has_fill = false;          // some pictures do not fill their place
+  std::size_t picture_bytes = 0;  // of a picture before its steps; 0 without steps
   std::size_t missing_bytes = 0;
 };
 
 class Batch {
  public:
-  // Positions of bits have 32 bits: of more memory the rest is not used.
+  // Positions of bits have 32 bits: the rest of a larger memory is not used.
   static constexpr std::size_t kMaxBytes = (std::size_t{1} << 29) - 1;
 
-  // True when the GPU can do what the options ask for.
-  [[nodiscard]] static bool is_possible(const LoadOptions& options,
-                                        std::span<const PixelStep> steps) noexcept;
+  // True when the GPU can do what the options ask for; it can do all steps.
+  [[nodiscard]] static bool is_possible(const LoadOptions& options) noexcept;
 
-  // `memory` is aligned to 16 bytes. Throws std::bad_alloc.
+  // `memory` is aligned to 16 bytes, better to 64. Throws std::bad_alloc.
   void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options);
 
   // Picture `number` of the blob is picture `i` of the batch. `failure` is set where it failed.
@@ -70,7 +70,10 @@ class Batch {
  private:
   [[nodiscard]] Picture* pictures() const noexcept;
   std::byte* take(std::size_t size) noexcept;
+  Verdict prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                  BatchScratch& scratch, Picture& picture, Status& failure) noexcept;
   bool plan_axes(const struct SourcePlace& place, Picture& picture) noexcept;
+  bool add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept;
   Verdict add_raw(const struct SourcePlace& place, Picture& picture) noexcept;
   Verdict add_jpeg(const struct SourcePlace& place, std::size_t number, BatchScratch& scratch,
                    Picture& picture) noexcept;
@@ -84,6 +87,7 @@ class Batch {
   std::atomic<std::size_t> blocks_{0};
   std::atomic<uint32_t> taps_{1};
   std::atomic<bool> has_fill_{false};
+  std::atomic<bool> has_steps_{false};
   std::vector<uint32_t> longest_;  // tile of each picture, in bits
   std::vector<Unit> units_;
   std::vector<Part> parts_;

@@ -44,6 +44,7 @@ HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) {
   return __shfl_down_sync(~0U, value, by);
 }
 
+HEADRACE_GPU_INLINE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 HEADRACE_GPU_INLINE uint32_t count_ones(uint32_t value) { return __popc(value); }
 HEADRACE_GPU_INLINE uint32_t swap_bytes(uint32_t value) { return __byte_perm(value, 0, 0x0123); }
 // The upper word of high:low << by; `by` is taken modulo 32 by the first, at most 32 by the second.
@@ -102,6 +103,11 @@ inline uint32_t shuffle_down(uint32_t value, uint32_t by) {
   return grid::exchange(value, lane + by < kWarp ? lane + by : lane);
 }
 
+inline float float_of(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
 inline uint32_t count_ones(uint32_t value) {
   return static_cast<uint32_t>(__builtin_popcount(value));
 }

@@ -89,18 +89,19 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   memory.status = pieces.take(bytes.status);
   memory.spans = pieces.take(bytes.spans);
   memory.weights = pieces.take(bytes.weights);
+  memory.pictures = pieces.take(bytes.pictures);
+  memory.copies = pieces.take(bytes.copies);
   total_bytes = pieces.next - first;
   return memory;
 }
 
 // What a batch probably takes, before it is known.
-std::size_t guess_blob_bytes(const GpuCall& call, Run run) noexcept {
+std::size_t guess_blob_bytes(const GpuCall& call, Run run, std::size_t limit) noexcept {
   std::size_t stored = 0;
   for (const std::uint64_t size : call.batch.sizes.subspan(run.first, run.count)) {
-    stored = std::min<std::size_t>(stored + std::min<std::size_t>(size, Batch::kMaxBytes),
-                                   Batch::kMaxBytes);
+    stored = std::min(stored + std::min<std::size_t>(size, limit), limit);
   }
-  return std::min(run.count * sizeof(Picture) + stored / 2, Batch::kMaxBytes);
+  return std::min(run.count * sizeof(Picture) + stored / 2, limit);
 }
 
 // By position: their lists come from several places.
@@ -142,9 +143,10 @@ Status forked() noexcept {
 class GpuLoader::State {
  public:
   // Throws std::bad_alloc.
-  State(std::unique_ptr<Device> device, ImageLoader& cpu)
+  State(std::unique_ptr<Device> device, ImageLoader& cpu, std::size_t max_blob_bytes)
       : device_(std::move(device)),
         cpu_(cpu),
+        max_blob_bytes_(max_blob_bytes),
         outputs_(*device_),
         slots_(std::make_unique<Slots>(*device_, cpu.threads())) {}
   ~State();
@@ -177,6 +179,7 @@ class GpuLoader::State {
   const pid_t process_ = getpid();
   const std::unique_ptr<Device> device_;
   ImageLoader& cpu_;
+  const std::size_t max_blob_bytes_;
   OutputPool outputs_;
   std::unique_ptr<Slots> slots_;
   DeviceBuffer lanczos_;  // the table of that filter
@@ -258,21 +261,22 @@ Status GpuLoader::State::add_pictures(const GpuCall& call, Slot& slot, Run run,
 
 // `too_large` where there is more than one blob takes.
 Status GpuLoader::State::prepare(const GpuCall& call, Slot& slot, Run run, BatchSizes& sizes) {
-  std::size_t needed = slot.blob.bytes().empty() ? guess_blob_bytes(call, run) : 0;
+  std::size_t needed = slot.blob.bytes().empty() ? guess_blob_bytes(call, run, max_blob_bytes_) : 0;
   std::vector<LoadFailure> failures;
   slot.verdicts.assign(run.count, Verdict::on_cpu);
   for (;;) {
     Status status = slot.blob.grow(*device_, kTableBytes + needed);
     if (!status.is_ok()) return status;
     failures.clear();
-    const MutableByteSpan memory = slot.blob.bytes().subspan(kTableBytes);
+    MutableByteSpan memory = slot.blob.bytes().subspan(kTableBytes);
+    memory = memory.first(std::min(memory.size(), max_blob_bytes_));
     slot.batch.start(memory, run.count, call.options);
     status = add_pictures(call, slot, run, failures);
     if (!status.is_ok()) return status;
     sizes = slot.batch.finish();
     if (sizes.missing_bytes == 0) break;
-    if (memory.size() >= Batch::kMaxBytes) return Status(Code::too_large, "more than one blob");
-    needed = std::min(sizes.blob_bytes, Batch::kMaxBytes);
+    if (memory.size() == max_blob_bytes_) return Status(Code::too_large, "more than one blob");
+    needed = std::min(sizes.blob_bytes, max_blob_bytes_);
   }
   LoadReport& report = call.report;
   report.failures.insert(report.failures.end(), failures.begin(), failures.end());
@@ -398,7 +402,7 @@ Status GpuLoader::State::load_halves(const GpuCall& call, Slot& slot, Run run) {
 }
 
 Status GpuLoader::State::load_run(const GpuCall& call, Slot& slot, Run run) {
-  if (!Batch::is_possible(call.options, call.batch.steps)) {
+  if (!Batch::is_possible(call.options)) {
     std::vector<std::size_t> positions(run.count);
     for (std::size_t n = 0; n < run.count; ++n) positions[n] = run.first + n;
     return decode_on_cpu(call, slot, positions);
@@ -420,9 +424,12 @@ GpuLoader::~GpuLoader() {
 }
 
 Result<std::unique_ptr<GpuLoader>> GpuLoader::create(std::unique_ptr<Device> device,
-                                                     ImageLoader& cpu) noexcept {
+                                                     ImageLoader& cpu,
+                                                     std::size_t max_copy_bytes) noexcept {
+  static_assert(kMaxCopyBytes == Batch::kMaxBytes);
   try {
-    auto state = std::make_unique<State>(std::move(device), cpu);
+    auto state =
+        std::make_unique<State>(std::move(device), cpu, std::min(max_copy_bytes, Batch::kMaxBytes));
     {
       const DeviceScope scope(state->device());
       Status status = scope.status();
@@ -435,12 +442,9 @@ Result<std::unique_ptr<GpuLoader>> GpuLoader::create(std::unique_ptr<Device> dev
   }
 }
 
-bool GpuLoader::is_possible(const LoadOptions& options, std::span<const StepKind> steps) noexcept {
-  if (steps.empty()) return Batch::is_possible(options, {});
-  return std::all_of(steps.begin(), steps.end(), [&options](StepKind kind) {
-    const PixelStep step{kind, {}};
-    return Batch::is_possible(options, {&step, 1});
-  });
+bool GpuLoader::is_possible(const LoadOptions& options,
+                            std::span<const StepKind> /*steps*/) noexcept {
+  return Batch::is_possible(options);  // with any steps
 }
 
 Status GpuLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options,

@@ -20,9 +20,13 @@ namespace headrace::gpu {
 
 class GpuLoader {
  public:
+  // What is copied to the device at once; a batch that takes more is decoded in parts.
+  static constexpr std::size_t kMaxCopyBytes = (std::size_t{1} << 29) - 1;
+
   // `cpu` decodes what the GPU cannot, and its threads prepare batches. It must live longer.
-  static Result<std::unique_ptr<GpuLoader>> create(std::unique_ptr<Device> device,
-                                                   ImageLoader& cpu) noexcept;
+  static Result<std::unique_ptr<GpuLoader>> create(
+      std::unique_ptr<Device> device, ImageLoader& cpu,
+      std::size_t max_copy_bytes = kMaxCopyBytes) noexcept;
   ~GpuLoader();
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;

@@ -11,7 +11,8 @@ inline constexpr uint32_t kFillThreads = 256;
 
 struct Output {
   uint8_t* values;
-  const uint8_t* table;  // [3][256] entries; none: levels as they are
+  const uint8_t* table;     // [3][256] entries; none: levels as they are
+  uint64_t picture_values;  // from picture to picture
   uint32_t width, height;
   uint32_t value_size;  // 1, 2 or 4
   uint32_t is_channels_first;
@@ -34,7 +35,7 @@ HEADRACE_GPU_INLINE void write_values(const Output& output, size_t first, size_t
 HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uint32_t x, uint32_t y,
                                      uint32_t pixel) {
   const size_t plane = size_t{output.width} * output.height, at = size_t{y} * output.width + x;
-  const size_t first = picture * plane * 3 + (output.is_channels_first ? at : at * 3);
+  const size_t first = picture * output.picture_values + (output.is_channels_first ? at : at * 3);
   const size_t step = output.is_channels_first ? plane : 1;
   if (output.value_size == 1) return write_values<uint8_t>(output, first, step, pixel);
   if (output.value_size == 2) return write_values<uint16_t>(output, first, step, pixel);
@@ -46,6 +47,7 @@ HEADRACE_KERNEL(fill_around, kFillThreads)(const uint8_t* blob, Output output) {
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[block_number()];
   const uint32_t right = picture.place_left + picture.axes[0].size,
                  bottom = picture.place_top + picture.axes[1].size;
+  if (picture.kind == kAbsent) return;
   const bool is_empty = picture.kind == kEmpty;
   for (uint32_t i = thread_number(); i < output.width * output.height; i += thread_count()) {
     const uint32_t x = i % output.width, y = i / output.width;

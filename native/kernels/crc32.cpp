@@ -94,6 +94,31 @@ inline uint32_t update_and_copy(uint32_t state, const uint8_t* data, uint8_t* to
   return copy_pieces(state, data, to, size, update);
 }
 
+#if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
+
+// Offsets that are taken from the front, eight at a time; `signs` are those of all so far and of
+// the distances between them.
+struct OffsetQueue {
+  const uint8_t* data;
+  size_t size;
+  __m512i before;
+  __m512i signs;
+
+  template <typename Vector>
+  Vector take() {
+    Vector value;
+    __builtin_memcpy(&value, data, sizeof value);
+    const __m512i distances = _mm512_sub_epi64(value, _mm512_alignr_epi64(value, before, 7));
+    signs = _mm512_ternarylogic_epi64(signs, value, distances, 0xFE);
+    before = value;
+    data += sizeof value;
+    size -= sizeof value;
+    return value;
+  }
+};
+
+#endif
+
 }  // namespace
 
 uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept {
@@ -103,5 +128,25 @@ uint32_t crc32_update(uint32_t state, const uint8_t* data, size_t size) noexcept
 uint32_t crc32_copy(uint32_t state, const uint8_t* from, uint8_t* to, size_t size) noexcept {
   return update_and_copy(state, from, to, size);
 }
+
+#if defined(__AVX512F__) && defined(__VPCLMULQDQ__)
+
+uint32_t crc32_offsets(uint32_t state, uint64_t before, const uint8_t* table, size_t count,
+                       uint64_t* signs) noexcept {
+  if (8 * count < kMinWideBytes) {
+    *signs = offset_signs(before, table, count);
+    return update(state, table, 8 * count);
+  }
+  const __m512i first = _mm512_set1_epi64(static_cast<int64_t>(before));
+  OffsetQueue from{table, 8 * count, first, first};
+  const __m128i sum = fold_wide<kPolynomial>(state, from);
+  uint64_t last;
+  __builtin_memcpy(&last, from.data - sizeof last, sizeof last);
+  *signs = static_cast<uint64_t>(_mm512_reduce_or_epi64(from.signs)) |
+           offset_signs(last, from.data, from.size / 8);
+  return finish(sum, {from.data, from.size});
+}
+
+#endif
 
 }  // namespace headrace::kernels::HEADRACE_KERNEL_LEVEL

@@ -315,6 +315,12 @@ HEADRACE_DECLARE_JPEG_PIXELS(avx2)
 HEADRACE_DECLARE_JPEG_IDCT(avx512)
 HEADRACE_DECLARE_JPEG_PIXELS(avx512)
 
+namespace headrace::kernels::avx512 {
+// crc32_update of a table of offsets, and in the same go their offset_signs.
+uint32_t crc32_offsets(uint32_t state, uint64_t before, const uint8_t* table, size_t count,
+                       uint64_t* signs) noexcept;
+}  // namespace headrace::kernels::avx512
+
 #undef HEADRACE_DECLARE_CRC32
 #undef HEADRACE_DECLARE_CRC32C
 #undef HEADRACE_DECLARE_OFFSETS

@@ -21,7 +21,7 @@ from headrace.formats.barecat.edit import shard_writer
 from headrace.formats.barecat.edit.maintenance import defragment, reshard
 from headrace.formats.barecat.edit.transactions import WriteOptions
 from headrace.formats.barecat.index.connections import WriteConnection
-from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.metadata import Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable

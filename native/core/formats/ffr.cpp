@@ -34,11 +34,37 @@ class OrderCheck {
   OrderCheck(std::uint64_t first, std::uint64_t end) noexcept : before_(first), end_(end) {}
 
   void add(ByteSpan block) noexcept {
+    add(block, signs_(before_, bytes_of(block), block.size() / kEntrySize));
+  }
+
+  // The same; gives the checksum of all before the block and of the block.
+  [[nodiscard]] std::uint32_t add_with_checksum(ByteSpan block, std::uint32_t checksum) noexcept {
+#ifdef HEADRACE_X86_KERNELS
+    if (is_one_go_) {
+      std::uint64_t signs = 0;
+      checksum = ~kernels::avx512::crc32_offsets(~checksum, before_, bytes_of(block),
+                                                 block.size() / kEntrySize, &signs);
+      add(block, signs);
+      return checksum;
+    }
+#endif
+    checksum = crc32(block, checksum);
+    add(block);
+    return checksum;
+  }
+
+  [[nodiscard]] std::int64_t bad_offset() const noexcept { return bad_; }
+
+ private:
+  static const std::uint8_t* bytes_of(ByteSpan block) noexcept {
+    return reinterpret_cast<const std::uint8_t*>(block.data());
+  }
+
+  void add(ByteSpan block, std::uint64_t signs) noexcept {
     const std::size_t count = block.size() / kEntrySize;
     const std::uint64_t last = load_u64_le(block.data() + kEntrySize * (count - 1));
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(block.data());
     // Numbers that are negative as i64 are looked at again, too; what counts is what that finds.
-    const bool is_doubtful = last > end_ || signs_(before_, bytes, count) >> 63 != 0;
+    const bool is_doubtful = last > end_ || signs >> 63 != 0;
     if (bad_ == kNoBadOffset && is_doubtful) {
       find_bad(block.data(), count);
     }
@@ -46,9 +72,6 @@ class OrderCheck {
     done_ += count;
   }
 
-  [[nodiscard]] std::int64_t bad_offset() const noexcept { return bad_; }
-
- private:
   void find_bad(const std::byte* at, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t offset = load_u64_le(at + kEntrySize * i);
@@ -65,6 +88,9 @@ class OrderCheck {
   std::size_t done_ = 0;
   std::int64_t bad_ = kNoBadOffset;
   Signs signs_ = signs_kernel();
+#ifdef HEADRACE_X86_KERNELS
+  bool is_one_go_ = simd_level() >= SimdLevel::avx512;
+#endif
 };
 
 std::uint32_t load_u32_le(const std::byte* from) noexcept {
@@ -149,8 +175,7 @@ Result<FfrHeaderCheck> check_ffr_header(ByteSpan header, std::uint64_t end) noex
   OrderCheck check(header.size(), end);
   for (std::size_t start = table_at; start < header.size(); start += kBlockSize) {
     const ByteSpan block = header.subspan(start, std::min(kBlockSize, header.size() - start));
-    checksum = crc32(block, checksum);
-    check.add(block);
+    checksum = check.add_with_checksum(block, checksum);
   }
   return FfrHeaderCheck{checksum, check.bad_offset()};
 }

@@ -173,6 +173,22 @@ TEST(FfrHeader, ChecksumAndOffsetsInOnePass) {
   }
 }
 
+// Short tables, and every rest that vectors of eight offsets can leave.
+TEST(FfrHeader, EveryOffsetIsLookedAt) {
+  for (std::size_t n = 1; n < 80; ++n) {
+    const Bytes header = header_of(n, 3);
+    EXPECT_EQ(check_ffr_header(header, INT64_MAX).value().bad_offset, kNoBadOffset);
+    for (std::size_t bad = 0; bad < n; ++bad) {
+      Bytes damaged = header;
+      const std::size_t at = 12 + 4 * n + 8 * bad;
+      for (std::size_t j = 0; j < 8; ++j) damaged[at + j] = std::byte{0};  // before all others
+      const auto found = check_ffr_header(damaged, INT64_MAX).value();
+      EXPECT_EQ(found.bad_offset, static_cast<std::int64_t>(bad));
+      EXPECT_EQ(found.checksum, crc32(ByteSpan(damaged).subspan(4)));
+    }
+  }
+}
+
 TEST(FfrHeader, NotWhole) {
   const Bytes bytes(25);
   expect_code(check_ffr_header(bytes, 100).status(), Code::invalid_argument);

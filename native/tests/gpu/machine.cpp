@@ -16,6 +16,7 @@
 #include "gpu/destuff.hpp"
 #include "gpu/driver.hpp"
 #include "gpu/resample.hpp"
+#include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu::testing {
@@ -45,7 +46,8 @@ const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
     {"plan_axes", wrapped<plan_axes>},
     {"fill_around", wrapped<fill_around>},
     {"resample_smooth", wrapped<resample_smooth>},
-    {"resample_sharp", wrapped<resample_sharp>}};
+    {"resample_sharp", wrapped<resample_sharp>},
+    {"apply_steps", wrapped<apply_steps>}};
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::byte kUnexpected{0xA5};

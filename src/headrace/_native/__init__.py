@@ -124,6 +124,16 @@ __all__ = [
     "tile_index_info",
 ]
 
+
+@functools.cache
+def gpu_kernels() -> bytes | None:
+    """The compiled kernels for GPUs, as the CUDA driver loads them; None in a build without nvcc."""
+    try:
+        return Path(_core.__file__).with_name("kernels.fatbin").read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 if DEBUG:
     warnings.warn("headrace's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)
 
@@ -133,10 +143,3 @@ if os.environ.get("HEADRACE_SIMD"):
         set_simd_level(os.environ["HEADRACE_SIMD"])
     except NativeError as error:
         raise ValueError(f"the environment variable HEADRACE_SIMD is wrong: {error.detail}") from None
-
-
-@functools.cache
-def gpu_kernels() -> bytes | None:
-    """What GpuImageLoader needs for every kind of GPU, as nvcc made it; None in a build that had no nvcc."""
-    file = Path(str(_core.__file__)).with_name("kernels.fatbin")
-    return file.read_bytes() if file.exists() else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.formats.report import Transfer
     from headrace.types import Progress
 
-__all__ = ["DiskEntry", "count_ahead", "count_found", "find_below", "find_files", "is_excluded"]
+__all__ = ["DiskEntry", "count_ahead", "count_found", "find_below", "find_files", "is_excluded", "lies_in"]
 
 
 class DiskEntry(NamedTuple):
@@ -124,6 +124,11 @@ def _below(folder: str, prefix: str, exclude: Sequence[str], skipped: list[str])
             leave_out(found.path, str(error.strerror))
             continue
         yield DiskEntry(found.path, before + found.name, status)
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """A path on the disk is below a folder, also by way of links."""
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 @contextlib.contextmanager

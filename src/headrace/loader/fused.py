@@ -40,6 +40,7 @@ from headrace.ops import (
     TrivialAugmentWide,
 )
 from headrace.ops.base import Draws, checked_fill, native_steps
+from headrace.ops.sizes import SizeSchedule, size_at
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
@@ -163,8 +164,7 @@ class FusedRun:
 
     def _output_size(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> tuple[int, int]:
         if self.crop is not None:
-            height, width = self.crop.op.size
-            return height, width
+            return size_at(self.crop.op.size, job.epoch)
         if not len(heights):
             return 1, 1
         other = np.flatnonzero((heights != heights[0]) | (widths != widths[0]))
@@ -220,7 +220,7 @@ class FusedRun:
 
     def step_names(self) -> list[str]:
         """The kinds of the steps on pixels, as the native call has them."""
-        size = _ANY_SIZE if self.crop is None else self.crop.op.size
+        size = _ANY_SIZE if self.crop is None else size_at(self.crop.op.size, 0)
         nothing = Draws(0, 0, 0, np.empty(0, np.int64))
         return [name for keyed in self.steps for name, _ in native_steps(keyed.op, size, nothing)]
 
@@ -230,6 +230,7 @@ class FusedRun:
         if self.crop is not None:
             steps.append(type(self.crop.op).__name__)
             steps += [] if isinstance(self.crop.op, RandomCrop) else [f"resize ({self.crop.op.interpolation})"]
+            steps[-1] += f" to {self.crop.op.size}" if isinstance(self.crop.op.size, SizeSchedule) else ""
         if self.flip is not None:
             steps.insert(0 if self.is_flip_first else len(steps), "flip")
         steps += [keyed.op.kind for keyed in self.steps]

@@ -18,6 +18,7 @@ from headrace._native import crc32c
 from headrace.loader.collate import Collate, collate
 from headrace.loader.fused import FusedRun, KeyedOp
 from headrace.ops import ArrayOp, Form
+from headrace.ops.sizes import SizeSchedule, op_at
 
 if TYPE_CHECKING:
     from headrace.loader.job import Job
@@ -268,7 +269,29 @@ def compile_pipeline(name: str, field: Field, ops: Pipeline, collates: Mapping[s
         collates: how ragged outputs are put together, by name; the empty name is for those that are not named.
     """
     compiler = _Compiler(name, field.kind, collates)
+    for epoch in sorted(_epochs_of(ops)):  # with sizes by epoch, what follows must fit all of them
+        try:
+            compiler.chain(name, _ops_at(ops, epoch), _first_form(field), is_first=True, path=name)
+        except ValueError as error:
+            raise ValueError(f"{error} (from epoch {epoch} on)") from None
     return FieldPlan(name, field.kind, compiler.chain(name, ops, _first_form(field), is_first=True, path=name))
+
+
+def _epochs_of(ops: Pipeline) -> set[int]:
+    """The epochs at which a size of an op changes."""
+    if not isinstance(ops, list | tuple):
+        return set()
+    sizes = [op.size for op in ops if isinstance(getattr(op, "size", None), SizeSchedule)]
+    branches = [branch for op in ops if isinstance(op, Mapping) for branch in op.values()]
+    return {epoch for size in sizes for epoch in size.epochs}.union(*map(_epochs_of, branches))
+
+
+def _ops_at(ops: Pipeline, epoch: int) -> Pipeline:
+    """The pipeline as it is in an epoch."""
+    return [
+        {name: _ops_at(branch, epoch) for name, branch in op.items()} if isinstance(op, Mapping) else op_at(op, epoch)
+        for op in ops
+    ]
 
 
 def _first_form(field: Field) -> Form:

@@ -3,8 +3,9 @@
 Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is
 gone, it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never
 overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. Free
-slots are kept for the sizes that were asked for last, so that sizes which never come again take no memory. A pool that
-is let go frees its free slots at once and the lent ones as they return.
+slots are kept for the sizes that were asked for last, so that sizes which never come again (those of a last batch, or
+of the epochs before the pictures grew) take no memory. A pool that is let go frees its free slots at once and the lent
+ones as they return.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = ["SlotPool"]
 
 _SMALL_BYTES = 1 << 16
 _MOST_SIZES = 16  # as many outputs as a batch usually has, and more
+_MOST_LOANS = 64  # after as many of other sizes, a size is not waited for any more
 
 
 class SlotPool:
@@ -46,7 +48,9 @@ class SlotPool:
     def __init__(self, keep: int, allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages) -> None:
         self._keep = keep
         self._allocate = allocate
-        self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}  # the size that was asked for last comes last
+        self._loans = 0
+        # By size, the one that was asked for last at the end: the number of that loan, and the free slots.
+        self._free: dict[int, tuple[int, deque[npt.NDArray[np.uint8]]]] = {}
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An array of this shape; its contents are whatever the memory held before."""
@@ -65,11 +69,12 @@ class SlotPool:
 
     def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
         # No lock, for a forked process could find it held. When threads meet here, a free slot or two are lost.
-        free = self._free.pop(size, None)
-        if free is None:
-            free = deque(maxlen=self._keep)
-        self._free[size] = free
-        for other in list(self._free)[:-_MOST_SIZES]:
+        _, free = self._free.pop(size, (0, deque(maxlen=self._keep)))
+        self._loans += 1
+        self._free[size] = self._loans, free
+        for other, (last, _) in list(self._free.items()):
+            if len(self._free) <= _MOST_SIZES and last > self._loans - _MOST_LOANS:
+                break
             self._free.pop(other, None)
         return free
 

@@ -22,8 +22,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError, HeadraceError
-from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.disk_files import count_ahead, find_below
+from headrace.formats.metadata import Metadata
 from headrace.formats.open import all_formats, format_of_name
 from headrace.storage import open_stream
 from headrace.transfer.entry import Entry

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
-from headrace.formats.barecat.names import lies_in
+from headrace.formats.disk_files import lies_in
 from headrace.formats.folder import FORMAT as FOLDER
 from headrace.formats.folder import NO_PICTURE, FolderDataset
 from headrace.formats.open import all_formats, find_format, format_of_name

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from headrace.formats.barecat.index.rows import Metadata
+    from headrace.formats.metadata import Metadata
 
 __all__ = ["Entry", "Exactly", "content_of", "wrong_size"]
 

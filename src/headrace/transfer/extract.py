@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from headrace.errors import HeadraceError, PathLike
     from headrace.formats.barecat.archive import Archive
-    from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
+    from headrace.formats.barecat.index.rows import DirInfo, FileInfo
+    from headrace.formats.metadata import Metadata
     from headrace.transfer.entry import Entry
     from headrace.types import Progress
 

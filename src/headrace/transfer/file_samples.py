@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from headrace.errors import FormatError
 from headrace.fields import Image, Int, Text
-from headrace.formats.barecat.members import decode_file, field_for, labels_of, ungrouped_members
 from headrace.formats.entry_names import safe_name
+from headrace.formats.members import decode_file, field_for, labels_of, ungrouped_members
 from headrace.progress import format_count
 from headrace.storage import open_stream, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 from headrace.errors import FormatError
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.edit.handover import remove_archive
-from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.names import archive_exists
+from headrace.formats.metadata import Metadata
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike

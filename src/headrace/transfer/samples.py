@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import Image
-from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.metadata import Metadata
 from headrace.formats.open import all_formats
 from headrace.formats.sample_files import SampleFiles, SampleFilesWriter
 from headrace.formats.write import fill

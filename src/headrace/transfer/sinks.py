@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.formats.barecat.archive import Archive
-    from headrace.formats.barecat.index.rows import Metadata
+    from headrace.formats.metadata import Metadata
     from headrace.formats.report import Transfer
 
 __all__ = ["ArchiveSink", "NoSink", "Sink", "open_sink"]

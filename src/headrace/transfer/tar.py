@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 from headrace._native import tar_header
 from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
-from headrace.formats.barecat.index.rows import Metadata, time_ns
 from headrace.formats.entry_names import safe_name
+from headrace.formats.metadata import Metadata, time_ns
 from headrace.progress import format_count
 from headrace.registry import require
 from headrace.storage import open_stream

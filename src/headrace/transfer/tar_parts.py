@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace._native import tar_files, tar_members
-from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.entry_names import check_new_name
+from headrace.formats.metadata import Metadata
 from headrace.storage import open_stream, walk_folder
 from headrace.transfer.containers import large_entry
 from headrace.transfer.entry import Entry

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from headrace._native import crc32c
-from headrace.formats.barecat.index.rows import Metadata
+from headrace.formats.metadata import Metadata
 from headrace.storage import FolderWriter, open_stream
 from headrace.transfer.containers import folder_entries
 from headrace.transfer.entry import Entry

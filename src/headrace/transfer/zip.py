@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
-from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.entry_names import safe_name
+from headrace.formats.metadata import Metadata
 from headrace.progress import format_count
 from headrace.storage import available_bytes, open_stream
 from headrace.transfer.entry import Entry

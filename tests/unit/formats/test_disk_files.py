@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.formats.disk_files import count_ahead, count_found, find_below, find_files, is_excluded
+from headrace.formats.disk_files import count_ahead, count_found, find_below, find_files, is_excluded, lies_in
 from headrace.formats.report import Transfer
 
 if TYPE_CHECKING:
@@ -50,3 +50,11 @@ def test_counting(folder: Path) -> None:
     assert (result.files, result.dirs, result.size_bytes) == (4, 2, 24)
     with count_ahead(None, lambda: find_below(str(folder))) as report:
         assert report is None
+
+
+def test_links_count_for_what_lies_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to("in")
+    assert lies_in(str(tmp_path / "link" / "x"), str(tmp_path / "in"))
+    assert not lies_in(str(tmp_path / "inner"), str(tmp_path / "in"))
+    assert not lies_in(str(tmp_path / "in"), str(tmp_path / "in"))

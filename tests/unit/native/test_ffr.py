@@ -81,3 +81,15 @@ def test_a_header_is_checked_in_one_pass() -> None:
     assert check_ffr_header(header, 59) == (crc32(header[4:]), 2)
     with pytest.raises(NativeError, match="no header has 47 bytes"):
         check_ffr_header(header[:-1], 60)
+
+
+def test_every_offset_of_a_header_is_looked_at() -> None:
+    for n in (1, 31, 32, 33, 47, 2049):
+        offsets = 12 + 12 * n + 3 * np.arange(n, dtype="<i8")
+        head = bytes(4) + struct.pack("<q", n) + bytes(4 * n)
+        assert check_ffr_header(head + offsets.tobytes(), 2**62) == (crc32((head + offsets.tobytes())[4:]), -1)
+        for bad in range(0, n, 1 if n < 100 else 41):
+            damaged = offsets.copy()
+            damaged[bad] = 0  # before all others
+            header = head + damaged.tobytes()
+            assert check_ffr_header(header, 2**62) == (crc32(header[4:]), bad)

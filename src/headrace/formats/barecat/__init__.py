@@ -5,12 +5,13 @@ from headrace.formats.barecat.archive import Archive, new_archive
 from headrace.formats.barecat.dataset import BarecatDataset, index_archive, verify_path
 from headrace.formats.barecat.edit.handover import remove_archive
 from headrace.formats.barecat.edit.repair import repair_archive
-from headrace.formats.barecat.index.rows import DirInfo, FileInfo, Metadata
+from headrace.formats.barecat.index.rows import DirInfo, FileInfo
 from headrace.formats.barecat.names import archive_exists, looks_like_barecat
 from headrace.formats.barecat.pack import pack_archive
 from headrace.formats.barecat.summary import archive_size_bytes, summarize_archive
 from headrace.formats.barecat.writer import BarecatWriter
 from headrace.formats.contract import Format
+from headrace.formats.metadata import Metadata
 
 __all__ = [
     "FORMAT",

@@ -19,10 +19,10 @@ from headrace.formats.barecat.edit.editor import Editor
 from headrace.formats.barecat.edit.handover import finish_handover, made_beside
 from headrace.formats.barecat.edit.transactions import WriteOptions
 from headrace.formats.barecat.file_objects import ArchiveRawFile, EditedFile, parse_mode
-from headrace.formats.barecat.index.rows import Metadata, check_metadata
 from headrace.formats.barecat.names import archive_exists, archive_files, archive_path
 from headrace.formats.barecat.reader import ArchiveReader
 from headrace.formats.entry_names import clean_name
+from headrace.formats.metadata import Metadata, check_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,6 @@ __all__ = [
     "incomplete_files",
     "index_path",
     "is_part_of",
-    "lies_in",
     "looks_like_barecat",
     "making_path",
     "place_of",
@@ -131,11 +130,6 @@ def is_part_of(file: str, path: str) -> bool:
     if name != own and not name.startswith(f"{own}-") and not _is_hidden_part(name, own):
         return False  # nearly always; the rest is slow
     return os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.dirname(path))
-
-
-def lies_in(path: str, folder: str) -> bool:
-    """A path on the disk is below a folder, also by way of links."""
-    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def archive_exists(path: PathLike) -> bool:

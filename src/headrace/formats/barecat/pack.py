@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from headrace.formats.barecat.archive import new_archive
-from headrace.formats.barecat.index.rows import Metadata
-from headrace.formats.barecat.names import is_part_of, lies_in
-from headrace.formats.disk_files import DiskEntry, count_ahead, count_found, find_below, find_files
+from headrace.formats.barecat.names import is_part_of
+from headrace.formats.disk_files import DiskEntry, count_ahead, count_found, find_below, find_files, lies_in
+from headrace.formats.metadata import Metadata
 from headrace.formats.report import Transfer
 from headrace.storage import note_left_out, open_for_reading, open_stream
 

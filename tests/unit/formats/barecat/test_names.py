@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,6 @@ from headrace.formats.barecat.names import (
     incomplete_files,
     index_path,
     is_part_of,
-    lies_in,
     making_path,
     shard_numbers,
     shard_path,
@@ -55,11 +53,3 @@ def test_hidden_names_are_found_again(tmp_path: Path) -> None:
     assert sorted(incomplete_files(path)) == sorted([beside, shard_path(beside, 0)])
     assert is_part_of(shard_path(beside, 0), path)
     assert not is_part_of(f"{beside}.txt", path)
-
-
-def test_links_count_for_what_lies_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "link").symlink_to("in")
-    assert lies_in(str(tmp_path / "link" / "x"), str(tmp_path / "in"))
-    assert not lies_in(str(tmp_path / "inner"), str(tmp_path / "in"))
-    assert not lies_in(os.fspath(tmp_path / "in"), str(tmp_path / "in"))

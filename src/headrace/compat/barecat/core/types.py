@@ -7,8 +7,8 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from headrace.compat.barecat.core.paths import normalize_path
-from headrace.formats.barecat.index.rows import Metadata
 from headrace.formats.barecat.index.schema import UNLIMITED
+from headrace.formats.metadata import Metadata
 
 if TYPE_CHECKING:
     import os

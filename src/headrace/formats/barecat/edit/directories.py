@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.formats.barecat.edit.transactions import Transactions
-    from headrace.formats.barecat.index.rows import Metadata
+    from headrace.formats.metadata import Metadata
 
 __all__ = ["Directories", "delete_below", "move_tree"]
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.errors import PathLike
-    from headrace.formats.barecat.index.rows import FileInfo, Metadata
+    from headrace.formats.barecat.index.rows import FileInfo
+    from headrace.formats.metadata import Metadata
     from headrace.types import Buffer
 
 __all__ = ["Editor"]

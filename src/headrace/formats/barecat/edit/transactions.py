@@ -48,6 +48,8 @@ _COMMIT_FILES = 20_000
 _COMMIT_BYTES = 256 << 20
 _QUEUED_FILES = 5000
 _LOST = "what was not committed is lost, close the archive and open it again"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MAKE_ROOM = "the archive is as it was at its last commit; make room, and do the rest again"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +117,7 @@ class Transactions:
         self._uncommitted_files = self._uncommitted_bytes = 0
         self.largest: int | None = None  # of all files, while only files were added since it was looked up
         self._failure: Exception | None = None
-        self._has_begun = self._is_ending = False
+        self._has_begun = self._is_ending = self._is_hidden = False
         self.whole = _Whole(self)
         first = shard_path(self.full_path, 0)
         is_missing = not os.path.lexists(first)  # the shard writer creates it, to lock it
@@ -147,6 +149,7 @@ class Transactions:
 
     def show_as(self, path: str) -> None:
         """Let errors say another path: that of an archive which has not got its name yet."""
+        self._is_hidden = True  # nothing of it is kept when something goes wrong, and ``handover`` says so
         self.path = self.queue.path = self.connection.path = self.index.path = path
 
     def _refuse_missing_shards(self, just_made: set[int]) -> None:
@@ -234,9 +237,10 @@ class Transactions:
 
         Raises what the error means for users, if they should not see the error itself.
         """
-        shown = self._shown(error)
+        known = self._known(error)
+        shown = self._with_remedy(known)
         if self._failure is None:
-            self._failure = self._later_failure(shown)
+            self._failure = self._later_failure(known)
             try:
                 self._put_back()
             except Exception as second:
@@ -247,15 +251,23 @@ class Transactions:
         if shown is not error:
             raise shown from error
 
-    def _shown(self, error: BaseException) -> BaseException:
+    def _known(self, error: BaseException) -> BaseException:
+        """The error as one that users know."""
         if isinstance(error, MemoryError):
             return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), self.path)
         return translated(self.path, error) if isinstance(error, sqlite3.Error | OverflowError) else error
 
+    def _with_remedy(self, error: BaseException) -> BaseException:
+        """On a full disk, the same about the archive instead of one of its files, with what to do."""
+        if self._is_hidden or not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+            return error
+        return type(error)(error.errno, f"{error.strerror}; {_MAKE_ROOM}", self.path)
+
     def _later_failure(self, error: BaseException) -> Exception:
         """What later calls raise."""
         if isinstance(error, OSError) and error.errno is not None:
-            return type(error)(error.errno, f"{error.strerror}; {_LOST}", error.filename or self.path)
+            filename = self.path if error.errno in _NO_ROOM and not self._is_hidden else error.filename or self.path
+            return type(error)(error.errno, f"{error.strerror}; {_LOST}", filename)
         problem = str(error) or type(error).__name__
         return WriteError(f"{self.path}: a change was broken off ({problem.rstrip('.')}); {_LOST}")
 

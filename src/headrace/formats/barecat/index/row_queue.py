@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from headrace.formats.barecat.index.connections import WriteConnection
-    from headrace.formats.barecat.index.rows import Metadata
+    from headrace.formats.metadata import Metadata
 
 __all__ = ["FileQueue", "triggers_off"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headrace.formats.metadata import Metadata
+
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
 __all__ = [
@@ -14,34 +15,14 @@ __all__ = [
     "FILE_COLUMNS",
     "DirInfo",
     "FileInfo",
-    "Metadata",
     "Place",
-    "check_metadata",
     "check_place",
     "make_dir_info",
     "make_file_info",
-    "time_ns",
 ]
 
 FILE_COLUMNS = "path, shard, offset, size, crc32c, mode, uid, gid, mtime_ns"
 DIR_COLUMNS = "path, num_subdirs, num_files, num_files_tree, size_tree, mode, uid, gid, mtime_ns"
-
-
-_INT64 = 1 << 63
-
-
-class Metadata(NamedTuple):
-    """Mode, owner and time of a file or directory; None where they are not known."""
-
-    mode: int | None = None
-    uid: int | None = None
-    gid: int | None = None
-    mtime_ns: int | None = None
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Metadata:
-        """What the file system says."""
-        return cls(status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
 
 
 class Place(NamedTuple):
@@ -150,26 +131,6 @@ def _time(mtime_ns: int | None) -> datetime.datetime | None:
         return None
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return epoch + datetime.timedelta(microseconds=mtime_ns // 1000)
-
-
-def time_ns(seconds: float) -> int | None:
-    """A time in nanoseconds as the index holds it; None for one that it cannot hold (tars may say anything).
-
-    Example:
-        >>> time_ns(1.5), time_ns(1e300), time_ns(float("nan"))
-        (1500000000, None, None)
-    """
-    scaled = seconds * 1e9
-    return int(scaled) if -_INT64 <= scaled < _INT64 else None
-
-
-def check_metadata(name: str, about: Metadata) -> None:
-    """TypeError or ValueError for what the index cannot hold; SQLite would store any value, but not give it back."""
-    for what, value in zip(Metadata._fields, about, strict=True):
-        if value is not None and not isinstance(value, int):
-            raise TypeError(f"{name}: {what} must be an int, got {value!r}")
-        if value is not None and not -_INT64 <= value < _INT64:
-            raise ValueError(f"{name}: {what} must fit into 64 bits, got {value}")
 
 
 def check_place(name: object, place: Sequence[object]) -> None:

@@ -7,16 +7,16 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.formats.barecat.tools import TEXTS
+from tests.unit.formats.barecat.tools import FILES, TEXTS
 
-from headrace.errors import (
-    ArchiveBusyError,
-    FormatError,
-)
-from headrace.formats.barecat import Archive
+from headrace.errors import ArchiveBusyError, FormatError
+from headrace.formats.barecat.archive import Archive, new_archive
 from headrace.formats.barecat.edit.maintenance import reshard
+from headrace.formats.barecat.pack import pack_files
+from headrace.transfer.sync import sync
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -125,3 +125,53 @@ def test_shards_that_were_made_go_when_their_change_fails(full: Path, monkeypatc
             reshard(archive, 1 << 20)
     assert sorted(os.listdir(full.parent)) == before
     assert Archive(full).verify().ok
+
+
+def _add(path: Path, folder: Path) -> None:
+    with Archive(path, "r+") as archive:
+        pack_files(archive, ["big"], folder=str(folder))
+
+
+def _sync(path: Path, folder: Path) -> None:
+    sync([f"{folder}/"], str(path))
+
+
+def _reshard(path: Path, folder: Path) -> None:
+    with Archive(path, "r+") as archive:
+        reshard(archive, 1 << 20)
+
+
+@pytest.mark.parametrize("change", [_add, _sync, _reshard])
+def test_a_full_disk_is_told_about_the_archive(
+    full: Path, tmp_path: Path, change: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "big").write_bytes(bytes(10_000))
+
+    def fail(*unused: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headrace.formats.barecat.edit.shard_writer.write_all", fail)
+        with pytest.raises(OSError, match=r"No space left on device; the archive is as it was.*make room") as caught:
+            change(full, folder)
+    assert caught.value.filename == str(full)
+    assert dict(Archive(full)) == FILES
+    assert Archive(full).verify().ok
+
+
+def test_a_full_disk_leaves_nothing_of_a_new_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new.barecat"
+
+    def fail(*unused: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("headrace.formats.barecat.edit.shard_writer.write_all", fail)
+    with (
+        pytest.raises(OSError, match="No space left on device; nothing was written under this name") as caught,
+        new_archive(path) as archive,
+    ):
+        archive["a"] = bytes(2 << 20)
+    assert caught.value.filename == str(path)
+    assert os.listdir(tmp_path) == []

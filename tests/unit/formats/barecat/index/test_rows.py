@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from headrace.formats.barecat.index.rows import (
-    Metadata,
-    Place,
-    check_metadata,
-    make_dir_info,
-    make_file_info,
-    time_ns,
-)
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from headrace.formats.barecat.index.rows import Place, make_dir_info, make_file_info
+from headrace.formats.metadata import Metadata
 
 FILE = ("d/a.txt", 1, 20, 3, 4, 0o644, 5, 6, 1_500_000_000)
 DIR = ("d", 1, 2, 3, 4, None, None, None, None)
@@ -45,17 +35,3 @@ def test_rows_that_cannot_be(position: int) -> None:
         wrong[position] = b"x"
         with pytest.raises(TypeError):
             make(tuple(wrong))
-
-
-def test_metadata_of_the_disk(tmp_path: Path) -> None:
-    status = os.stat(tmp_path)
-    assert Metadata.of(status) == (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
-    check_metadata("a", Metadata.of(status))
-    with pytest.raises(TypeError, match="a: mode must be an int"):
-        check_metadata("a", Metadata(mode="x"))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="64 bits"):
-        check_metadata("a", Metadata(uid=2**63))
-
-
-def test_times_that_no_index_can_hold() -> None:
-    assert [time_ns(value) for value in (0, -1.5, 1e300, float("nan"))] == [0, -1_500_000_000, None, None]

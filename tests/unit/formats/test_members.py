@@ -10,7 +10,7 @@ from tests.helpers import picture
 from headrace.codecs import jpeg, npy
 from headrace.errors import FormatError, ImageError
 from headrace.fields import Bytes, Image, Json, NDArray, Text
-from headrace.formats.barecat.members import decode_file, field_for, grouped_members, labels_of, ungrouped_members
+from headrace.formats.members import decode_file, field_for, grouped_members, labels_of, ungrouped_members
 
 
 def rows(*names: str) -> list[Any]:
