@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
+    from headrace.ops import Form
     from headrace.types import Batch, IndexArray, Output
 
 __all__ = ["Loader"]
@@ -60,12 +61,15 @@ class Loader:
         order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
             file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
         seed: fixes shuffling and augmentation, together with the epoch.
-        workers: threads that decode; by default one for each core.
+        workers: threads that decode; by default one for each core, divided by the processes that torchrun, Slurm or MPI
+            has started on this machine.
         pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
             loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
             what stands before it done once.
-        device: where batches go. None: numpy arrays. ``"cpu"``: torch tensors on the same memory. ``"cuda"`` or
-            ``"cuda:1"``: torch tensors on that GPU, copied ahead.
+        device: where batches go, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. On the CPU they lie on the same memory
+            without a copy, to a GPU they are copied ahead. The name of a framework is short for ``framework=``.
+        framework: what batches are made of: ``"numpy"`` (without a device), ``"torch"`` (with one), ``"jax"`` or
+            ``"cupy"``. Without a device: torch on the CPU, JAX and CuPy where they make arrays themselves.
         indices: use only these samples.
         drop_last: leave out a last batch that is not full.
         batches_ahead: how many batches are computed before they are asked for.
@@ -126,7 +130,7 @@ class Loader:
         rank, world = options.place
         self._batches = BatchPlan(batch_size=options.batch_size, drop_last=options.drop_last, rank=rank, world=world)
         plans = self._compile()
-        self._output: Output | None = None if options.device is None else _FRAMEWORKS.load("torch")(options.device)
+        self._output = _output_of(options)
         self._native = ImageLoader(options.threads)
         self._gpu = choose_gpu(options, self.dataset, self._indices, plans, self._output, self._native)
         self._plans = self._gpu.plans
@@ -169,7 +173,9 @@ class Loader:
             raise ValueError(f"two outputs of the pipelines have the same name: {', '.join(outputs)}")
         if unknown := [name for name in collates if name and name not in outputs]:
             raise ValueError(f"collate names {', '.join(unknown)}; the outputs are {', '.join(outputs)}")
-        if self.options.device is None and any(modules for plan in plans for modules in plan.outputs().values()):
+        if self.options.framework != "torch" and any(modules for plan in plans for modules in plan.outputs().values()):
+            if self.options.framework != "numpy":
+                raise ValueError(f"pipelines have modules of torch, and framework is {self.options.framework!r}")
             raise ValueError("pipelines with modules of torch need a device; use device='cpu' or device='cuda'")
         return plans
 
@@ -194,6 +200,10 @@ class Loader:
 
     def __repr__(self) -> str:
         return f"<Loader of {self.dataset!r}: {format_count(len(self), 'batch')} of {self.options.batch_size}>"
+
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like, as far as the fields and the ops say."""
+        return {name: form for plan in self._plans for name, form in plan.forms().items()}
 
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
@@ -381,6 +391,17 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _output_of(options: LoaderOptions) -> Output | None:
+    """What brings batches to the framework that was asked for; None where numpy's arrays are what is wanted."""
+    if options.framework == "numpy":
+        return None
+    if options.framework not in (names := _FRAMEWORKS.names()):
+        how = " (for TensorFlow see headrace.frameworks.tensorflow)" if options.framework == "tensorflow" else ""
+        raise ValueError(f"framework must be one of numpy, {', '.join(names)}, got {options.framework!r}{how}")
+    output: Output = _FRAMEWORKS.load(options.framework)(options.device)
+    return output
 
 
 def _checked_dataset(dataset: Dataset, verify: bool | None) -> Dataset:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -51,6 +51,7 @@ class _Chain:
     branches: tuple[_Chain, ...]
     collate: Collate | None
     is_json: bool
+    form: Form = field(default=Form(), repr=False, compare=False)  # of one value before it is collated
 
     def begin(self, value: Any, job: Job) -> Any:
         """Do what may be done for several batches at a time: the native calls up to the first Python."""
@@ -100,6 +101,12 @@ class _Chain:
         if not self.branches:
             return {self.output: self.modules}
         return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
+
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like; nothing is known behind a module."""
+        if not self.branches:
+            return {self.output: Form() if self.modules else self.form}
+        return {name: form for branch in self.branches for name, form in branch.forms().items()}
 
     def on_gpu(self, refusal: Callable[[FusedRun], str]) -> tuple[_Chain, dict[str, str]]:
         """The chain with the runs marked that a GPU does, and why it does not make the other outputs."""
@@ -182,6 +189,10 @@ class FieldPlan:
         """Names of what comes out, and the modules that each goes through at the end."""
         return self.chain.outputs()
 
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like."""
+        return self.chain.forms()
+
     def on_gpu(self, refusal: Callable[[FusedRun], str]) -> tuple[FieldPlan, dict[str, str]]:
         """The plan with the runs marked that a GPU does, and why it does not make the other outputs."""
         chain, reasons = self.chain.on_gpu(refusal)
@@ -230,7 +241,7 @@ class _Compiler:
         is_ragged = form.dtype == "list" and not modules and not inner
         kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
         is_json = self._kind == "json" and form.dtype == "list"  # no op has changed the values
-        return _Chain(tuple(stages), modules, output, inner, kind, is_json)
+        return _Chain(tuple(stages), modules, output, inner, kind, is_json, form)
 
     def _form(self, op: Any, form: Form) -> Form:
         if isinstance(op, list | tuple):
