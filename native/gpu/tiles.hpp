@@ -11,7 +11,9 @@
 
 namespace headrace::gpu {
 
-inline constexpr uint32_t kTableBits = 10;
+// Of the tables; longer codes are searched for. They decide how many thread blocks fit at a time.
+inline constexpr uint32_t kDcBits = 8;
+inline constexpr uint32_t kAcBits = 10;
 inline constexpr uint32_t kRingWords = 16;  // of codes, for each lane
 // From lane to lane; multiples of 16 bytes whose rows lie in different banks.
 inline constexpr uint32_t kSlotValues = 72;
@@ -19,38 +21,37 @@ inline constexpr uint32_t kRingStride = kRingWords + 4;
 // Beyond these, decoders do not agree on the pixels.
 inline constexpr int32_t kMaxValue = 16383;
 
-// An entry: bits of code and value in bits 0 to 4, of the value in 5 to 8, coefficients to advance
-// from 9 on; 0 for codes that are longer than the table.
 struct TileComponent {
   uint32_t plane, across;  // Picture's
-  uint32_t dc, ac;         // tables
+  uint32_t dc, ac;         // tables of each kind
 };
 
+// An entry: bits of code and value in bits 0 to 4, of the value in 5 to 8, coefficients to advance
+// from 9 on; 0 for codes that are longer than the table.
 struct alignas(16) TileMemory {
   int16_t slots[kUnitTiles * kSlotValues];
   uint32_t rings[kUnitTiles * kRingStride];
   uint16_t quantiser[3][64];
-  uint16_t entries[4][1 << kTableBits];
+  uint16_t dc_entries[2][1 << kDcBits];
+  uint16_t ac_entries[2][1 << kAcBits];
   uint32_t limits[4][17];  // of each length: the first 16 bits that are no code so short
   int32_t offsets[4][17];  // from a code to its place among the symbols
-  uint8_t symbols[4][256];
+  uint8_t dc_symbols[2][16];
+  uint8_t ac_symbols[2][256];
   uint8_t places[64];
   TileComponent components[3];
 };
 
 // Where coefficient k goes in a block that is stored column by column.
-HEADRACE_GPU_INLINE uint8_t place_of(uint32_t k) {
 #ifdef __CUDACC__
-  static __constant__ const
+__constant__ const
 #else
-  static constexpr
+inline constexpr
 #endif
-      uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40,
-                             33, 26, 19, 12, 5,  6,  13, 20, 27, 34, 41, 48, 56, 49, 42, 35,
-                             28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58, 51, 44, 37, 30,
-                             23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
-  return kPlaces[k];
-}
+    uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40,
+                           33, 26, 19, 12, 5,  6,  13, 20, 27, 34, 41, 48, 56, 49, 42, 35,
+                           28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58, 51, 44, 37, 30,
+                           23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
 
 HEADRACE_GPU_INLINE uint32_t entry_of(bool is_ac, uint32_t length, uint32_t symbol) {
   const uint32_t run = symbol >> 4, size = symbol & 15;
@@ -71,10 +72,21 @@ HEADRACE_GPU_INLINE void fill_limits(const Picture& picture, uint32_t table, Til
   }
 }
 
+// Tables are those of the limits: two for DC, two for AC.
 HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint32_t length,
                                        uint32_t top) {
-  return s.symbols[table]
-                  [(s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length))) & 255];
+  const int32_t at = s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length));
+  return table < 2 ? s.dc_symbols[table][at & 15] : s.ac_symbols[table - 2][at & 255];
+}
+
+// Entry `at` of a table of so many bits.
+HEADRACE_GPU_INLINE uint16_t short_entry(const TileMemory& s, uint32_t table, uint32_t bits,
+                                         uint32_t at) {
+  const uint32_t top = at << (16 - bits);
+  uint32_t length = 1;
+  while (length <= bits && top >= s.limits[table][length]) ++length;
+  return static_cast<uint16_t>(
+      length > bits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
@@ -82,26 +94,25 @@ HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   if (t < 4) fill_limits(picture, t, s);
   if (t < 3) {
     s.components[t] = {picture.planes[t], picture.across[t], picture.dc_table[t],
-                       2U + picture.ac_table[t]};
+                       picture.ac_table[t]};
   }
-  for (uint32_t i = t; i < 64; i += threads) s.places[i] = place_of(i);
+  for (uint32_t i = t; i < 64; i += threads) s.places[i] = kPlaces[i];
   for (uint32_t i = t; i < 512; i += threads)
-    s.symbols[2 + i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
-  for (uint32_t i = t; i < 512; i += threads) {
-    s.symbols[i / 256][i % 256] = i % 256 < 16 ? picture.dc_symbols[i / 256][i % 256] : 0;
-  }
+    s.ac_symbols[i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
+  for (uint32_t i = t; i < 32; i += threads)
+    s.dc_symbols[i / 16][i % 16] = picture.dc_symbols[i / 16][i % 16];
   for (uint32_t i = t; i < 192; i += threads)
     s.quantiser[i / 64][i % 64] = picture.quantiser[i / 64][i % 64];
   for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
     reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
-  for (uint32_t i = t; i < 4U << kTableBits; i += threads) {
-    const uint32_t table = i >> kTableBits, at = i & ((1U << kTableBits) - 1);
-    const uint32_t top = at << (16 - kTableBits);
-    uint32_t length = 1;
-    while (length <= kTableBits && top >= s.limits[table][length]) ++length;
-    s.entries[table][at] = static_cast<uint16_t>(
-        length > kTableBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+  for (uint32_t i = t; i < 2U << kDcBits; i += threads) {
+    const uint32_t table = i >> kDcBits, at = i & ((1U << kDcBits) - 1);
+    s.dc_entries[table][at] = short_entry(s, table, kDcBits, at);
+  }
+  for (uint32_t i = t; i < 2U << kAcBits; i += threads) {
+    const uint32_t table = i >> kAcBits, at = i & ((1U << kAcBits) - 1);
+    s.ac_entries[table][at] = short_entry(s, 2 + table, kAcBits, at);
   }
   sync_threads();
 }
@@ -155,9 +166,9 @@ inline
 #endif
     uint32_t long_entry(const TileMemory& s, uint32_t table, uint32_t bits) {
   const uint32_t top = bits >> 16;
-  uint32_t length = kTableBits + 1;
+  uint32_t length = kDcBits + 1;
   HEADRACE_UNROLL
-  for (uint32_t i = kTableBits + 1; i <= 16; ++i) length += top >= s.limits[table][i];
+  for (uint32_t i = kDcBits + 1; i <= 16; ++i) length += top >= s.limits[table][i];
   return length > 16 ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top));
 }
 
@@ -173,7 +184,7 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
   bool is_right = true;
   {
     const uint32_t next = reader.ahead(), bits = reader.peek();
-    uint32_t entry = s.entries[dc][bits >> (32 - kTableBits)];
+    uint32_t entry = s.dc_entries[dc][bits >> (32 - kDcBits)];
     if (entry == 0) entry = long_entry(s, dc, bits);
     is_right = entry != 0;
     const uint32_t total = entry & 31, size = entry >> 5 & 15;
@@ -184,9 +195,9 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
   uint32_t k = 0, last_size = 0;
   while (k < 63) {
     const uint32_t next = reader.ahead(), bits = reader.peek();
-    uint32_t entry = s.entries[ac][bits >> (32 - kTableBits)];
+    uint32_t entry = s.ac_entries[ac][bits >> (32 - kAcBits)];
     if (entry == 0) {
-      entry = long_entry(s, ac, bits);
+      entry = long_entry(s, 2 + ac, bits);
       if (entry == 0) {
         is_right = false;
         entry = 64 << 9;
@@ -363,10 +374,12 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
   if (position != tile.end && !is_filled) return false;
   if (is_last || is_before_restart) return true;
   const Tile& next = tiles[number + picture.tile_rows];
-  for (uint32_t c = 0; c < picture.components; ++c) {
-    if (next.predictors[c] != state.predictors[c]) return false;
+  bool is_same = true;
+  HEADRACE_UNROLL
+  for (uint32_t c = 0; c < 3; ++c) {
+    is_same &= c >= picture.components || next.predictors[c] == state.predictors[c];
   }
-  return true;
+  return is_same;
 }
 
 // `status` gets the worst of each picture; threads that write at the same time write what is wrong.
@@ -389,6 +402,7 @@ HEADRACE_KERNEL(decode_tiles, kUnitTiles)
   state.reader.ring = s.rings + thread_number() * kRingStride;
   state.reader.last = picture.last_word;
   state.reader.start(tile.begin);
+  HEADRACE_UNROLL
   for (uint32_t c = 0; c < 3; ++c) state.predictors[c] = tile.predictors[c];
   state.until_restart = tile.until_restart;
   state.status = kFine;
