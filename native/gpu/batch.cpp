@@ -44,6 +44,8 @@ namespace {
 
 // Positions of bits have 32 bits.
 constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
+// Of blocks of samples, and of words of weights.
+constexpr std::size_t kMaxNumber = 0xFFFFFFFF;
 // What every GPU gives a thread block.
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
@@ -238,7 +240,9 @@ bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& 
   if (!is_planned) return false;
   for (Axis& axis : picture.axes) {
     const std::size_t words = weight_words(picture.way == kWholeNumbers, axis.taps, axis.size);
-    axis.weights = static_cast<std::uint32_t>(weights_.fetch_add(words, std::memory_order_relaxed));
+    const std::size_t first = weights_.fetch_add(words, std::memory_order_relaxed);
+    if (first + words > kMaxNumber) return false;
+    axis.weights = static_cast<std::uint32_t>(first);
   }
   return true;
 }
@@ -336,6 +340,7 @@ Verdict Batch::add_jpeg(const SourcePlace& place, BatchScratch& scratch,
     return verdict;
   }
   std::size_t block = blocks_.fetch_add(blocks, std::memory_order_relaxed);
+  if (block + blocks > kMaxNumber) return Verdict::on_cpu;
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     const std::size_t h = c == 0 ? jpeg.h : 1, v = c == 0 ? jpeg.v : 1;
     picture.planes[c] = static_cast<std::uint32_t>(block);

@@ -13,6 +13,7 @@
 #define HEADRACE_KERNEL(name, most_threads) \
   extern "C" __global__ void __launch_bounds__(most_threads) name
 #define HEADRACE_UNROLL _Pragma("unroll")
+#define HEADRACE_UNROLL_BY_TWO _Pragma("unroll 2")
 #define HEADRACE_NO_UNROLL _Pragma("unroll 1")
 #else
 #include "gpu/grid.hpp"
@@ -20,6 +21,7 @@
 #define HEADRACE_GPU_INLINE inline
 #define HEADRACE_KERNEL(name, most_threads) inline void name
 #define HEADRACE_UNROLL
+#define HEADRACE_UNROLL_BY_TWO
 #define HEADRACE_NO_UNROLL
 #endif
 
