@@ -14,6 +14,7 @@
 #include "core/resample/opencv_taps.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/step_words.hpp"
+#include "gpu/stream_copy.hpp"
 #include "headrace/checksum.hpp"
 
 namespace headrace::gpu {
@@ -38,12 +39,18 @@ struct TileRange {
   [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
     return index.positions[row * index.info.columns + column];
   }
+  struct Bytes {
+    std::size_t begin, size;
+  };
+  // Those with codes of a row.
+  [[nodiscard]] Bytes bytes(std::size_t row) const noexcept {
+    const std::size_t begin_byte = position(row, first) / 8;
+    return {begin_byte, (position(row, end) + 7) / 8 - begin_byte};
+  }
 };
 
 namespace {
 
-// Positions of bits have 32 bits.
-constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
 // Of blocks of samples, and of words of weights.
 constexpr std::size_t kMaxNumber = 0xFFFFFFFF;
 // What every GPU gives a thread block.
@@ -52,7 +59,6 @@ constexpr std::uint32_t kPartRows = 32;
 // Units whose longest tiles differ by less are not sorted.
 constexpr std::size_t kUnitBucketBits = 128;
 constexpr std::size_t kUnitBuckets = 256;
-constexpr std::size_t kAlignment = 16;
 // Of an output: places in it have 16 bits, and sums of its levels 32.
 constexpr std::size_t kMaxSide = 0xFFFF;
 constexpr std::size_t kMaxPixels = std::size_t{1} << 24;
@@ -201,10 +207,10 @@ bool Batch::is_possible(const LoadOptions& options) noexcept {
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
 
 void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options) {
-  memory_ = memory.first(std::min(memory.size(), kMaxBlobBytes));
+  memory_ = memory.first(std::min(memory.size(), kMaxBytes));
   options_ = &options;
   count_ = count;
-  used_ = count * sizeof(Picture);
+  used_ = round_up(count * sizeof(Picture), kLineBytes);
   blocks_ = 0;
   weights_ = 0;
   has_fill_ = false;
@@ -219,7 +225,7 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
 // What is left over is part of the memory, though nobody writes it: `used_` says how much is
 // missing.
 std::byte* Batch::take(std::size_t size) noexcept {
-  const std::size_t rounded = round_up(size, kAlignment);
+  const std::size_t rounded = round_up(size, kLineBytes);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
 }
@@ -269,16 +275,17 @@ Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
     return Verdict::on_cpu;  // which says what is wrong
   const Window& window = place.window;
   const std::size_t row_size = window.width * kRgbChannels;
-  std::byte* const rows = take(row_size * window.height);
+  const std::size_t row_stride = round_up(row_size, kLineBytes);
+  std::byte* const rows = take(row_stride * window.height);
   if (rows == nullptr) return Verdict::no_room;
-  const std::byte* from =
-      image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
   for (std::size_t y = 0; y < window.height; ++y) {
-    std::memcpy(rows + y * row_size, from + y * image.shape.width * kRgbChannels, row_size);
+    const std::size_t from = ((window.top + y) * image.shape.width + window.left) * kRgbChannels;
+    stream_copy(rows + y * row_stride, image.bytes.subspan(from), row_size);
   }
+  finish_stream_copies();
   picture.kind = kRaw;
   picture.rows = static_cast<std::uint32_t>(rows - memory_.data());
-  picture.row_stride = static_cast<std::uint32_t>(row_size);
+  picture.row_stride = static_cast<std::uint32_t>(row_stride);
   return Verdict::on_gpu;
 }
 
@@ -286,21 +293,21 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const std::size_t columns = range.end - range.first, rows = range.rows();
   std::size_t code_bytes = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    code_bytes += (range.position(row, range.end) + 7) / 8 - range.position(row, range.first) / 8;
+    code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
-  const std::size_t tile_bytes = rows * columns * sizeof(Tile);
   const std::size_t units = divide_up(rows * columns, kUnitTiles);
-  std::byte* const memory = take(tile_bytes + units * sizeof(std::uint32_t) + code_bytes);
+  const std::size_t tile_bytes =
+      round_up(rows * columns * sizeof(Tile) + units * sizeof(std::uint32_t), kLineBytes);
+  std::byte* const memory = take(tile_bytes + code_bytes);
   if (memory == nullptr) return Verdict::no_room;
   auto* const tiles = reinterpret_cast<Tile*>(memory);
-  auto* const longest = reinterpret_cast<std::uint32_t*>(memory + tile_bytes);
+  auto* const longest = reinterpret_cast<std::uint32_t*>(tiles + rows * columns);
   std::fill_n(longest, units, 0U);
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
-  std::size_t to = first_byte + tile_bytes + units * sizeof(std::uint32_t);
+  std::size_t to = first_byte + tile_bytes;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    const std::size_t begin = range.position(row, range.first) / 8;
-    const std::size_t size = (range.position(row, range.end) + 7) / 8 - begin;
-    std::memcpy(memory_.data() + to, range.image.bytes.data() + begin, size);
+    const auto [begin, size] = range.bytes(row);
+    stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
     const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
     for (std::size_t column = range.first; column < range.end; ++column) {
       // Lanes of a warp take tiles of one column: these have the same number of MCUs.
@@ -317,10 +324,11 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
       tile.until_restart =
           static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
     }
-    to += size;
+    to += round_up(size, kLineBytes);
   }
+  finish_stream_copies();
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
-  picture.last_word = static_cast<std::uint32_t>((round_up(to, kAlignment) - 1) / 4);
+  picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   return Verdict::on_gpu;
 }
 
@@ -399,10 +407,11 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, Bat
 
 Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
                    BatchScratch& scratch, Status& failure) noexcept {
-  Picture picture{};
+  const bool has_place = memory_.size() / sizeof(Picture) > number;
+  Picture& picture = has_place ? pictures()[number] : scratch.without_place;
+  picture = {};
   const Verdict verdict = prepare(base, batch, i, scratch, picture, failure);
   if (verdict != Verdict::on_gpu) picture = {};
-  if (memory_.size() / sizeof(Picture) > number) pictures()[number] = picture;
   return verdict;
 }
 
@@ -486,7 +495,7 @@ const BatchSizes& Batch::finish() {
   if (has_steps_) {
     const ImageShape shape = options_->shape;
     const std::size_t fours = divide_up(shape.width * shape.height, 4);
-    sizes_.picture_bytes = round_up(fours * 4 * kRgbChannels, kAlignment);
+    sizes_.picture_bytes = round_up(fours * 4 * kRgbChannels, kLineBytes);
   }
   return sizes_;
 }

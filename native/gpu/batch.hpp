@@ -27,6 +27,7 @@ namespace headrace::gpu {
 struct BatchScratch {
   BaselineJpeg jpeg;
   TileIndex tile_index;
+  Picture without_place;  // of a batch that does not fit
   AxisPlan plan;
 };
 
@@ -58,10 +59,13 @@ struct BatchSizes {
 
 class Batch {
  public:
+  // Positions of bits have 32 bits: the rest of a larger memory is not used.
+  static constexpr std::size_t kMaxBytes = (std::size_t{1} << 29) - 1;
+
   // True when the GPU can do what the options ask for; it can do all steps.
   [[nodiscard]] static bool is_possible(const LoadOptions& options) noexcept;
 
-  // `memory` is aligned to 16 bytes. Throws std::bad_alloc.
+  // `memory` is aligned to 16 bytes, better to 64. Throws std::bad_alloc.
   void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options);
 
   // Picture `number` of the blob is picture `i` of the batch. `failure` is set where it failed.

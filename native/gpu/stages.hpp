@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "gpu/abstract_device.hpp"
 #include "gpu/batch.hpp"
-#include "gpu/driver.hpp"
 #include "headrace/images/load.hpp"
 #include "headrace/status.hpp"
 
