@@ -4,8 +4,9 @@ Blocks of one page share one namespace and one empty directory, and run in the o
 string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so), ``hexdump=FILE``
 (lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
 page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=jax``, ``needs=tensorflow``, ``needs=cuda``,
-``needs=cupy`` (it runs only where that is there, the last two with a GPU). Pages that need JAX or TensorFlow run with
-the other tests of these, in processes of their own.
+``needs=cupy``, ``needs=gpu`` (it runs only where that is there; cuda: torch with a GPU, cupy: with a GPU, gpu: torch for
+CUDA, and kernels in this build). Pages that need JAX or TensorFlow run with the other tests of these, in processes of
+their own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import pytest
 
 import headrace
 from headrace import errors
+from headrace._native import gpu_kernels
 from headrace.cli.main import build_parser
 from headrace.errors import MissingExtraError
 from headrace.formats.beton import BetonDataset, BetonWriter
@@ -40,7 +42,7 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 TORCHRUN = "-m torch.distributed.run --log-dir logs "  # by default it leaves logs where temporary files go
 COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": TORCHRUN}
-NEEDS = ("torch", "lightning", "jax", "tensorflow", "cuda", "cupy")
+NEEDS = ("torch", "lightning", "jax", "tensorflow", "cuda", "cupy", "gpu")
 ALONE = ("jax", "tensorflow")
 
 
@@ -78,10 +80,10 @@ def has_what_it_needs(block: Block) -> bool:
     if not need:
         return True
     assert need in NEEDS, f"needs={need} is not one of {NEEDS}"
-    module = "torch" if need == "cuda" else need
-    if importlib.util.find_spec(module) is None:
+    module = "torch" if need in ("cuda", "gpu") else need
+    if importlib.util.find_spec(module) is None or (need == "gpu" and gpu_kernels() is None):
         return False
-    return need not in ("cuda", "cupy") or bool(importlib.import_module(module).cuda.is_available())
+    return need not in ("cuda", "cupy", "gpu") or bool(importlib.import_module(module).cuda.is_available())
 
 
 def run_python(page: Path, block: Block, namespace: dict[str, Any]) -> None:

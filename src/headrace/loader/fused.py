@@ -220,7 +220,7 @@ class FusedRun:
 
     def step_names(self) -> list[str]:
         """The kinds of the steps on pixels, as the native call has them."""
-        size = _ANY_SIZE if self.crop is None else self.crop.op.size
+        size = _ANY_SIZE if self.crop is None else size_at(self.crop.op.size, 0)
         nothing = Draws(0, 0, 0, np.empty(0, np.int64))
         return [name for keyed in self.steps for name, _ in native_steps(keyed.op, size, nothing)]
 

@@ -14,7 +14,7 @@ from tests.unit.loader.tools import CROP, contents, damage, values_of
 
 import headrace as hr
 from headrace import ops
-from headrace._native import ImageLoader, LoadOptions, NativeError, gpu_can, gpu_driver_is_open, gpu_kernels
+from headrace._native import ImageLoader, LoadOptions, NativeError, gpu_can, gpu_driver_is_open, gpu_kernels, step_kinds
 from headrace.errors import DeviceError
 from headrace.loader import fused
 
@@ -51,6 +51,7 @@ PIPELINES = (
     | UNSCALED
     | {
         "channels last": [ops.RandomResizedCrop(24), ops.ToLayout("channels_last")],
+        "growing": [ops.RandomResizedCrop({0: 20, 1: 24}), ops.RandomHorizontalFlip(), ops.Cutout(4)],
         "float": [ops.Resize(20), ops.Normalize([9] * 3, [8] * 3), NCHW],
     }
 )
@@ -356,8 +357,10 @@ def test_damaged_samples(path: Path, gpu: FakeGpu, tmp_path: Path) -> None:
 
 
 def test_which_runs_the_gpu_can_do() -> None:
-    for name in ("area", "bilinear", "bicubic", "lanczos", "nearest"):
+    for name in ("area", "bilinear", "bicubic", "lanczos", "nearest", "opencv_area"):
         assert gpu_can(LoadOptions(interpolation=name), [])
+    for kind in step_kinds():
+        assert gpu_can(LoadOptions(), [kind])
     assert not gpu_can(LoadOptions(fast=True), [])
     assert not gpu_can(LoadOptions(reduced=True), [])
     with pytest.raises(NativeError, match="unknown step 'melt'"):
@@ -384,7 +387,7 @@ def test_steps_are_known_without_a_batch() -> None:
         assert longer is not None
         run = longer
     names = run.step_names()
-    assert set(names) <= set(hr._native.step_kinds())
+    assert set(names) <= set(step_kinds())
     assert len(names) >= len(steps)
 
 
