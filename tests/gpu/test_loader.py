@@ -45,6 +45,13 @@ def test_any_number_of_workers_and_batches(large: Files, workers: int, ahead: in
     assert_same_batches(found, expected, epochs=3)
 
 
+def test_pictures_that_grow_from_epoch_to_epoch(large: Files) -> None:
+    growing = [ops.RandomResizedCrop({0: 32, 1: (48, 40), 2: 96}), ops.RandomHorizontalFlip(), ops.Cutout(8), NCHW]
+    found, expected = pair(large.indexed, growing, batch_size=5)
+    assert_same_batches(found, expected, epochs=3)
+    assert next(iter(found)).image.shape == (5, 3, 96, 96)
+
+
 def test_the_gpu_is_the_default(large: Files) -> None:
     found = hr.Loader(large.indexed, 8, device="cuda", pipelines={"image": PIPELINE})
     assert "GPU: cuda:0 makes image" in found.plan()
@@ -237,6 +244,22 @@ def test_another_gpu(large: Files) -> None:
     expected = loader(large.indexed, PIPELINE, jpeg="window")
     assert_same_batches(found, expected)
     assert found[0].image.device == torch.device("cuda", 1)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU")
+def test_the_gpu_of_this_process(large: Files) -> None:
+    code = """
+        import os, sys
+        import torch
+        import headrace as hr
+        from headrace import ops
+
+        os.environ["LOCAL_RANK"] = "1"
+        loader = hr.Loader(sys.argv[1], 4, device="cuda", jpeg="gpu", pipelines={"image": [ops.Resize(32)]})
+        assert next(iter(loader)).image.device == torch.device("cuda", 1)
+        """
+    done = run_script(code, large.indexed, timeout_s=150)
+    assert done.returncode == 0, done.stderr
 
 
 # -- processes ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ import numpy.typing as npt
 
 from headrace.errors import DeviceError
 from headrace.frameworks.values import is_dense, map_arrays, split_device
+from headrace.loader.launcher import preferred_gpu
+from headrace.loader.slots import FreeBySize
 from headrace.progress import format_bytes
 from headrace.registry import require
 from headrace.types import Batch, Padded, Ragged
@@ -38,14 +40,14 @@ __all__ = ["CupyOutput"]
 
 _GRAIN_BYTES = 512  # CuPy's own
 _MOST_WAITING = 8  # pieces of one size; then the oldest is waited for, so that a queue does not fill the GPU
-_MOST_SIZES = 16  # for which memory is kept
 
 
 class CupyOutput:
     """Brings batches to a GPU of CuPy.
 
     Args:
-        device: ``"cuda"``, ``"cuda:1"``, ``"gpu"``, a number, or a ``cupy.cuda.Device``. None: CuPy's current device.
+        device: ``"cuda"``, ``"cuda:1"``, ``"gpu"``, a number, or a ``cupy.cuda.Device``. None or no number:
+            CuPy's current device; where none was chosen and a launcher has started several processes, that of this one.
     """
 
     is_device = True
@@ -66,7 +68,7 @@ class CupyOutput:
         except runtime.CUDARuntimeError as error:
             raise ValueError(f"framework='cupy', but CuPy finds no GPU here: {error}") from None
         if device is None:
-            return int(runtime.getDevice())
+            return preferred_gpu(int(runtime.getDevice()), count)
         if not isinstance(device, str | int | self._cupy.cuda.Device):
             raise TypeError(f"device must be text such as 'cuda:1', a number or a cupy.cuda.Device, got {device!r}")
         kind, number = split_device(device) if isinstance(device, str) else ("cuda", int(device))
@@ -74,7 +76,7 @@ class CupyOutput:
             raise ValueError(f"device={device!r}, but CuPy's arrays are on a GPU; write 'cuda', or another framework")
         if (number or 0) >= count:
             raise ValueError(f"device={device!r}, but CuPy finds {count} GPU{'s' if count > 1 else ''} here")
-        return int(runtime.getDevice()) if number is None else number
+        return preferred_gpu(int(runtime.getDevice()), count) if number is None else number
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Pinned memory for batches."""
@@ -165,7 +167,7 @@ class _DeviceMemory:
         self._cupy = cupy
         self._device = device
         self._stream: Any = None
-        self._free: dict[int, deque[_Piece]] = {}  # the size that was asked for last comes last
+        self._free: FreeBySize[_Piece] = FreeBySize()
         self._loans: WeakValueDictionary[int, _Loan] = WeakValueDictionary()  # by address
         self._lock = threading.Lock()
 
@@ -180,7 +182,7 @@ class _DeviceMemory:
         size = -(-max(math.prod(shape) * dtype.itemsize, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
         with self._device:
             with self._lock:
-                free = self._free_of(size)
+                free = self._free.of(size)
                 piece = self._idle(free)
             if piece is None:
                 piece = self._allocated(size, shape, dtype)
@@ -195,13 +197,6 @@ class _DeviceMemory:
         loan = self._loans.get(array.data.mem.ptr)
         if loan is not None:
             loan.stream = stream
-
-    def _free_of(self, size: int) -> deque[_Piece]:
-        free = self._free.pop(size, None)
-        self._free[size] = deque() if free is None else free
-        for other in list(self._free)[:-_MOST_SIZES]:
-            del self._free[other]
-        return self._free[size]
 
     def _idle(self, free: deque[_Piece]) -> _Piece | None:
         """A piece that nothing uses any more; the oldest where many are on their way back, still in use."""

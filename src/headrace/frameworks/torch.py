@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.errors import DeviceError, MissingExtraError
+from headrace.loader.launcher import preferred_gpu
 from headrace.progress import format_bytes
 from headrace.storage import allocate_pages
 from headrace.types import Batch, Padded, Ragged
@@ -47,7 +48,8 @@ class TorchOutput:
     """Brings batches to a device of torch.
 
     Args:
-        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a torch.device and so on.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a torch.device and so on. ``"cuda"`` is torch's current GPU; where
+            none was chosen and a launcher has started several processes, that of this process.
     """
 
     def __init__(self, device: Any) -> None:
@@ -72,7 +74,7 @@ class TorchOutput:
             raise ValueError(f"device={str(device)!r}, but torch finds no GPU here; use device='cpu'")
         number = self.device.index
         if number is None:
-            number = cuda.current_device() if cuda.is_initialized() else 0
+            number = preferred_gpu(cuda.current_device() if cuda.is_initialized() else 0, count)
         if number >= count:
             raise ValueError(f"device={str(device)!r}, but torch finds {count} GPU{'s' if count > 1 else ''} here")
         return self._torch.device("cuda", number)
@@ -81,7 +83,10 @@ class TorchOutput:
         """Memory for batches, pinned when they go to a GPU."""
         if not self._is_cuda:
             return allocate_pages(size_bytes)
-        pinned: npt.NDArray[np.uint8] = self._torch.empty(size_bytes, dtype=self._torch.uint8, pin_memory=True).numpy()
+        with self._torch.cuda.device(self.device):  # or each rank would open the first GPU as well
+            pinned: npt.NDArray[np.uint8] = self._torch.empty(
+                size_bytes, dtype=self._torch.uint8, pin_memory=True
+            ).numpy()
         return pinned
 
     def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:

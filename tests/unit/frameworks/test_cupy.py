@@ -142,7 +142,7 @@ def test_sizes_that_never_come_again_take_no_memory(cupy: FakeCupy) -> None:
     output = CupyOutput()
     for rows in range(1, 60):
         output.empty((rows, 4096), "uint8", None)
-    assert sum(len(free) for free in output._memory._free.values()) <= 16
+    assert sum(output._memory._free.counts().values()) <= 16
 
 
 def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +152,12 @@ def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- devices ------------------------------------------------------------------------------------------------------
+
+
+def test_each_process_of_a_launcher_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(devices=2))
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert [CupyOutput(device).gpu for device in (None, "cuda", "cuda:0")] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(

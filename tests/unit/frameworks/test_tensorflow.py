@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.helpers import write_all_fields
+from tests.helpers import image_file, picture, write_all_fields
 from tests.unit.loader.tools import (
     COUNT,
     CROP,
@@ -115,6 +115,14 @@ def test_sides_that_the_ops_do_not_fix_are_open(tf: Any, tmp_path: Path) -> None
     assert behind.element_spec == (tf.TensorSpec([3, 4, 4, 3], tf.float16),)  # as the first batch is
 
 
+def test_sizes_may_change_with_the_epoch(tf: Any, path: Path) -> None:
+    pipelines: dict[str, Any] = LABELS_ONLY | {"image": [ops.RandomResizedCrop({0: 8, 1: (16, 8)})], "label": None}
+    dataset = to_tf_dataset(Loader(path, 5, pipelines=pipelines))
+    assert dataset.element_spec == (tf.TensorSpec([5, None, 8, 3], tf.uint8),)
+    shapes = [images.shape.as_list() for (images,) in dataset.repeat(2)]
+    assert shapes == [[5, 8, 8, 3]] * 7 + [[5, 16, 8, 3]] * 7
+
+
 def test_every_field_has_a_type(tf: Any, tmp_path: Path) -> None:
     write_all_fields(tmp_path / "all.beton")
     pipelines: dict[str, Any] = {"raw": [ops.Resize(4)], "jpg": [ops.Resize(4)]}
@@ -180,16 +188,44 @@ def test_a_resumed_epoch_is_as_long_as_what_is_left(tf: Any, path: Path) -> None
     assert len(list(dataset)) == 7
 
 
-@pytest.mark.filterwarnings("ignore")  # Keras's own
 def test_keras_trains_on_it(tf: Any, path: Path) -> None:
     pipelines: dict[str, Any] = {"image": [*CROP, ops.Normalize([120] * 3, [60] * 3)], "array": None, "text": None}
     loader = Loader(path, 5, order="random", pipelines=pipelines)
     layers = [tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)]
     model = tf.keras.Sequential([tf.keras.Input((16, 16, 3)), *layers])
     model.compile("sgd", "mse", jit_compile=False)
-    history = model.fit(to_tf_dataset(loader), epochs=2, verbose=0)
+    history = model.fit(to_tf_dataset(loader), epochs=2, shuffle=False, verbose=0)
     assert len(history.history["loss"]) == 2
     assert loader.epoch == 2
+
+
+def test_the_recipe_of_barecats_documentation_runs(tf: Any, tmp_path: Path) -> None:
+    from headrace.compat import barecat
+
+    with barecat.Barecat(str(tmp_path / "x.barecat"), readonly=False) as archive:
+        for number in range(6):
+            archive[f"class{number % 2}/{number}.jpg"] = image_file(picture(number, 30, 40), "JPEG")
+
+    def make_dataset(archive_path: str) -> Any:
+        bc = barecat.Barecat(archive_path, threadsafe=True)
+        paths = list(bc.index.iter_all_filepaths())  # iter_all_paths, as printed there, has directories, too
+
+        def generator() -> Any:
+            for path in paths:
+                yield bc[path], path.split("/")[0]
+
+        text = tf.TensorSpec(shape=(), dtype=tf.string)
+        dataset = tf.data.Dataset.from_generator(generator, output_signature=(text, text))
+
+        def decode(data: Any, label: Any) -> Any:
+            image = tf.image.resize(tf.io.decode_jpeg(data, channels=3), [16, 16])
+            return tf.cast(image, tf.float32) / 255.0, label
+
+        return dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+
+    images, labels = next(iter(make_dataset(str(tmp_path / "x.barecat")).batch(6)))
+    assert images.shape == (6, 16, 16, 3)
+    assert sorted(labels.numpy().tolist()) == [b"class0"] * 3 + [b"class1"] * 3
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from headrace.frameworks.torch import TorchOutput
 from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 torch: Any = pytest.importorskip("torch")
@@ -218,6 +219,32 @@ def test_the_number_of_the_gpu(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert str(TorchOutput(torch.device("cuda")).device) == "cuda:1"
     monkeypatch.setattr(torch.version, "hip", "6.0")
     assert TorchOutput("cuda").gpu is None  # AMD's, which torch calls cuda, too
+
+
+def test_each_process_of_a_launcher_has_a_gpu_of_its_own(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert (TorchOutput("cuda").gpu, TorchOutput("cuda:0").gpu) == (1, 0)
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)  # CUDA_VISIBLE_DEVICES shows it only its own
+    assert TorchOutput("cuda").gpu == 0
+
+
+def test_memory_for_a_gpu_is_pinned_there_and_opens_no_other(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[str] = []
+
+    @contextlib.contextmanager
+    def device(wanted: Any) -> Iterator[None]:
+        chosen.append(str(wanted))
+        yield
+        chosen.append("out")
+
+    def empty(size: int, *, dtype: Any, pin_memory: bool) -> Any:
+        chosen.append(f"pinned={pin_memory}")
+        return torch.zeros(size, dtype=dtype)
+
+    monkeypatch.setattr(cuda, "device", device)
+    monkeypatch.setattr(torch, "empty", empty)
+    assert TorchOutput("cuda:1").allocate(64).nbytes == 64
+    assert chosen == ["cuda:1", "pinned=True", "out"]
 
 
 class FakeStream:

@@ -51,6 +51,7 @@ PIPELINES = (
     | UNSCALED
     | {
         "channels last": [ops.RandomResizedCrop(24), ops.ToLayout("channels_last")],
+        "growing": [ops.RandomResizedCrop({0: 20, 1: 24}), ops.RandomHorizontalFlip(), ops.Cutout(4)],
         "float": [ops.Resize(20), ops.Normalize([9] * 3, [8] * 3), NCHW],
     }
 )
