@@ -9,8 +9,17 @@ own=$(mktemp -d "${TMPDIR:-/tmp}/headrace-wheel.XXXXXX")
 trap 'rm -rf "$own"' EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
+# shellcheck source=scripts/nvcc.sh
+if . scripts/nvcc.sh; then
+  gpu=ON
+else
+  gpu=OFF
+  echo "== LEFT OUT: the kernels for GPUs, for there is no nvcc and none could be installed; the wheel decodes on the CPU"
+fi
+
 echo "== building an sdist, and a wheel from it (some minutes)"
-"$bin/python" -m build --no-isolation --outdir "$own/built" . >"$own/build.log" 2>&1 || { tail -n 60 "$own/build.log"; exit 1; }
+HEADRACE_KERNEL_CACHE=$PWD/build/kernels "$bin/python" -m build --no-isolation -C cmake.define.HEADRACE_GPU=$gpu \
+  --outdir "$own/built" . >"$own/build.log" 2>&1 || { tail -n 60 "$own/build.log"; exit 1; }
 rm -rf dist
 PATH="$bin:$PATH" "$bin/auditwheel" -v repair --wheel-dir dist "$own"/built/*.whl >"$own/repair.log" 2>&1 ||
   { cat "$own/repair.log"; exit 1; }
@@ -21,7 +30,7 @@ echo "== installing the wheel where there is no compiler"
 mkdir "$own/tools"
 for tool in /usr/local/bin/* /usr/bin/* /bin/* /usr/sbin/* /sbin/*; do
   case ${tool##*/} in
-    cc | c++ | cpp | c89* | c99* | *gcc* | *g++* | *clang* | ld | ld.* | *-ld | *-ld.* | as | *-as | cmake | ninja | make | python* | pip*) ;;
+    cc | c++ | cpp | c89* | c99* | *gcc* | *g++* | *clang* | ld | ld.* | *-ld | *-ld.* | as | *-as | nvcc | cmake | ninja | make | python* | pip*) ;;
     *) [ -e "$own/tools/${tool##*/}" ] || ln -s "$tool" "$own/tools/" ;;
   esac
 done
@@ -31,10 +40,10 @@ unset PYTHONPATH VIRTUAL_ENV
 pip install -q -U 'pip>=25.1'
 pip install -q --only-binary :all: dist/*.whl
 pip install -q --only-binary :all: --group test
-python - <<'CHECK'
+python - "$gpu" <<'CHECK'
 import pathlib, shutil, sys
 import headrace
-from headrace._native import _core
+from headrace._native import _core, gpu_kernels
 
 assert not [tool for tool in ("cc", "c++", "gcc", "g++", "clang", "ld") if shutil.which(tool)]
 assert pathlib.Path(headrace.__file__).is_relative_to(sys.prefix), headrace.__file__
@@ -42,5 +51,16 @@ assert pathlib.Path(_core.__file__).is_relative_to(sys.prefix), _core.__file__
 jpegs = {line.split()[-1] for line in open("/proc/self/maps") if "libjpeg" in line}
 assert jpegs and all(pathlib.Path(path).is_relative_to(sys.prefix) for path in jpegs), jpegs
 print(f"headrace {headrace.__version__} with {', '.join(sorted(pathlib.Path(path).name for path in jpegs))}")
+
+sys.path.insert(0, "scripts")
+from kernels import parts_of
+
+assert (gpu_kernels() is not None) == (sys.argv[1] == "ON")
+if gpu_kernels() is not None:
+    size, parts = len(gpu_kernels()), parts_of(gpu_kernels())
+    missing = {("sm", number) for number in (75, 80, 86, 89, 90)} - set(parts)  # every CUDA since 12 has these
+    assert not missing and ("compute", min(number for _, number in parts)) in parts, missing
+    assert size < 2_000_000, size
+    print(f"with kernels for GPUs, {size} bytes: {', '.join(f'{kind}_{number}' for kind, number in parts)}")
 CHECK
 PYTEST_PYTHON="$own/env/bin/python" bash scripts/tests.sh -m "not slow" "$@"

@@ -1,15 +1,20 @@
 #include "gpu/batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/images/source_window.hpp"
 #include "core/images/stored_view.hpp"
 #include "core/jpeg/mcus.hpp"
 #include "core/jpeg/scan.hpp"
 #include "core/memory.hpp"
-#include "core/resample/taps.hpp"
-#include "gpu/resample.hpp"
+#include "core/resample/filter_plan.hpp"
+#include "core/resample/opencv_taps.hpp"
+#include "gpu/resample_floats.hpp"
+#include "gpu/step_words.hpp"
+#include "gpu/stream_copy.hpp"
 #include "headrace/checksum.hpp"
 
 namespace headrace::gpu {
@@ -34,16 +39,29 @@ struct TileRange {
   [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
     return index.positions[row * index.info.columns + column];
   }
+  struct Bytes {
+    std::size_t begin, size;
+  };
+  // Those with codes of a row.
+  [[nodiscard]] Bytes bytes(std::size_t row) const noexcept {
+    const std::size_t begin_byte = position(row, first) / 8;
+    return {begin_byte, (position(row, end) + 7) / 8 - begin_byte};
+  }
 };
 
 namespace {
 
-// Positions of bits have 32 bits.
-constexpr std::size_t kMaxBlobBytes = (std::size_t{1} << 29) - 1;
+// Of blocks of samples, and of words of weights.
+constexpr std::size_t kMaxNumber = 0xFFFFFFFF;
 // What every GPU gives a thread block.
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
-constexpr std::size_t kAlignment = 16;
+// Units whose longest tiles differ by less are not sorted.
+constexpr std::size_t kUnitBucketBits = 128;
+constexpr std::size_t kUnitBuckets = 256;
+// Of an output: places in it have 16 bits, and sums of its levels 32.
+constexpr std::size_t kMaxSide = 0xFFFF;
+constexpr std::size_t kMaxPixels = std::size_t{1} << 24;
 constexpr std::size_t kNoTable = kJpegTableSlots;
 
 Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop_begin,
@@ -53,7 +71,9 @@ Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop
           static_cast<std::uint32_t>(window_size),
           static_cast<std::uint32_t>(window_begin),
           static_cast<std::uint32_t>(out),
-          is_mirrored ? 1U : 0U};
+          is_mirrored ? 1U : 0U,
+          0,
+          0};
 }
 
 // Which of the two tables of a kind that the GPU takes is `slot`; kNoTable: there are more.
@@ -106,6 +126,58 @@ bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) 
          check_tile_index_fits(info, jpeg).is_ok();
 }
 
+AxisRequest request_of(const Axis& axis, AxisKind kind) noexcept {
+  return {kind,
+          static_cast<double>(axis.begin),
+          static_cast<double>(axis.length),
+          static_cast<double>(axis.origin),
+          axis.limit,
+          axis.size,
+          axis.is_mirrored != 0};
+}
+
+// False: more taps than the GPU takes.
+bool plan_opencv(bool is_growing, Picture& picture) noexcept {
+  bool is_whole = true;
+  std::size_t most = 0;
+  for (Axis& axis : picture.axes) {
+    const OpenCvScale scale(axis.length, axis.size);
+    is_whole = is_whole && scale.is_whole();
+    most = std::max(most, is_growing ? 2 : scale.most_taps());
+    axis.taps = is_growing ? 2 : static_cast<std::uint32_t>(scale.most_taps());
+  }
+  picture.way = is_growing ? kOpenCvNeighbours : is_whole ? kOpenCvBoxes : kOpenCvCells;
+  return most <= kMostTaps;
+}
+
+// The CPU calculates with floats where an output has many taps, so the GPU has to know how many
+// there are: an upper limit is enough unless it is above theirs. False: more than the GPU takes.
+bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
+                 Picture& picture) noexcept {
+  AxisKind kind = axis_kind_of(filter);
+  if (kind == AxisKind::area && is_growing) kind = AxisKind::area_linear;
+  std::size_t most = 0;
+  for (Axis& axis : picture.axes) {
+    const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
+    const std::size_t taps = most_taps(kind, scale);
+    axis.taps = static_cast<std::uint32_t>(taps);
+    most = std::max(most, taps);
+  }
+  picture.way = kWholeNumbers;
+  if (most <= kMaxFixedTaps) return true;
+  if (most > kMostTaps) return false;
+  try {
+    for (Axis& axis : picture.axes) {
+      plan_axis(request_of(axis, kind), plan);
+      axis.taps = static_cast<std::uint32_t>(plan.taps);
+      if (plan.taps > kMaxFixedTaps) picture.way = kFloats;
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 AxisKind axis_kind_of(ResampleFilter filter) noexcept {
@@ -125,37 +197,40 @@ AxisKind axis_kind_of(ResampleFilter filter) noexcept {
   return AxisKind::area;
 }
 
-bool Batch::is_possible(const LoadOptions& options, std::span<const PixelStep> steps) noexcept {
+bool Batch::is_possible(const LoadOptions& options) noexcept {
+  const ImageShape shape = options.shape;
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
-         !options.is_reduced && options.filter != ResampleFilter::opencv_area && steps.empty() &&
-         options.shape.width <= 0xFFFF && options.shape.height <= 0xFFFF;
+         !options.is_reduced && shape.width <= kMaxSide && shape.height <= kMaxSide &&
+         shape.width * shape.height <= kMaxPixels;
 }
 
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
 
 void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options) {
-  memory_ = memory.first(std::min(memory.size(), kMaxBlobBytes));
+  memory_ = memory.first(std::min(memory.size(), kMaxBytes));
   options_ = &options;
   count_ = count;
-  used_ = count * sizeof(Picture);
+  used_ = round_up(count * sizeof(Picture), kLineBytes);
   blocks_ = 0;
-  taps_ = 1;
+  weights_ = 0;
   has_fill_ = false;
-  longest_.assign(count, 0);
-  units_.clear();
-  parts_.clear();
+  has_steps_ = false;
+  for (PartList* const list : {&parts_, &float_parts_}) {
+    list->parts.clear();
+    list->shared_bytes = 0;
+  }
   sizes_ = {};
 }
 
 // What is left over is part of the memory, though nobody writes it: `used_` says how much is
 // missing.
 std::byte* Batch::take(std::size_t size) noexcept {
-  const std::size_t rounded = round_up(size, kAlignment);
+  const std::size_t rounded = round_up(size, kLineBytes);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
 }
 
-bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
+bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept {
   const StoredImageView& image = place.image;
   picture.place_left = static_cast<std::uint32_t>(image.place.left);
   picture.place_top = static_cast<std::uint32_t>(image.place.top);
@@ -163,21 +238,33 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
                             image.crop.width, image.place.width, image.is_flipped);
   picture.axes[1] = axis_of(place.window.top, place.window.height, image.crop.top,
                             image.crop.height, image.place.height, false);
-  const AxisKind kind = axis_kind_of(options_->filter);
   const bool is_growing =
       image.crop.width < image.place.width || image.crop.height < image.place.height;
-  std::size_t taps = 0;
-  for (const Axis& axis : picture.axes) {
-    const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
-    taps = std::max(
-        taps,
-        most_taps(kind == AxisKind::area && is_growing ? AxisKind::area_linear : kind, scale));
+  const bool is_planned = options_->filter == ResampleFilter::opencv_area
+                              ? plan_opencv(is_growing, picture)
+                              : plan_filter(options_->filter, is_growing, scratch.plan, picture);
+  if (!is_planned) return false;
+  for (Axis& axis : picture.axes) {
+    const std::size_t words = weight_words(picture.way == kWholeNumbers, axis.taps, axis.size);
+    const std::size_t first = weights_.fetch_add(words, std::memory_order_relaxed);
+    if (first + words > kMaxNumber) return false;
+    axis.weights = static_cast<std::uint32_t>(first);
   }
-  if (taps > kMaxFixedTaps) return false;
-  std::uint32_t known = taps_.load(std::memory_order_relaxed);
-  while (known < taps && !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps),
-                                                      std::memory_order_relaxed)) {
-  }
+  return true;
+}
+
+// False: no room.
+bool Batch::add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept {
+  if (batch.steps.empty()) return true;
+  has_steps_.store(true, std::memory_order_relaxed);
+  const ImageShape shape = options_->shape;
+  const std::size_t words = write_step_words(batch.steps, i, shape, nullptr);
+  if (words == 0) return true;
+  std::byte* const memory = take(words * sizeof(std::uint32_t));
+  if (memory == nullptr) return false;
+  write_step_words(batch.steps, i, shape, reinterpret_cast<std::uint32_t*>(memory));
+  picture.steps =
+      static_cast<std::uint32_t>((memory - memory_.data()) / std::ptrdiff_t{sizeof(std::uint32_t)});
   return true;
 }
 
@@ -188,59 +275,68 @@ Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
     return Verdict::on_cpu;  // which says what is wrong
   const Window& window = place.window;
   const std::size_t row_size = window.width * kRgbChannels;
-  std::byte* const rows = take(row_size * window.height);
+  const std::size_t row_stride = round_up(row_size, kLineBytes);
+  std::byte* const rows = take(row_stride * window.height);
   if (rows == nullptr) return Verdict::no_room;
-  const std::byte* from =
-      image.bytes.data() + (window.top * image.shape.width + window.left) * kRgbChannels;
   for (std::size_t y = 0; y < window.height; ++y) {
-    std::memcpy(rows + y * row_size, from + y * image.shape.width * kRgbChannels, row_size);
+    const std::size_t from = ((window.top + y) * image.shape.width + window.left) * kRgbChannels;
+    stream_copy(rows + y * row_stride, image.bytes.subspan(from), row_size);
   }
+  finish_stream_copies();
   picture.kind = kRaw;
   picture.rows = static_cast<std::uint32_t>(rows - memory_.data());
-  picture.row_stride = static_cast<std::uint32_t>(row_size);
+  picture.row_stride = static_cast<std::uint32_t>(row_stride);
   return Verdict::on_gpu;
 }
 
-Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& picture) noexcept {
+Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const std::size_t columns = range.end - range.first, rows = range.rows();
   std::size_t code_bytes = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    code_bytes += (range.position(row, range.end) + 7) / 8 - range.position(row, range.first) / 8;
+    code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
-  const std::size_t tile_bytes = rows * columns * sizeof(Tile);
+  const std::size_t units = divide_up(rows * columns, kUnitTiles);
+  const std::size_t tile_bytes =
+      round_up(rows * columns * sizeof(Tile) + units * sizeof(std::uint32_t), kLineBytes);
   std::byte* const memory = take(tile_bytes + code_bytes);
   if (memory == nullptr) return Verdict::no_room;
   auto* const tiles = reinterpret_cast<Tile*>(memory);
+  auto* const longest = reinterpret_cast<std::uint32_t*>(tiles + rows * columns);
+  std::fill_n(longest, units, 0U);
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
   std::size_t to = first_byte + tile_bytes;
-  std::uint32_t longest = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    const std::size_t begin = range.position(row, range.first) / 8;
-    const std::size_t size = (range.position(row, range.end) + 7) / 8 - begin;
-    std::memcpy(memory_.data() + to, range.image.bytes.data() + begin, size);
+    const auto [begin, size] = range.bytes(row);
+    stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
     const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
     for (std::size_t column = range.first; column < range.end; ++column) {
       // Lanes of a warp take tiles of one column: these have the same number of MCUs.
-      Tile& tile = tiles[(column - range.first) * rows + row - range.mcus.top];
+      const std::size_t number = (column - range.first) * rows + row - range.mcus.top;
+      Tile& tile = tiles[number];
       tile.begin = range.position(row, column) + shift;
       tile.end = range.position(row, column + 1) + shift;
-      longest = std::max(longest, tile.end - tile.begin);
-      const auto& predictors = range.index.predictors[row * range.index.info.columns + column];
-      std::copy(predictors.begin(), predictors.end(), tile.predictors);
+      std::uint32_t& most = longest[number / kUnitTiles];
+      most = std::max(most, tile.end - tile.begin);
       const std::size_t interval = range.jpeg.restart_interval;
       const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
       tile.until_restart =
           static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
+      // Behind a restart marker nothing is predicted, whatever the tile index says; of a row's
+      // first tile the CPU's decoder believes it.
+      const bool is_restarted = interval != 0 && mcu % interval == 0 && column > range.first;
+      auto predictors = range.index.predictors[row * range.index.info.columns + column];
+      if (is_restarted) predictors = {};
+      std::copy(predictors.begin(), predictors.end(), tile.predictors);
     }
-    to += size;
+    to += round_up(size, kLineBytes);
   }
-  longest_[number] = longest;
+  finish_stream_copies();
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
-  picture.last_word = static_cast<std::uint32_t>((round_up(to, kAlignment) - 1) / 4);
+  picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   return Verdict::on_gpu;
 }
 
-Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScratch& scratch,
+Verdict Batch::add_jpeg(const SourcePlace& place, BatchScratch& scratch,
                         Picture& picture) noexcept {
   McuRange mcus{};
   if (!read_jpeg(place, scratch, mcus)) return Verdict::on_cpu;
@@ -252,10 +348,11 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   const std::size_t blocks = mcu_count * (jpeg.h * jpeg.v + jpeg.components - 1);
   // A block takes two bits at least: no memory is asked for that the data do not stand for.
   if (blocks > place.image.bytes.size() * 4 || !copy_tables(jpeg, picture)) return Verdict::on_cpu;
-  if (const Verdict verdict = copy_tiles(range, number, picture); verdict != Verdict::on_gpu) {
+  if (const Verdict verdict = copy_tiles(range, picture); verdict != Verdict::on_gpu) {
     return verdict;
   }
   std::size_t block = blocks_.fetch_add(blocks, std::memory_order_relaxed);
+  if (block + blocks > kMaxNumber) return Verdict::on_cpu;
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     const std::size_t h = c == 0 ? jpeg.h : 1, v = c == 0 ? jpeg.v : 1;
     picture.planes[c] = static_cast<std::uint32_t>(block);
@@ -283,9 +380,8 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   return Verdict::on_gpu;
 }
 
-Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
-                   BatchScratch& scratch, Status& failure) noexcept {
-  Picture picture{};
+Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, BatchScratch& scratch,
+                       Picture& picture, Status& failure) noexcept {
   const auto located = locate_image(base, batch, *options_, i);
   if (!located.is_ok()) {
     failure = located.status();
@@ -299,76 +395,112 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
       return Verdict::failed;
     }
   }
-  Verdict verdict = Verdict::on_gpu;
-  if (!image.is_empty()) {
-    const SourcePlace place{image, source_window(*options_, image, 1),
-                            has_crc32c ? batch.checksums[i] : 0, has_crc32c};
-    if (!plan_axes(place, picture)) return Verdict::on_cpu;
-    verdict = image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
-                                             : add_raw(place, picture);
-  }
-  if (verdict != Verdict::on_gpu) picture = {};
   const ImageShape shape = options_->shape;
   if (image.place.width != shape.width || image.place.height != shape.height) has_fill_ = true;
-  if (memory_.size() / sizeof(Picture) > number) pictures()[number] = picture;
+  if (!add_steps(batch, i, picture)) return Verdict::no_room;
+  if (image.is_empty()) {
+    picture.kind = kEmpty;
+    return Verdict::on_gpu;
+  }
+  const SourcePlace place{image, source_window(*options_, image, 1),
+                          has_crc32c ? batch.checksums[i] : 0, has_crc32c};
+  if (!plan_axes(place, scratch, picture)) return Verdict::on_cpu;
+  return image.mode == StoredMode::jpeg ? add_jpeg(place, scratch, picture)
+                                        : add_raw(place, picture);
+}
+
+Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
+                   BatchScratch& scratch, Status& failure) noexcept {
+  const bool has_place = memory_.size() / sizeof(Picture) > number;
+  Picture& picture = has_place ? pictures()[number] : scratch.without_place;
+  picture = {};
+  const Verdict verdict = prepare(base, batch, i, scratch, picture, failure);
+  if (verdict != Verdict::on_gpu) picture = {};
   return verdict;
 }
 
 // As few as fit: each reads the rows and columns around it, too.
-void Batch::add_parts(uint32_t number, const Picture& picture) {
+void Batch::add_parts(uint32_t number, const Picture& picture, PartList& list) {
   const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
-  const bool is_rows_first = !is_sharp(axis_kind_of(options_->filter));
+  const auto bytes = picture.way != kWholeNumbers               ? float_bytes
+                     : is_sharp(axis_kind_of(options_->filter)) ? sharp_bytes
+                                                                : smooth_bytes;
   const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
-  const auto bytes_of = [&](std::uint32_t first, std::uint32_t columns) {
-    return (is_rows_first ? smooth_bytes : sharp_bytes)(picture, support, first, columns);
-  };
   for (std::uint32_t x = 0, columns = width; x < width; x += columns) {
     columns = std::min(columns, width - x);
-    while (columns > 1 && bytes_of(x, columns) > kSharedBytes) columns = (columns + 1) / 2;
-    sizes_.shared_bytes = std::max(sizes_.shared_bytes, bytes_of(x, columns));
+    while (columns > 1 && bytes(picture, support, x, columns) > kSharedBytes) {
+      columns = (columns + 1) / 2;
+    }
+    list.shared_bytes = std::max(list.shared_bytes, bytes(picture, support, x, columns));
     for (std::uint32_t y = 0; y < height; y += kPartRows) {
-      parts_.push_back({number, static_cast<std::uint16_t>(y),
-                        static_cast<std::uint16_t>(std::min(kPartRows, height - y)),
-                        static_cast<std::uint16_t>(x), static_cast<std::uint16_t>(columns)});
+      list.parts.push_back({number, static_cast<std::uint16_t>(y),
+                            static_cast<std::uint16_t>(std::min(kPartRows, height - y)),
+                            static_cast<std::uint16_t>(x), static_cast<std::uint16_t>(columns)});
     }
   }
 }
 
-const BatchSizes& Batch::finish() {
-  sizes_.blob_bytes = used_;
-  if (sizes_.blob_bytes <= memory_.size()) {
+// Where a list is in the blob.
+PartSizes Batch::put_parts(const PartList& list) noexcept {
+  const std::size_t bytes = list.parts.size() * sizeof(Part);
+  std::byte* const memory = take(bytes);
+  if (memory == nullptr || bytes == 0) return {};
+  std::memcpy(memory, list.parts.data(), bytes);
+  return {static_cast<std::size_t>(memory - memory_.data()), list.parts.size(), list.shared_bytes};
+}
+
+// What takes longest comes first: units are sorted by their longest tiles, nearly.
+void Batch::put_units() noexcept {
+  std::array<std::size_t, kUnitBuckets> begins{};
+  const auto for_units = [this](auto&& act) {
     for (uint32_t i = 0; i < count_; ++i) {
       const Picture& picture = pictures()[i];
-      if (picture.kind == kEmpty) continue;
-      add_parts(i, picture);
       if (picture.kind != kJpeg) continue;
-      sizes_.has_jpegs = true;
-      for (uint32_t tile = 0; tile < picture.tile_columns * picture.tile_rows; tile += kUnitTiles) {
-        units_.push_back({i, tile});
+      const uint32_t tiles = picture.tile_columns * picture.tile_rows;
+      const auto* const longest = reinterpret_cast<const std::uint32_t*>(
+          memory_.data() + (std::size_t{picture.tiles} + tiles) * sizeof(Tile));
+      for (uint32_t first = 0; first < tiles; first += kUnitTiles) {
+        const std::size_t length = longest[first / kUnitTiles] / kUnitBucketBits;
+        act(Unit{i, first}, kUnitBuckets - 1 - std::min(length, kUnitBuckets - 1));
       }
     }
-    // What takes longest comes first.
-    std::stable_sort(units_.begin(), units_.end(),
-                     [this](Unit a, Unit b) { return longest_[a.picture] > longest_[b.picture]; });
+  };
+  for_units([&](const Unit&, std::size_t bucket) { ++begins[bucket]; });
+  std::size_t count = 0;
+  for (std::size_t& begin : begins) count += std::exchange(begin, count);
+  std::byte* const memory = take(count * sizeof(Unit));
+  if (memory == nullptr) return;
+  auto* const units = reinterpret_cast<Unit*>(memory);
+  for_units([&](const Unit& unit, std::size_t bucket) { units[begins[bucket]++] = unit; });
+  sizes_.units_at = static_cast<std::size_t>(memory - memory_.data());
+  sizes_.units = count;
+}
+
+const BatchSizes& Batch::finish() {
+  if (used_ <= memory_.size()) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Picture& picture = pictures()[i];
+      if (picture.kind == kAbsent || picture.kind == kEmpty) continue;
+      add_parts(i, picture, picture.way == kWholeNumbers ? parts_ : float_parts_);
+    }
+    put_units();
+    sizes_.parts = put_parts(parts_);
+    sizes_.float_parts = put_parts(float_parts_);
   }
-  const std::size_t unit_bytes = units_.size() * sizeof(Unit),
-                    part_bytes = parts_.size() * sizeof(Part);
-  std::byte* const units = take(unit_bytes);
-  std::byte* const parts = take(part_bytes);
   sizes_.blob_bytes = used_;
   sizes_.missing_bytes =
       sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
   if (sizes_.missing_bytes > 0) return sizes_;
-  std::memcpy(units, units_.data(), unit_bytes);
-  std::memcpy(parts, parts_.data(), part_bytes);
-  sizes_.units_at = static_cast<std::size_t>(units - memory_.data());
-  sizes_.parts_at = static_cast<std::size_t>(parts - memory_.data());
-  sizes_.units = units_.size();
-  sizes_.parts = parts_.size();
+  sizes_.has_jpegs = sizes_.units > 0;
   sizes_.sample_blocks = blocks_;
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
-  sizes_.axis_taps = taps_;
+  sizes_.weight_words = weights_;
   sizes_.has_fill = has_fill_;
+  if (has_steps_) {
+    const ImageShape shape = options_->shape;
+    const std::size_t fours = divide_up(shape.width * shape.height, 4);
+    sizes_.picture_bytes = round_up(fours * 4 * kRgbChannels, kLineBytes);
+  }
   return sizes_;
 }
 

@@ -1,25 +1,30 @@
 #include "gpu/driver.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace headrace::gpu {
 namespace {
 
 using Result32 = int;  // CUresult
 constexpr Result32 kOutOfMemory = 2;
-constexpr Result32 kNoKernelsForDevice = 209;
+// The driver cannot run the kernels: they are of a later CUDA than it knows, or there are none for
+// this GPU. CUDA_ERROR_INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, JIT_COMPILER_NOT_FOUND,
+// UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED.
+constexpr std::array<Result32, 6> kCannotRunKernels = {200, 209, 218, 221, 222, 223};
 constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
 constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
 constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned kSleepingEvent = 1 | 2;  // CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
 constexpr std::size_t kUsualSharedBytes = 48 << 10;
-
-}  // namespace
 
 // Those of the driver that are used, with its types as plain ones.
 struct DriverFunctions {
@@ -45,12 +50,13 @@ struct DriverFunctions {
   Result32 (*fill)(DevicePointer, unsigned char, std::size_t, void*);
   Result32 (*make_stream)(void**, unsigned);
   Result32 (*destroy_stream)(void*);
-  Result32 (*wait_stream)(void*);
+  Result32 (*make_event)(void**, unsigned);
+  Result32 (*destroy_event)(void*);
+  Result32 (*record_event)(void*, void*);
+  Result32 (*wait_event)(void*);
   Result32 (*memory_info)(std::size_t*, std::size_t*);
   Result32 (*error_text)(Result32, const char**);
 };
-
-namespace {
 
 template <typename Function>
 bool find(void* library, const char* name, Function& function) noexcept {
@@ -80,26 +86,50 @@ bool find_all(void* library, DriverFunctions& f) noexcept {
          find(library, "cuMemsetD8Async", f.fill) &&
          find(library, "cuStreamCreate", f.make_stream) &&
          find(library, "cuStreamDestroy_v2", f.destroy_stream) &&
-         find(library, "cuStreamSynchronize", f.wait_stream) &&
+         find(library, "cuEventCreate", f.make_event) &&
+         find(library, "cuEventDestroy_v2", f.destroy_event) &&
+         find(library, "cuEventRecord", f.record_event) &&
+         find(library, "cuEventSynchronize", f.wait_event) &&
          find(library, "cuMemGetInfo_v2", f.memory_info) &&
          find(library, "cuGetErrorString", f.error_text);
 }
 
+struct Library {
+  DriverFunctions functions;
+  pid_t process;  // that the driver works in: a forked one cannot use it
+};
+
 // Opened once and never closed: the driver does not like that.
-const DriverFunctions* functions() noexcept {
-  static const DriverFunctions* const found = []() -> const DriverFunctions* {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    static DriverFunctions all;
-    return library != nullptr && find_all(library, all) && all.init(0) == 0 ? &all : nullptr;
+const Library* library() noexcept {
+  static const Library* const found = []() -> const Library* {
+    void* const handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    static Library all{{}, getpid()};
+    const bool is_complete = handle != nullptr && find_all(handle, all.functions);
+    return is_complete && all.functions.init(0) == 0 ? &all : nullptr;
   }();
   return found;
 }
 
-Status failed(const DriverFunctions& f, Result32 result, std::string_view what) noexcept {
+std::string_view error_text(const DriverFunctions& f, Result32 result) noexcept {
   const char* text = nullptr;
-  if (f.error_text(result, &text) != 0 || text == nullptr) text = "an unknown error";
+  return f.error_text(result, &text) != 0 || text == nullptr ? "an unknown error" : text;
+}
+
+Status failed(const DriverFunctions& f, Result32 result, std::string_view what) noexcept {
   const Code code = result == kOutOfMemory ? Code::out_of_memory : Code::io_error;
-  return Status(code, Detail("the GPU's driver says: ") << text << " (" << what << ")");
+  return Status(code, Detail("the GPU's driver says: ")
+                          << error_text(f, result) << " (" << what << ")");
+}
+
+// Waiting for a stream uses up the CPU where others have asked the driver to be quick; waiting for
+// an event of this kind never does.
+struct DriverStream final : Device::Stream {
+  void* stream = nullptr;
+  void* event = nullptr;
+};
+
+void* handle_of(Device::Stream* stream) noexcept {
+  return static_cast<DriverStream*>(stream)->stream;
 }
 
 }  // namespace
@@ -117,39 +147,42 @@ struct Driver::State {
 
 Driver::Driver(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
-Driver::Scope::Scope(const Driver& driver) noexcept
-    : driver_(driver), is_pushed_(driver.state_->f.push_context(driver.state_->context) == 0) {}
-
-Driver::Scope::~Scope() {
-  void* context = nullptr;
-  if (is_pushed_) driver_.state_->f.pop_context(&context);
-}
-
 Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexcept {
-  const DriverFunctions* const f = functions();
-  if (f == nullptr) {
+  if (kernels.empty()) return Status(Code::unsupported, "this build has no kernels for GPUs");
+  const Library* const opened = library();
+  if (opened == nullptr) {
     return Status(Code::unsupported,
                   "no GPU of NVIDIA: its driver (libcuda.so.1) cannot be loaded");
   }
+  if (opened->process != getpid()) {
+    return Status(Code::unsupported,
+                  "the GPU was in use when this process was forked, and cannot be used in it: "
+                  "start the process by 'spawn', or use the GPU after the fork only");
+  }
+  const DriverFunctions& f = opened->functions;
   int count = 0;
-  if (f->count_devices(&count) != 0 || device < 0 || device >= count) {
+  if (f.count_devices(&count) != 0 || device < 0 || device >= count) {
     return Status(Code::unsupported, Detail("there is no GPU ")
                                          << static_cast<std::uint64_t>(std::max(device, 0))
                                          << "; the driver finds "
                                          << static_cast<std::uint64_t>(count));
   }
   try {
-    std::unique_ptr<Driver> driver(new Driver(std::unique_ptr<State>(new State(*f))));
+    std::unique_ptr<Driver> driver(new Driver(std::make_unique<State>(f)));
     State& state = *driver->state_;
-    Result32 result = f->get_device(&state.device, device);
-    if (result == 0) result = f->retain_context(&state.context, state.device);
-    if (result != 0) return failed(*f, result, "opening the device");
-    const Scope scope(*driver);
-    result = f->load_module(&state.module, kernels.data());
-    if (result == kNoKernelsForDevice) {
-      return Status(Code::unsupported, "the kernels were not built for this kind of GPU");
+    Result32 result = f.get_device(&state.device, device);
+    if (result == 0) result = f.retain_context(&state.context, state.device);
+    if (result != 0) return failed(f, result, "opening the device");
+    const DeviceScope scope(*driver);
+    if (!scope.status().is_ok()) return scope.status();
+    result = f.load_module(&state.module, kernels.data());
+    if (std::ranges::find(kCannotRunKernels, result) != kCannotRunKernels.end()) {
+      return Status(Code::unsupported,
+                    Detail("its driver is older than the CUDA that compiled the kernels, or they "
+                           "were not compiled for this kind of GPU (")
+                        << error_text(f, result) << ")");
     }
-    if (result != 0) return failed(*f, result, "loading the kernels");
+    if (result != 0) return failed(f, result, "loading the kernels");
     return driver;
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the GPU's driver");
@@ -159,64 +192,87 @@ Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexc
 Driver::~Driver() {
   if (state_->context == nullptr) return;
   {
-    const Scope scope(*this);
-    if (state_->module != nullptr) state_->f.unload_module(state_->module);
+    const DeviceScope scope(*this);
+    if (scope.status().is_ok() && state_->module != nullptr) {
+      state_->f.unload_module(state_->module);
+    }
   }
   state_->f.release_context(state_->device);
 }
 
-Result<DevicePointer> Driver::allocate(std::size_t size) const noexcept {
+Status Driver::enter() noexcept {
+  const Result32 result = state_->f.push_context(state_->context);
+  return result == 0 ? Status() : failed(state_->f, result, "the device's context");
+}
+
+void Driver::leave() noexcept {
+  void* context = nullptr;
+  state_->f.pop_context(&context);
+}
+
+Result<DevicePointer> Driver::allocate(std::size_t size) noexcept {
   DevicePointer memory = 0;
   const Result32 result = state_->f.allocate(&memory, size);
   if (result != 0) return failed(state_->f, result, "memory of the device");
   return memory;
 }
 
-void Driver::free(DevicePointer memory) const noexcept {
+void Driver::free(DevicePointer memory) noexcept {
   if (memory != 0) state_->f.free(memory);
 }
 
-Result<MutableByteSpan> Driver::allocate_pinned(std::size_t size) const noexcept {
+Result<MutableByteSpan> Driver::allocate_pinned(std::size_t size) noexcept {
   void* memory = nullptr;
   const Result32 result = state_->f.allocate_host(&memory, size, kPortable);
   if (result != 0) return failed(state_->f, result, "pinned memory");
   return MutableByteSpan(static_cast<std::byte*>(memory), size);
 }
 
-void Driver::free_pinned(MutableByteSpan memory) const noexcept {
+void Driver::free_pinned(MutableByteSpan memory) noexcept {
   if (memory.data() != nullptr) state_->f.free_host(memory.data());
 }
 
-Result<Driver::Stream*> Driver::make_stream() const noexcept {
-  void* stream = nullptr;
-  const Result32 result = state_->f.make_stream(&stream, kNonBlockingStream);
+Result<Device::Stream*> Driver::make_stream() noexcept {
+  std::unique_ptr<DriverStream> made(new (std::nothrow) DriverStream);
+  if (made == nullptr) return Status(Code::out_of_memory, "no memory for a stream");
+  Result32 result = state_->f.make_stream(&made->stream, kNonBlockingStream);
   if (result != 0) return failed(state_->f, result, "a stream");
-  return static_cast<Stream*>(stream);
+  result = state_->f.make_event(&made->event, kSleepingEvent);
+  if (result != 0) {
+    state_->f.destroy_stream(made->stream);
+    return failed(state_->f, result, "an event");
+  }
+  return static_cast<Stream*>(made.release());
 }
 
-void Driver::destroy(Stream* stream) const noexcept {
-  if (stream != nullptr) state_->f.destroy_stream(stream);
+void Driver::destroy(Stream* stream) noexcept {
+  if (stream == nullptr) return;
+  const std::unique_ptr<DriverStream> own(static_cast<DriverStream*>(stream));
+  state_->f.destroy_event(own->event);
+  state_->f.destroy_stream(own->stream);
 }
 
-Status Driver::wait(Stream* stream) const noexcept {
-  const Result32 result = state_->f.wait_stream(stream);
+Status Driver::wait(Stream* stream) noexcept {
+  const DriverStream& own = *static_cast<DriverStream*>(stream);
+  Result32 result = state_->f.record_event(own.event, own.stream);
+  if (result == 0) result = state_->f.wait_event(own.event);
   return result == 0 ? Status() : failed(state_->f, result, "decoding");
 }
 
-Status Driver::copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) const noexcept {
+Status Driver::copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) noexcept {
   if (from.empty()) return {};
-  const Result32 result = state_->f.copy_in(to, from.data(), from.size(), stream);
+  const Result32 result = state_->f.copy_in(to, from.data(), from.size(), handle_of(stream));
   return result == 0 ? Status() : failed(state_->f, result, "a copy to the device");
 }
 
-Status Driver::copy_to_host(MutableByteSpan to, DevicePointer from, Stream* stream) const noexcept {
+Status Driver::copy_to_host(MutableByteSpan to, DevicePointer from, Stream* stream) noexcept {
   if (to.empty()) return {};
-  const Result32 result = state_->f.copy_out(to.data(), from, to.size(), stream);
+  const Result32 result = state_->f.copy_out(to.data(), from, to.size(), handle_of(stream));
   return result == 0 ? Status() : failed(state_->f, result, "a copy from the device");
 }
 
-Status Driver::clear(DevicePointer memory, std::size_t size, Stream* stream) const noexcept {
-  const Result32 result = size == 0 ? 0 : state_->f.fill(memory, 0, size, stream);
+Status Driver::clear(DevicePointer memory, std::size_t size, Stream* stream) noexcept {
+  const Result32 result = size == 0 ? 0 : state_->f.fill(memory, 0, size, handle_of(stream));
   return result == 0 ? Status() : failed(state_->f, result, "clearing memory of the device");
 }
 
@@ -242,13 +298,13 @@ Status Driver::launch(const Launch& launch, void** arguments, Stream* stream) no
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the names of kernels");
   }
-  const Result32 result =
-      state.f.launch(kernel, launch.blocks, launch.layers, 1, launch.threads, 1, 1,
-                     static_cast<unsigned>(launch.shared_bytes), stream, arguments, nullptr);
+  const Result32 result = state.f.launch(kernel, launch.blocks, launch.layers, 1, launch.threads, 1,
+                                         1, static_cast<unsigned>(launch.shared_bytes),
+                                         handle_of(stream), arguments, nullptr);
   return result == 0 ? Status() : failed(state.f, result, launch.kernel);
 }
 
-Driver::Memory Driver::memory() const noexcept {
+Device::Memory Driver::memory() noexcept {
   Memory memory{0, 0};
   state_->f.memory_info(&memory.free, &memory.total);
   return memory;

@@ -1,7 +1,5 @@
 #include "gpu/grid.hpp"
 
-#include <ucontext.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -9,6 +7,35 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#endif
+
+#if defined(__x86_64__)
+// swapcontext asks the system for the mask of signals each time, which takes ten times as long as
+// the rest. What a call must not change is kept on the stack.
+extern "C" void headrace_switch_stack(void** from, void* to);
+asm(R"(
+.text
+.type headrace_switch_stack, @function
+headrace_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size headrace_switch_stack, . - headrace_switch_stack
+)");
+#else
+#include <ucontext.h>
 #endif
 
 namespace headrace::gpu::grid {
@@ -19,9 +46,46 @@ constexpr uint32_t kLanes = 32;
 
 enum class State : uint8_t { ready, waits_for_block, waits_for_warp, ended };
 
+#if defined(__x86_64__)
+
+// Where a thread goes on: the top of its stack.
+struct Context {
+  void* top = nullptr;
+};
+
+void switch_context(Context& from, Context& to) { headrace_switch_stack(&from.top, to.top); }
+
+// As if `function` had called switch_context before its first line: its address, above it a place
+// for the return address that it does not use, below it six registers.
+void make_context(Context& context, std::byte* stack, std::size_t size, void (*function)()) {
+  constexpr std::size_t kRegisters = 6;
+  auto** top = reinterpret_cast<void**>(stack + size) - 2;
+  top[0] = reinterpret_cast<void*>(function);
+  top[1] = nullptr;
+  context.top = top - kRegisters;
+}
+
+#else
+
+struct Context {
+  ucontext_t place;
+};
+
+void switch_context(Context& from, Context& to) { swapcontext(&from.place, &to.place); }
+
+void make_context(Context& context, std::byte* stack, std::size_t size, void (*function)()) {
+  getcontext(&context.place);
+  context.place.uc_stack.ss_sp = stack;
+  context.place.uc_stack.ss_size = size;
+  context.place.uc_link = nullptr;
+  makecontext(&context.place, function, 0);
+}
+
+#endif
+
 struct Fiber {
-  ucontext_t context;
-  std::unique_ptr<std::byte[]> stack;
+  Context context;
+  std::byte* stack = nullptr;
   State state = State::ready;
   uint32_t given = 0;
 };
@@ -30,7 +94,7 @@ struct Block {
   Place place{};
   std::vector<Fiber> fibers;
   std::vector<std::byte> shared;
-  ucontext_t scheduler;
+  Context scheduler;
   const std::function<void()>* kernel = nullptr;
 #if defined(__SANITIZE_ADDRESS__)
   const void* scheduler_stack = nullptr;
@@ -40,6 +104,8 @@ struct Block {
 };
 
 thread_local Block* block_in_use = nullptr;
+// From run to run: the system need not give them anew.
+thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
 
 void switch_to_scheduler(State state) noexcept {
   Block& block = *block_in_use;
@@ -50,7 +116,7 @@ void switch_to_scheduler(State state) noexcept {
   __sanitizer_start_switch_fiber(state == State::ended ? nullptr : &fake, block.scheduler_stack,
                                  block.scheduler_stack_bytes);
 #endif
-  swapcontext(&fiber.context, &block.scheduler);
+  switch_context(fiber.context, block.scheduler);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fake, &block.scheduler_stack, &block.scheduler_stack_bytes);
 #endif
@@ -69,9 +135,9 @@ void resume(Block& block, uint32_t thread) {
   block.place.thread = thread;
   Fiber& fiber = block.fibers[thread];
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&block.scheduler_fake, fiber.stack.get(), kStackBytes);
+  __sanitizer_start_switch_fiber(&block.scheduler_fake, fiber.stack, kStackBytes);
 #endif
-  swapcontext(&block.scheduler, &fiber.context);
+  switch_context(block.scheduler, fiber.context);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(block.scheduler_fake, nullptr, nullptr);
 #endif
@@ -94,16 +160,14 @@ bool release(Block& block, uint32_t first, uint32_t count, State waiting) {
 void run_block(Block& block) {
   const uint32_t threads = block.place.threads;
   for (Fiber& fiber : block.fibers) {
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
     fiber.state = State::ready;
-    makecontext(&fiber.context, start, 0);
+    make_context(fiber.context, fiber.stack, kStackBytes, start);
   }
-  for (bool is_any = true; is_any;) {
+  bool is_forwards = true;
+  for (bool is_any = true; is_any; is_forwards = !is_forwards) {
     is_any = false;
-    for (uint32_t i = 0; i < threads; ++i) {
+    for (uint32_t k = 0; k < threads; ++k) {
+      const uint32_t i = is_forwards ? k : threads - 1 - k;
       if (block.fibers[i].state != State::ready) continue;
       resume(block, i);
       is_any = true;
@@ -140,7 +204,9 @@ void run(uint32_t blocks, uint32_t layers, uint32_t threads, std::size_t shared_
          const std::function<void()>& kernel) {
   Block block;
   block.fibers.resize(threads);
-  for (Fiber& fiber : block.fibers) fiber.stack = std::make_unique<std::byte[]>(kStackBytes);
+  while (stacks.size() < threads)
+    stacks.push_back(std::make_unique_for_overwrite<std::byte[]>(kStackBytes));
+  for (uint32_t i = 0; i < threads; ++i) block.fibers[i].stack = stacks[i].get();
   block.kernel = &kernel;
   Block* const before = block_in_use;
   block_in_use = &block;

@@ -1,7 +1,7 @@
 // What the CPU hands to the GPU for one batch, in one piece ("blob") that is copied as it is:
 //
-//   Picture[n] | for each picture: Tile[], then its codes; or the rows of a raw one | Unit[] |
-//   Part[]
+//   Picture[n] | for each picture: the words of its steps; Tile[], the longest of each unit of
+//   them, in bits, and the codes, or the rows of a raw one | Unit[] | Part[]
 //
 // All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
 // times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.
@@ -24,9 +24,21 @@ struct Axis {
   uint32_t origin;  // of the sources in the picture
   uint32_t size;
   uint32_t is_mirrored;
+  uint32_t weights;  // the first word of them
+  uint32_t taps;     // most of any output
 };
 
-enum PictureKind : uint32_t { kEmpty, kJpeg, kRaw };
+// The arithmetic of the resampling.
+enum ResampleWay : uint32_t {
+  kWholeNumbers,
+  kFloats,            // of many taps
+  kOpenCvBoxes,       // whole factors
+  kOpenCvCells,       // where no side grows
+  kOpenCvNeighbours,  // where one does
+};
+
+// `kAbsent` has no pixels here: the CPU makes them. `kEmpty` has no sources, and is all `fill`.
+enum PictureKind : uint32_t { kAbsent, kEmpty, kJpeg, kRaw };
 
 struct Picture {
   uint32_t kind;
@@ -49,9 +61,10 @@ struct Picture {
   uint32_t across[3];  // blocks in a row
   uint32_t chroma_right, chroma_bottom;  // last sample of chroma that the picture has
   uint32_t ends_at_entry;                // the last tile of each row is not cut
-  uint32_t unused[2];
-  uint8_t dc_table[4], ac_table[4];  // of each component
-  uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
+  uint32_t steps;                        // the first word of them, in units of 4 bytes; 0: none
+  uint32_t way;                          // ResampleWay
+  uint8_t dc_table[4], ac_table[4];      // of each component
+  uint8_t counts[4][16];                 // of codes: DC 0, DC 1, AC 0, AC 1
   uint8_t dc_symbols[2][16];
   uint8_t ac_symbols[2][256];
   uint16_t quantiser[3][64];  // column by column
@@ -68,6 +81,25 @@ struct Part {
   uint32_t picture;
   uint16_t first_row, rows;
   uint16_t first_column, columns;
+};
+
+// What is done to a finished picture, in order: each is a word that names it, and its numbers.
+// Those of 64 bits take two words, the lower one first.
+enum Step : uint32_t {
+  kNoMoreSteps,
+  kMove,        // x, y, right, down, next_x, next_y of 64 bits (PixelPath), and a colour
+  kFill,        // left, top, width, height, and a colour
+  kNoise,       // left, top, width, height, and a seed of 64 bits
+  kBrightness,  // factor, a float as those that follow
+  kContrast,    // factor
+  kSaturation,  // factor
+  kHue,         // sixths
+  kPosterize,   // mask
+  kSolarize,    // threshold
+  kAutocontrast,
+  kEqualize,
+  kSharpness,  // factor
+  kBlur,       // taps at each side, and so many weights and one more, floats: the middle one first
 };
 
 // What became of a picture. The CPU decodes those that are not fine.

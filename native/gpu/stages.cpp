@@ -1,7 +1,8 @@
 #include "gpu/stages.hpp"
 
 #include "gpu/destuff.hpp"
-#include "gpu/resample.hpp"
+#include "gpu/resample_floats.hpp"
+#include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu {
@@ -26,6 +27,7 @@ Output output_of(const StageMemory& memory, const LoadOptions& options) noexcept
   const Colour fill = options.fill.value_or(Colour{});
   return {at<std::uint8_t>(memory.values),
           at<const std::uint8_t>(memory.table),
+          options.shape.width * options.shape.height * kRgbChannels,
           static_cast<std::uint32_t>(options.shape.width),
           static_cast<std::uint32_t>(options.shape.height),
           static_cast<std::uint32_t>(size_bytes_of(options.type)),
@@ -33,13 +35,29 @@ Output output_of(const StageMemory& memory, const LoadOptions& options) noexcept
           fill[0] | std::uint32_t{fill[1]} << 8 | std::uint32_t{fill[2]} << 16};
 }
 
+// Where steps follow: pictures as they are.
+Output pictures_of(const StageMemory& memory, std::size_t picture_bytes,
+                   const Output& output) noexcept {
+  Output pictures = output;
+  pictures.values = at<std::uint8_t>(memory.pictures);
+  pictures.table = nullptr;
+  pictures.value_size = 1;
+  pictures.is_channels_first = 0;
+  pictures.picture_values = picture_bytes;
+  return pictures;
+}
+
 }  // namespace
 
 StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
   const std::size_t outputs = pictures * 2 * sizes.axis_size;
-  return {sizes.blob_bytes + kSlackBytes, sizes.sample_blocks * 64 + kSlackBytes,
-          pictures * sizeof(std::uint32_t), outputs * sizeof(AxisSpan),
-          outputs * sizes.axis_taps * sizeof(std::int16_t)};
+  return {sizes.blob_bytes + kSlackBytes,
+          sizes.sample_blocks * 64 + kSlackBytes,
+          pictures * sizeof(std::uint32_t),
+          outputs * sizeof(AxisSpan),
+          sizes.weight_words * sizeof(std::uint32_t),
+          pictures * sizes.picture_bytes,
+          pictures * sizes.picture_bytes};
 }
 
 Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,
@@ -62,26 +80,39 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     if (!result.is_ok()) return result;
   }
   const AxisKind kind = axis_kind_of(options.filter);
-  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::int16_t>(memory.weights),
-                        sizes.axis_size, sizes.axis_taps};
+  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.weights),
+                        sizes.axis_size};
   result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,
                   static_cast<std::uint32_t>(kind), at<const double>(memory.lanczos), plans);
   if (!result.is_ok()) return result;
-  const Output output = output_of(memory, options);
+  const bool has_steps = sizes.picture_bytes != 0;
+  const Output last = output_of(memory, options);
+  const Output output = has_steps ? pictures_of(memory, sizes.picture_bytes, last) : last;
   if (sizes.has_fill) {
     result = launch(launcher, {"fill_around", count, 1, kFillThreads, 0}, blob, output);
     if (!result.is_ok()) return result;
   }
-  const ResampleCall call{blob,
-                          samples,
-                          at<const Part>(memory.blob + sizes.parts_at),
-                          plans,
-                          static_cast<std::uint32_t>(support_of(options.filter)),
-                          output};
-  return launch(launcher,
-                {is_sharp(kind) ? "resample_sharp" : "resample_smooth",
-                 static_cast<std::uint32_t>(sizes.parts), 1, kResampleThreads, sizes.shared_bytes},
-                call);
+  ResampleCall call{blob,
+                    samples,
+                    nullptr,
+                    plans,
+                    static_cast<std::uint32_t>(support_of(options.filter)),
+                    is_sharp(kind) ? 1U : 0U,
+                    output};
+  const auto resample = [&](const char* kernel, const PartSizes& parts) {
+    if (parts.count == 0) return Status();
+    call.parts = at<const Part>(memory.blob + parts.at);
+    return launch(
+        launcher,
+        {kernel, static_cast<std::uint32_t>(parts.count), 1, kResampleThreads, parts.shared_bytes},
+        call);
+  };
+  result = resample(is_sharp(kind) ? "resample_sharp" : "resample_smooth", sizes.parts);
+  if (result.is_ok()) result = resample("resample_floats", sizes.float_parts);
+  if (!result.is_ok() || !has_steps) return result;
+  return launch(launcher, {"apply_steps", count, 1, kStepThreads, sizeof(StepMemory)},
+                StepCall{blob, at<std::uint8_t>(memory.pictures), at<std::uint8_t>(memory.copies),
+                         sizes.picture_bytes, last});
 }
 
 }  // namespace headrace::gpu

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "gpu/abstract_device.hpp"
 #include "gpu/batch.hpp"
-#include "gpu/driver.hpp"
 #include "headrace/images/load.hpp"
 #include "headrace/status.hpp"
 
@@ -16,11 +16,14 @@ struct StageMemory {
   DevicePointer lanczos;  // lanczos_values(), for that filter
   DevicePointer table;    // level_table(), 0 if it is empty
   DevicePointer values;   // the output
+  // With steps: pictures as they come from the resampling, and room for as many.
+  DevicePointer pictures = 0, copies = 0;
 };
 
 // As it is for one batch.
 struct StageBytes {
   std::size_t codes, samples, status, spans, weights;
+  std::size_t pictures, copies;  // 0 without steps
 };
 [[nodiscard]] StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept;
 

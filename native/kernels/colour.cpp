@@ -2,6 +2,7 @@
 // them, its hue, and its mirror image. Multiplication and addition are separate everywhere (the
 // build forbids fusing them), so that all levels give the same bits.
 #include "kernels/kernels.hpp"
+#include "kernels/pixel_arithmetic.hpp"
 #include "kernels/planes.hpp"
 
 namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
@@ -12,13 +13,7 @@ constexpr double kGreen = 0.587;
 constexpr double kBlue = 0.114;
 
 inline uint8_t grey_of(const uint8_t* pixel) {
-  return static_cast<uint8_t>(kRed * pixel[0] + kGreen * pixel[1] + kBlue * pixel[2]);
-}
-
-// `rest` is the other picture's part.
-inline uint8_t blended(uint8_t value, double factor, double rest) {
-  const double sum = factor * value + rest;
-  return static_cast<uint8_t>(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+  return kernels::grey_of(pixel[0], pixel[1], pixel[2]);
 }
 
 #if defined(__AVX2__)
@@ -289,35 +284,12 @@ inline void store_block(const HueBlock* block, size_t count, uint8_t* pixels) {
 
 #endif
 
-inline float smaller(float a, float b) { return a < b ? a : b; }
-inline float larger(float a, float b) { return a > b ? a : b; }
-
-// A channel of the colour of this hue: the largest value, less a part of the range between it and
-// the smallest.
-inline uint8_t channel_of(float hue, float offset, float most, float range) {
-  const float turned = hue + offset;
-  const float k = turned >= 6 ? turned - 6 : turned;
-  const float part = larger(0, smaller(1, smaller(k, 4 - k)));
-  return static_cast<uint8_t>(static_cast<int>(most - range * part + 0.5F));
-}
-
 inline void shift_block(HueBlock* block, float sixths) {
   for (size_t i = 0; i < kHueBlock; ++i) {
-    const float red = block->red[i];
-    const float green = block->green[i];
-    const float blue = block->blue[i];
-    const float most = larger(red, larger(green, blue));
-    const float range = most - smaller(red, smaller(green, blue));
-    const float part = 1 / larger(range, 1);
-    const float of_red = (green - blue) * part;
-    const float of_green = (blue - red) * part + 2;
-    const float of_blue = (red - green) * part + 4;
-    const float hue = (red == most ? of_red : green == most ? of_green : of_blue) + sixths;
-    const float low = hue < 0 ? hue + 6 : hue;
-    const float turned = low >= 6 ? low - 6 : low;
-    block->red[i] = channel_of(turned, 5, most, range);
-    block->green[i] = channel_of(turned, 3, most, range);
-    block->blue[i] = channel_of(turned, 1, most, range);
+    const Hue hue = turned_hue(block->red[i], block->green[i], block->blue[i], sixths);
+    block->red[i] = channel_of(hue, 5);
+    block->green[i] = channel_of(hue, 3);
+    block->blue[i] = channel_of(hue, 1);
   }
 }
 

@@ -2,6 +2,7 @@
 // each level in them; multiplication and addition are separate everywhere (the build forbids fusing
 // them) and come in the same order, so that all levels give the same bits.
 #include "kernels/kernels.hpp"
+#include "kernels/pixel_arithmetic.hpp"
 
 namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
@@ -22,10 +23,7 @@ void sharpen_row(const uint8_t* values, size_t stride, size_t size, float factor
     const uint8_t* b = below + i;
     const int around = *(a - kFilterChannels) + a[0] + a[kFilterChannels] + *(v - kFilterChannels) +
                        v[kFilterChannels] + *(b - kFilterChannels) + b[0] + b[kFilterChannels];
-    const int mean = (around + 5 * v[0] + 6) / 13;  // rounded: no 13th is a half
-    const float sum = factor * static_cast<float>(v[0]) + rest * static_cast<float>(mean);
-    const float kept = sum > 0 ? (sum < 255 ? sum : 255) : 0;  // also what is not a number
-    out[i] = static_cast<uint8_t>(static_cast<int>(kept));
+    out[i] = sharpened(v[0], around, factor, rest);
   }
 }
 
@@ -59,10 +57,7 @@ void blur_across(const float* values, const float* weights, size_t half, size_t 
       const float* right = middle + k * kFilterChannels;
       for (size_t i = 0; i < count; ++i) sums[i] += weight * (left[i] + right[i]);
     }
-    for (size_t i = 0; i < count; ++i) {
-      const float kept = sums[i] > 255 ? 255 : sums[i];
-      out[begin + i] = static_cast<uint8_t>(static_cast<int>(kept + 0.5F));
-    }
+    for (size_t i = 0; i < count; ++i) out[begin + i] = blurred(sums[i]);
   }
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "core/images/load_check.hpp"
 #include "core/images/load_jpeg.hpp"
 #include "core/images/row_writer.hpp"
+#include "core/images/shared_list.hpp"
 #include "core/images/shares.hpp"
 #include "core/images/source_window.hpp"
 #include "core/images/stored_pixels.hpp"
@@ -30,36 +30,6 @@ struct LoadScratch : WorkerMemory {
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
   StepScratch steps;
-};
-
-// What there is to tell of the images of one batch, from all workers. It is rare: a lock is cheap
-// enough.
-template <typename Entry>
-class SharedList {
- public:
-  explicit SharedList(std::vector<Entry>& entries) noexcept : entries_(entries) {}
-
-  void add(const Entry& entry) noexcept {
-    const std::lock_guard lock(mutex_);
-    try {
-      entries_.push_back(entry);
-    } catch (const std::bad_alloc&) {
-      is_complete_ = false;
-    }
-  }
-
-  // By position; only when no worker adds any more.
-  Status finish() noexcept {
-    if (!is_complete_) return Status(Code::out_of_memory, "no memory for the list of failures");
-    std::sort(entries_.begin(), entries_.end(),
-              [](const Entry& a, const Entry& b) { return a.position < b.position; });
-    return {};
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Entry>& entries_;
-  bool is_complete_ = true;
 };
 
 // What is the same for all images of a batch.

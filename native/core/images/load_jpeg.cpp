@@ -7,12 +7,13 @@
 namespace headrace {
 namespace {
 
-constexpr std::array<JpegCounter::Member, 6> kMembers = {&LoadCounts::window,
+constexpr std::array<JpegCounter::Member, 7> kMembers = {&LoadCounts::window,
                                                          &LoadCounts::window_without_tile_index,
                                                          &LoadCounts::libjpeg_by_options,
                                                          &LoadCounts::libjpeg_by_kind,
                                                          &LoadCounts::libjpeg_by_damage,
-                                                         &LoadCounts::rejected_tile_indices};
+                                                         &LoadCounts::rejected_tile_indices,
+                                                         &LoadCounts::gpu};
 
 // libjpeg-turbo has vector code where we have none: it gets the part that the tile index cuts out.
 Status decode_slice(const IndexedJpeg& jpeg, ImageShape stated, const Window& window,
@@ -73,6 +74,11 @@ Status decode_by_window(IndexedJpeg jpeg, JpegDecoder choice, ImageShape stated,
 }
 
 }  // namespace
+
+LoadCounts& LoadCounts::operator+=(const LoadCounts& others) noexcept {
+  for (const JpegCounter::Member member : kMembers) this->*member += others.*member;
+  return *this;
+}
 
 void JpegCounter::add(Member member) noexcept {
   const auto place = static_cast<std::size_t>(std::find(kMembers.begin(), kMembers.end(), member) -

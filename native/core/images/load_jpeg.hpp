@@ -23,7 +23,7 @@ class JpegCounter {
   void add_to(LoadCounts& counts) const noexcept;
 
  private:
-  std::array<std::atomic<std::uint64_t>, 6> counts_{};
+  std::array<std::atomic<std::uint64_t>, 7> counts_{};
 };
 
 // What a picture was decoded in spite of; `ok` when there is nothing to tell.

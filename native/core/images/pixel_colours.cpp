@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/dispatch.hpp"
+#include "kernels/pixel_arithmetic.hpp"
 
 namespace headrace {
 namespace {
@@ -67,41 +68,6 @@ Histograms count_levels(ImageShape shape, const std::uint8_t* pixels) noexcept {
   return sums;
 }
 
-void keep_levels(std::array<std::uint8_t, kLevels>& table) noexcept {
-  for (std::size_t level = 0; level < kLevels; ++level) {
-    table[level] = static_cast<std::uint8_t>(level);
-  }
-}
-
-// As Pillow's ImageOps.autocontrast, in double precision as there.
-void stretch(std::uint8_t low, std::uint8_t high,
-             std::array<std::uint8_t, kLevels>& table) noexcept {
-  if (high <= low) return keep_levels(table);
-  const double scale = 255.0 / (high - low);
-  const double offset = -low * scale;
-  for (std::size_t level = 0; level < kLevels; ++level) {
-    const double value = std::clamp(static_cast<double>(level) * scale + offset, 0.0, 255.0);
-    table[level] = static_cast<std::uint8_t>(value);
-  }
-}
-
-// As Pillow's ImageOps.equalize.
-void spread(const Histogram& histogram, std::array<std::uint8_t, kLevels>& table) noexcept {
-  std::uint64_t sum = 0;
-  std::uint64_t last = 0;
-  for (const std::uint64_t count : histogram) {
-    sum += count;
-    if (count != 0) last = count;
-  }
-  const std::uint64_t step = (sum - last) / 255;
-  if (step == 0) return keep_levels(table);
-  std::uint64_t before = step / 2;
-  for (std::size_t level = 0; level < kLevels; ++level) {
-    table[level] = static_cast<std::uint8_t>(std::min<std::uint64_t>(before / step, 255));
-    before += histogram[level];
-  }
-}
-
 }  // namespace
 
 void change_colours(StepKind kind, float factor, ImageShape shape, std::uint8_t* pixels) noexcept {
@@ -115,21 +81,26 @@ void change_colours(StepKind kind, float factor, ImageShape shape, std::uint8_t*
   kernels.blend_with_level(pixels, count * kRgbChannels, factor, level);
 }
 
-void turn_hue(float circles, ImageShape shape, std::uint8_t* pixels) noexcept {
+float hue_sixths(float circles) noexcept {
   const float rest = circles - std::floor(circles);
-  const float sixths = rest < 1 ? 6 * rest : 0;
-  in_use(kColourKernels).shift_hue(pixels, shape.width * shape.height, sixths);
+  return rest < 1 ? 6 * rest : 0;
+}
+
+unsigned posterize_mask(float bits) noexcept { return 0xFFU << (8 - static_cast<unsigned>(bits)); }
+
+void turn_hue(float circles, ImageShape shape, std::uint8_t* pixels) noexcept {
+  in_use(kColourKernels).shift_hue(pixels, shape.width * shape.height, hue_sixths(circles));
 }
 
 void posterize(float bits, ImageShape shape, std::uint8_t* pixels) noexcept {
-  const unsigned mask = 0xFFU << (8 - static_cast<unsigned>(bits));
+  const unsigned mask = posterize_mask(bits);
   map_all(shape, pixels,
           [mask](std::size_t level) { return static_cast<std::uint8_t>(level & mask); });
 }
 
 void solarize(float threshold, ImageShape shape, std::uint8_t* pixels) noexcept {
   map_all(shape, pixels, [threshold](std::size_t level) {
-    return static_cast<std::uint8_t>(static_cast<float>(level) < threshold ? level : 255 - level);
+    return kernels::solarized(static_cast<std::uint8_t>(level), threshold);
   });
 }
 
@@ -140,7 +111,9 @@ void stretch_contrast(ImageShape shape, std::uint8_t* pixels) noexcept {
   ChannelTables tables;
   bool is_stretched = false;
   for (std::size_t c = 0; c < kRgbChannels; ++c) {
-    stretch(low[c], high[c], tables[c]);
+    for (std::size_t level = 0; level < kLevels; ++level) {
+      tables[c][level] = kernels::stretched(static_cast<std::uint8_t>(level), low[c], high[c]);
+    }
     is_stretched = is_stretched || low[c] != 0 || high[c] != 255;
   }
   if (is_stretched) map_channels(shape, pixels, tables);
@@ -149,7 +122,9 @@ void stretch_contrast(ImageShape shape, std::uint8_t* pixels) noexcept {
 void equalize(ImageShape shape, std::uint8_t* pixels) noexcept {
   const Histograms histograms = count_levels(shape, pixels);
   ChannelTables tables;
-  for (std::size_t c = 0; c < kRgbChannels; ++c) spread(histograms[c], tables[c]);
+  for (std::size_t c = 0; c < kRgbChannels; ++c) {
+    kernels::spread_levels(histograms[c].data(), tables[c].data());
+  }
   map_channels(shape, pixels, tables);
 }
 

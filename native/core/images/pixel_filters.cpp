@@ -6,11 +6,10 @@
 #include <cstring>
 
 #include "core/dispatch.hpp"
+#include "kernels/pixel_arithmetic.hpp"
 
 namespace headrace {
 namespace {
-
-constexpr std::size_t kMaxHalf = kMaxBlurTaps / 2;
 
 struct FilterKernels {
   decltype(&kernels::scalar::sharpen_row) sharpen_row;
@@ -25,27 +24,9 @@ struct FilterKernels {
 constexpr KernelTables<FilterKernels> kFilterKernels = HEADRACE_KERNEL_TABLES(HEADRACE_TABLE);
 #undef HEADRACE_TABLE
 
-// Where `position`, which may lie outside, is in a line of `size` with a mirror at the middle of
-// the first and of the last one.
 std::size_t mirrored_position(std::ptrdiff_t position, std::size_t size) noexcept {
-  if (size == 1) return 0;
-  const auto period = 2 * (static_cast<std::ptrdiff_t>(size) - 1);
-  const std::ptrdiff_t rest = ((position % period) + period) % period;
-  return static_cast<std::size_t>(std::min(rest, period - rest));
-}
-
-// The middle one first, then those at one side.
-std::array<float, kMaxHalf + 1> gaussian(double sigma, std::size_t half) noexcept {
-  std::array<double, kMaxHalf + 1> exact{};
-  double sum = 0;
-  for (std::size_t k = 0; k <= half; ++k) {
-    const double distance = static_cast<double>(k) / sigma;
-    exact[k] = std::exp(-0.5 * distance * distance);
-    sum += k == 0 ? exact[k] : 2 * exact[k];
-  }
-  std::array<float, kMaxHalf + 1> weights{};
-  for (std::size_t k = 0; k <= half; ++k) weights[k] = static_cast<float>(exact[k] / sum);
-  return weights;
+  return static_cast<std::size_t>(
+      kernels::mirrored_position(position, static_cast<std::int64_t>(size)));
 }
 
 void mirror_ends(float* row, std::size_t width, std::size_t half) noexcept {
@@ -61,8 +42,21 @@ void mirror_ends(float* row, std::size_t width, std::size_t half) noexcept {
 
 }  // namespace
 
+BlurWeights blur_weights(double sigma, std::size_t half) noexcept {
+  std::array<double, kMaxBlurHalf + 1> exact{};
+  double sum = 0;
+  for (std::size_t k = 0; k <= half; ++k) {
+    const double distance = static_cast<double>(k) / sigma;
+    exact[k] = std::exp(-0.5 * distance * distance);
+    sum += k == 0 ? exact[k] : 2 * exact[k];
+  }
+  BlurWeights weights{};
+  for (std::size_t k = 0; k <= half; ++k) weights[k] = static_cast<float>(exact[k] / sum);
+  return weights;
+}
+
 std::size_t blur_row_size(ImageShape shape) noexcept {
-  return (shape.width + 2 * kMaxHalf) * kRgbChannels;
+  return (shape.width + 2 * kMaxBlurHalf) * kRgbChannels;
 }
 
 void sharpen(float factor, ImageShape shape, std::uint8_t* pixels, StepScratch& scratch) noexcept {
@@ -81,12 +75,12 @@ void blur(float sigma, std::size_t taps, ImageShape shape, std::uint8_t* pixels,
           StepScratch& scratch) noexcept {
   const FilterKernels& kernels = in_use(kFilterKernels);
   const std::size_t half = taps / 2;
-  const std::array<float, kMaxHalf + 1> weights = gaussian(sigma, half);
+  const BlurWeights weights = blur_weights(sigma, half);
   const std::size_t stride = shape.width * kRgbChannels;
   const std::uint8_t* source = scratch.picture.data();
   std::memcpy(scratch.picture.data(), pixels, stride * shape.height);
-  float* row = scratch.row.data() + kMaxHalf * kRgbChannels;
-  std::array<const std::uint8_t*, 2 * kMaxHalf + 1> rows{};
+  float* row = scratch.row.data() + kMaxBlurHalf * kRgbChannels;
+  std::array<const std::uint8_t*, 2 * kMaxBlurHalf + 1> rows{};
   for (std::size_t y = 0; y < shape.height; ++y) {
     rows[0] = source + y * stride;
     for (std::size_t k = 1; k <= half; ++k) {

@@ -1,12 +1,18 @@
 // Steps that make each pixel of its neighbours.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "headrace/images/pixel_steps.hpp"
 
 namespace headrace {
+
+inline constexpr std::size_t kMaxBlurHalf = kMaxBlurTaps / 2;
+using BlurWeights = std::array<float, kMaxBlurHalf + 1>;
+// Of a Gaussian: the middle one first, then the `half` at one side.
+[[nodiscard]] BlurWeights blur_weights(double sigma, std::size_t half) noexcept;
 
 // Floats that blur needs for a row.
 [[nodiscard]] std::size_t blur_row_size(ImageShape shape) noexcept;

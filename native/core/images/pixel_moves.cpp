@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/dispatch.hpp"
+#include "kernels/pixel_arithmetic.hpp"
 
 namespace headrace {
 namespace {
@@ -44,10 +45,9 @@ Extent clip(float begin, float size, std::size_t limit) noexcept {
 template <typename Fill>
 void fill_part(std::span<const float> values, ImageShape shape, std::uint8_t* pixels,
                Fill&& fill) noexcept {
-  const Extent rows = clip(values[0], values[2], shape.height);
-  const Extent columns = clip(values[1], values[3], shape.width);
-  for (std::size_t y = rows.begin; y < rows.begin + rows.size; ++y) {
-    fill(pixels + (y * shape.width + columns.begin) * kRgbChannels, columns.size);
+  const Window part = part_of(values, shape);
+  for (std::size_t y = part.top; y < part.top + part.height; ++y) {
+    fill(pixels + (y * shape.width + part.left) * kRgbChannels, part.width);
   }
 }
 
@@ -75,8 +75,6 @@ void copy_strided(const std::uint8_t* from, std::ptrdiff_t step, std::size_t wid
   std::memcpy(row + (width - 1) * kRgbChannels, from, kRgbChannels);
 }
 
-// In 2^-16 of a pixel, as Pillow counts.
-constexpr int kFixedBits = 16;
 std::int64_t fixed(double value) noexcept {
   return static_cast<std::int64_t>(std::floor(value * (1 << kFixedBits) + 0.5));
 }
@@ -100,15 +98,7 @@ Inside inside(std::int64_t begin, std::int64_t step, std::size_t size, std::size
   return {first_from(-begin, -step, 1 - limit, all), first_from(-begin, -step, 1, all)};
 }
 
-// Where the first pixel of a row comes from, and how far from each other the pixels are.
-struct RowPath {
-  std::int64_t x;
-  std::int64_t y;
-  std::int64_t right;
-  std::int64_t down;
-};
-
-void copy_along(const std::uint8_t* source, const RowPath& path, ImageShape shape,
+void copy_along(const std::uint8_t* source, const PixelPath& path, ImageShape shape,
                 const Colour& colour, std::uint8_t* row) noexcept {
   const Inside columns = inside(path.x, path.right, shape.width, shape.width);
   const Inside rows = inside(path.y, path.down, shape.height, shape.width);
@@ -132,13 +122,34 @@ void copy_along(const std::uint8_t* source, const RowPath& path, ImageShape shap
   fill_pixels(at(to), shape.width - static_cast<std::size_t>(to), colour);
 }
 
-std::uint64_t mixed(std::uint64_t state) noexcept {  // the finalizer of splitmix64
-  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  state = (state ^ (state >> 27)) * 0x94D049BB133111EBULL;
-  return state ^ (state >> 31);
+}  // namespace
+
+Window part_of(std::span<const float> values, ImageShape shape) noexcept {
+  const Extent rows = clip(values[0], values[2], shape.height);
+  const Extent columns = clip(values[1], values[3], shape.width);
+  return {columns.begin, rows.begin, columns.size, rows.size};
 }
 
-}  // namespace
+std::uint64_t noise_seed(std::span<const float> values) noexcept {
+  return static_cast<std::uint64_t>(values[4]) << 24 | static_cast<std::uint64_t>(values[5]);
+}
+
+PixelShift shift_of(std::span<const float> values, ImageShape shape) noexcept {
+  const auto height = static_cast<std::ptrdiff_t>(shape.height);
+  const auto width = static_cast<std::ptrdiff_t>(shape.width);
+  return {whole(values[0], -height, height), whole(values[1], -width, width)};
+}
+
+PixelPath path_of(std::span<const float> values) noexcept {
+  std::array<double, 6> m;
+  std::copy_n(values.begin(), 6, m.begin());
+  return {fixed(m[2] + m[0] * 0.5 + m[1] * 0.5),
+          fixed(m[5] + m[3] * 0.5 + m[4] * 0.5),
+          fixed(m[0]),
+          fixed(m[3]),
+          fixed(m[1]),
+          fixed(m[4])};
+}
 
 Colour colour_of(std::span<const float> values) noexcept {
   return {static_cast<std::uint8_t>(values[0]), static_cast<std::uint8_t>(values[1]),
@@ -198,12 +209,11 @@ void cut_out(std::span<const float> values, ImageShape shape, std::uint8_t* pixe
 
 void fill_with_noise(std::span<const float> values, ImageShape shape,
                      std::uint8_t* pixels) noexcept {
-  std::uint64_t state =
-      static_cast<std::uint64_t>(values[4]) << 24 | static_cast<std::uint64_t>(values[5]);
-  fill_part(values, shape, pixels, [&state](std::uint8_t* first, std::size_t count) {
+  const std::uint64_t seed = noise_seed(values);
+  std::uint64_t number = 0;
+  fill_part(values, shape, pixels, [&](std::uint8_t* first, std::size_t count) {
     for (std::size_t i = 0; i < count * kRgbChannels; i += 8) {
-      state += 0x9E3779B97F4A7C15ULL;
-      const std::uint64_t bits = mixed(state);
+      const std::uint64_t bits = kernels::noise_of(seed, number++);
       for (std::size_t k = 0; k < std::min<std::size_t>(8, count * kRgbChannels - i); ++k) {
         first[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
       }
@@ -214,8 +224,7 @@ void fill_with_noise(std::span<const float> values, ImageShape shape,
 void translate(std::span<const float> values, ImageShape shape, std::uint8_t* pixels) noexcept {
   const auto height = static_cast<std::ptrdiff_t>(shape.height);
   const auto width = static_cast<std::ptrdiff_t>(shape.width);
-  const std::ptrdiff_t dy = whole(values[0], -height, height);
-  const std::ptrdiff_t dx = whole(values[1], -width, width);
+  const auto [dy, dx] = shift_of(values, shape);
   const Colour colour = colour_of(values.last(kRgbChannels));
   const std::ptrdiff_t stride = width * static_cast<std::ptrdiff_t>(kRgbChannels);
   for (std::ptrdiff_t i = 0; i < height; ++i) {
@@ -235,14 +244,11 @@ void transform(std::span<const float> values, ImageShape shape, std::uint8_t* pi
   std::memcpy(scratch.picture.data(), pixels, stride * shape.height);
   const std::uint8_t* source = scratch.picture.data();
   const Colour colour = colour_of(values.last(kRgbChannels));
-  std::array<double, 6> m;
-  std::copy_n(values.begin(), 6, m.begin());
-  RowPath path{fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), fixed(m[5] + m[3] * 0.5 + m[4] * 0.5),
-               fixed(m[0]), fixed(m[3])};
+  PixelPath path = path_of(values);
   for (std::size_t y = 0; y < shape.height; ++y) {
     copy_along(source, path, shape, colour, pixels + y * stride);
-    path.x += fixed(m[1]);
-    path.y += fixed(m[4]);
+    path.x += path.next_x;
+    path.y += path.next_y;
   }
 }
 

@@ -148,6 +148,33 @@ class NumberReader {
     const std::uint64_t low = bits >> (ones + 1) & ((1ULL << parameter) - 1);
     return static_cast<std::uint32_t>(std::uint64_t{ones} << parameter | low);
   }
+  // As many numbers as `next` would give, the n-th with its own parameter; all from one load where
+  // they are there in one and none is escaped.
+  template <std::size_t kCount>
+  void next(const Parameters& parameters, std::array<std::uint32_t, kCount>& numbers) noexcept {
+    const std::size_t byte = at_ / 8;
+    if (is_inside(byte, 8, stream_.size())) {
+      constexpr unsigned kLoaded = 57;  // bits, whatever at_ is
+      // Turned round, so that ones are counted in one step.
+      std::uint64_t inverse = ~load_u64_le(stream_.data() + byte) >> at_ % 8;
+      unsigned used = 0;
+      std::uint32_t most_ones = 0;
+      for (std::size_t n = 0; n < kCount; ++n) {
+        const unsigned parameter = parameters[n];
+        const auto ones = static_cast<unsigned>(__builtin_ctzll(inverse | 1ULL << 63));
+        const std::uint64_t low = ~(inverse >> ones >> 1) & ((1ULL << parameter) - 1);
+        numbers[n] = static_cast<std::uint32_t>(std::uint64_t{ones} << parameter | low);
+        inverse = inverse >> (ones & 63) >> 1 >> parameter;
+        used += ones + 1 + parameter;
+        most_ones = std::max(most_ones, ones);
+      }
+      if (used <= kLoaded && most_ones < kEscape) {
+        at_ += used;
+        return;
+      }
+    }
+    for (std::size_t n = 0; n < kCount; ++n) numbers[n] = next(parameters[n]);
+  }
   [[nodiscard]] bool is_over() const noexcept { return at_ > stream_.size() * 8; }
 
  private:
@@ -182,28 +209,30 @@ bool is_sensible(const TileIndexInfo& info) noexcept {
 }
 
 // One row and tile after the other; what they are compared to is in `out` already.
+template <std::size_t kComponents>
 Status unpack(NumberReader& reader, const Parameters& parameters, TileIndex& out) noexcept {
   const TileIndexInfo& info = out.info;
   const std::uint64_t end = std::uint64_t{info.jpeg_size} * 8;
   std::uint64_t position = std::uint64_t{info.scan_begin} * 8;
   out.positions[0] = static_cast<std::uint32_t>(position);
+  std::array<std::uint32_t, 1 + kComponents> numbers{};
   for (std::size_t i = 0; i < out.predictors.size(); ++i) {
+    reader.next(parameters, numbers);
     const std::size_t like = i >= info.columns ? i - info.columns : i - 1;
-    const std::int64_t length =
-        (i > 0 ? length_of(out, like) : 0) + to_signed(reader.next(parameters[0]));
+    const std::int64_t length = (i > 0 ? length_of(out, like) : 0) + to_signed(numbers[0]);
     if (length <= 0 || static_cast<std::uint64_t>(length) > end - position) {
       return broken("a position is outside of the JPEG");
     }
     position += static_cast<std::uint64_t>(length);
     out.positions[i + 1] = static_cast<std::uint32_t>(position);
-    out.predictors[i] = {};
-    for (std::size_t c = 0; c < info.components; ++c) {
-      const std::int64_t value =
-          (i > 0 ? out.predictors[like][c] : 0) + to_signed(reader.next(parameters[c + 1]));
+    std::array<std::int16_t, 3> predictors{};
+    for (std::size_t c = 0; c < kComponents; ++c) {
+      const std::int64_t value = (i > 0 ? out.predictors[like][c] : 0) + to_signed(numbers[c + 1]);
       if (value < -kMaxPredictor || value > kMaxPredictor)
         return broken("a predictor is too large");
-      out.predictors[i][c] = static_cast<std::int16_t>(value);
+      predictors[c] = static_cast<std::int16_t>(value);
     }
+    out.predictors[i] = predictors;
   }
   return reader.is_over() ? broken("it ends too early") : Status();
 }
@@ -278,7 +307,8 @@ Status unpack_tile_index(ByteSpan packed, std::size_t rows, TileIndex& out) noex
     return Status(Code::out_of_memory, "no memory for the tile index");
   }
   NumberReader reader(stream);
-  return unpack(reader, parameters, out);
+  return out.info.components == 1 ? unpack<1>(reader, parameters, out)
+                                  : unpack<3>(reader, parameters, out);
 }
 
 }  // namespace headrace

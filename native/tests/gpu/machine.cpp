@@ -8,120 +8,254 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <new>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gpu/destuff.hpp"
-#include "gpu/resample.hpp"
+#include "gpu/driver.hpp"
+#include "gpu/resample_floats.hpp"
+#include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu::testing {
 namespace {
 
-// The arguments of a launch, as a kernel has them.
+// A kernel and its arguments, which are copied.
 template <typename... Arguments, std::size_t... kIndices>
-void call(void (*kernel)(Arguments...), void** arguments, std::index_sequence<kIndices...>) {
-  kernel(*static_cast<std::remove_reference_t<Arguments>*>(arguments[kIndices])...);
+std::function<void()> bound(void (*kernel)(Arguments...), void** arguments,
+                            std::index_sequence<kIndices...>) {
+  return [kernel, values = std::make_tuple(*static_cast<std::remove_reference_t<Arguments>*>(
+                      arguments[kIndices])...)] { std::apply(kernel, values); };
 }
 
-template <auto kKernel, typename... Arguments>
-void run_kernel(void (*)(Arguments...), void** arguments) {
-  call(kKernel, arguments, std::index_sequence_for<Arguments...>());
+template <typename... Arguments>
+std::function<void()> bind_to(void (*kernel)(Arguments...), void** arguments) {
+  return bound(kernel, arguments, std::index_sequence_for<Arguments...>());
 }
 
-class CpuLauncher final : public Launcher {
- public:
-  Status launch(const Launch& launch, void** arguments) noexcept override {
-    const auto kernel = kernels_.find(launch.kernel);
-    if (kernel == kernels_.end()) return Status(Code::invalid_argument, "no such kernel");
-    grid::run(launch.blocks, launch.layers, launch.threads, launch.shared_bytes,
-              [&] { kernel->second(arguments); });
-    return {};
-  }
+template <auto kKernel>
+std::function<void()> wrapped(void** arguments) {
+  return bind_to(kKernel, arguments);
+}
 
- private:
-  template <auto kKernel>
-  static void wrapped(void** arguments) {
-    run_kernel<kKernel>(kKernel, arguments);
-  }
+const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
+    {"destuff_pictures", wrapped<destuff_pictures>},
+    {"decode_tiles", wrapped<decode_tiles>},
+    {"plan_axes", wrapped<plan_axes>},
+    {"fill_around", wrapped<fill_around>},
+    {"resample_smooth", wrapped<resample_smooth>},
+    {"resample_sharp", wrapped<resample_sharp>},
+    {"resample_floats", wrapped<resample_floats>},
+    {"apply_steps", wrapped<apply_steps>}};
 
-  const std::map<std::string_view, void (*)(void**)> kernels_ = {
-      {"destuff_pictures", wrapped<destuff_pictures>},
-      {"decode_tiles", wrapped<decode_tiles>},
-      {"plan_axes", wrapped<plan_axes>},
-      {"fill_around", wrapped<fill_around>},
-      {"resample_smooth", wrapped<resample_smooth>},
-      {"resample_sharp", wrapped<resample_sharp>}};
-};
+constexpr std::size_t kAlignment = 256;
+constexpr std::byte kUnexpected{0xA5};
 
-class Cpu final : public Machine {
- public:
-  DevicePointer put(ByteSpan bytes) override {
-    const DevicePointer memory = make(bytes.size());
-    if (!bytes.empty()) std::memcpy(reinterpret_cast<void*>(memory), bytes.data(), bytes.size());
-    return memory;
-  }
-  DevicePointer make(std::size_t size) override {
-    memory_.emplace_back(size / sizeof(std::uint64_t) + 1);
-    return reinterpret_cast<DevicePointer>(memory_.back().data());
-  }
-  void get(DevicePointer from, MutableByteSpan bytes) override {
-    std::memcpy(bytes.data(), reinterpret_cast<const void*>(from), bytes.size());
-  }
-  Launcher& launcher() override { return launcher_; }
+// With room to align it. Throws std::bad_alloc.
+std::unique_ptr<std::byte[]> make_memory(std::size_t size, std::byte*& first) {
+  auto memory = std::make_unique<std::byte[]>(size + kAlignment);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
+  first = memory.get() + (round_up(address, kAlignment) - address);
+  std::memset(memory.get(), static_cast<int>(kUnexpected), size + kAlignment);
+  return memory;
+}
 
- private:
-  CpuLauncher launcher_;
-  std::vector<std::vector<std::uint64_t>> memory_;  // aligned to 16 bytes by malloc
-};
-
-class Gpu final : public Machine, Launcher {
- public:
-  explicit Gpu(std::unique_ptr<Driver> driver) : driver_(std::move(driver)), scope_(*driver_) {
-    auto stream = driver_->make_stream();
-    EXPECT_TRUE(stream.is_ok());
-    stream_ = stream.value();
-  }
-  ~Gpu() override {
-    EXPECT_TRUE(driver_->wait(stream_).is_ok());
-    for (const DevicePointer memory : memory_) driver_->free(memory);
-    driver_->destroy(stream_);
-  }
-  DevicePointer put(ByteSpan bytes) override {
-    const DevicePointer memory = make(bytes.size());
-    EXPECT_TRUE(driver_->copy_to_device(memory, bytes, stream_).is_ok());
-    EXPECT_TRUE(driver_->wait(stream_).is_ok());
-    return memory;
-  }
-  DevicePointer make(std::size_t size) override {
-    auto memory = driver_->allocate(size + 16);
-    EXPECT_TRUE(memory.is_ok()) << memory.status().detail();
-    EXPECT_TRUE(driver_->clear(memory.value(), size + 16, stream_).is_ok());
-    memory_.push_back(memory.value());
-    return memory.value();
-  }
-  void get(DevicePointer from, MutableByteSpan bytes) override {
-    EXPECT_TRUE(driver_->copy_to_host(bytes, from, stream_).is_ok());
-    const Status status = driver_->wait(stream_);
-    EXPECT_TRUE(status.is_ok()) << status.detail();
-  }
-  Launcher& launcher() override { return *this; }
-  Status launch(const Launch& launch, void** arguments) noexcept override {
-    return driver_->launch(launch, arguments, stream_);
-  }
-
- private:
-  std::unique_ptr<Driver> driver_;
-  Driver::Scope scope_;
-  Driver::Stream* stream_ = nullptr;
-  std::vector<DevicePointer> memory_;
-};
+std::byte* at(DevicePointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
 
 }  // namespace
 
-std::unique_ptr<Machine> make_cpu() { return std::make_unique<Cpu>(); }
+struct CpuDevice::CpuStream final : Device::Stream {
+  std::vector<std::function<void()>> work;
 
-std::unique_ptr<Machine> make_gpu() {
+  static CpuStream& of(Stream* stream) { return *static_cast<CpuStream*>(stream); }
+};
+
+CpuDevice::~CpuDevice() {
+  EXPECT_TRUE(device_memory_.empty());
+  EXPECT_TRUE(pinned_.empty());
+  EXPECT_EQ(streams_, 0U);
+}
+
+Status CpuDevice::count_call(DeviceCall call) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (has_failed_ && is_for_good_) return Status(code_, "the device has failed");
+  if (!is_failing_ || call != failing_ || calls_left_-- > 0) return {};
+  is_failing_ = false;
+  has_failed_ = true;
+  return Status(code_, "the device has failed");
+}
+
+Status CpuDevice::enter() noexcept { return {}; }
+void CpuDevice::leave() noexcept {}
+
+Result<DevicePointer> CpuDevice::allocate(std::size_t size) noexcept {
+  if (Status status = count_call(DeviceCall::allocate); !status.is_ok()) return status;
+  const std::lock_guard lock(mutex_);
+  if (size > total_ - used_) return Status(Code::out_of_memory, "no memory of the device");
+  std::byte* first = nullptr;
+  auto memory = make_memory(size, first);
+  const auto pointer = reinterpret_cast<DevicePointer>(first);
+  device_memory_[pointer] = std::move(memory);
+  sizes_[pointer] = size;
+  used_ += size;
+  return pointer;
+}
+
+void CpuDevice::free(DevicePointer memory) noexcept {
+  if (memory == 0) return;
+  const std::lock_guard lock(mutex_);
+  used_ -= sizes_[memory];
+  sizes_.erase(memory);
+  EXPECT_EQ(device_memory_.erase(memory), 1U);
+}
+
+Result<MutableByteSpan> CpuDevice::allocate_pinned(std::size_t size) noexcept {
+  if (Status status = count_call(DeviceCall::allocate_pinned); !status.is_ok()) return status;
+  const std::lock_guard lock(mutex_);
+  std::byte* first = nullptr;
+  auto memory = make_memory(size, first);
+  pinned_[first] = std::move(memory);
+  return MutableByteSpan(first, size);
+}
+
+void CpuDevice::free_pinned(MutableByteSpan memory) noexcept {
+  if (memory.data() == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(pinned_.erase(memory.data()), 1U);
+}
+
+Result<Device::Stream*> CpuDevice::make_stream() noexcept {
+  if (Status status = count_call(DeviceCall::make_stream); !status.is_ok()) return status;
+  const std::lock_guard lock(mutex_);
+  most_streams_ = std::max(most_streams_, ++streams_);
+  return static_cast<Stream*>(new CpuStream);
+}
+
+void CpuDevice::destroy(Stream* stream) noexcept {
+  if (stream == nullptr) return;
+  EXPECT_TRUE(CpuStream::of(stream).work.empty());
+  delete static_cast<CpuStream*>(stream);
+  const std::lock_guard lock(mutex_);
+  --streams_;
+}
+
+Status CpuDevice::copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) noexcept {
+  if (Status status = count_call(DeviceCall::copy_in); !status.is_ok()) return status;
+  CpuStream::of(stream).work.emplace_back(
+      [to, from] { std::memcpy(at(to), from.data(), from.size()); });
+  return {};
+}
+
+Status CpuDevice::copy_to_host(MutableByteSpan to, DevicePointer from, Stream* stream) noexcept {
+  if (Status status = count_call(DeviceCall::copy_out); !status.is_ok()) return status;
+  CpuStream::of(stream).work.emplace_back(
+      [to, from] { std::memcpy(to.data(), at(from), to.size()); });
+  return {};
+}
+
+Status CpuDevice::clear(DevicePointer memory, std::size_t size, Stream* stream) noexcept {
+  if (Status status = count_call(DeviceCall::clear); !status.is_ok()) return status;
+  CpuStream::of(stream).work.emplace_back([memory, size] { std::memset(at(memory), 0, size); });
+  return {};
+}
+
+Status CpuDevice::launch(const Launch& launch, void** arguments, Stream* stream) noexcept {
+  if (Status status = count_call(DeviceCall::launch); !status.is_ok()) return status;
+  const auto kernel = kKernels.find(launch.kernel);
+  if (kernel == kKernels.end()) return Status(Code::invalid_argument, "no such kernel");
+  CpuStream::of(stream).work.emplace_back([launch, body = kernel->second(arguments)] {
+    grid::run(launch.blocks, launch.layers, launch.threads, launch.shared_bytes, body);
+  });
+  return {};
+}
+
+Status CpuDevice::wait(Stream* stream) noexcept {
+  auto work = std::exchange(CpuStream::of(stream).work, {});
+  if (Status status = count_call(DeviceCall::wait); !status.is_ok()) return status;
+  for (const auto& step : work) step();
+  return {};
+}
+
+Device::Memory CpuDevice::memory() noexcept {
+  const std::lock_guard lock(mutex_);
+  return {total_ - used_, total_};
+}
+
+void CpuDevice::fail(DeviceCall call, std::size_t n, Code code, bool is_for_good) {
+  const std::lock_guard lock(mutex_);
+  failing_ = call;
+  calls_left_ = n;
+  code_ = code;
+  is_for_good_ = is_for_good;
+  is_failing_ = true;
+  has_failed_ = false;
+}
+
+bool CpuDevice::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return has_failed_;
+}
+
+void CpuDevice::set_total(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  total_ = bytes;
+}
+
+std::size_t CpuDevice::used() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+
+std::size_t CpuDevice::most_streams() const {
+  const std::lock_guard lock(mutex_);
+  return most_streams_;
+}
+
+Machine::Machine(std::unique_ptr<Device> device) : device_(std::move(device)), scope_(*device_) {
+  auto stream = device_->make_stream();
+  EXPECT_TRUE(stream.is_ok());
+  stream_ = stream.value();
+}
+
+Machine::~Machine() {
+  EXPECT_TRUE(device_->wait(stream_).is_ok());
+  for (const DevicePointer memory : memory_) device_->free(memory);
+  device_->destroy(stream_);
+}
+
+DevicePointer Machine::put(ByteSpan bytes) {
+  const DevicePointer memory = make(bytes.size());
+  if (bytes.empty()) return memory;
+  EXPECT_TRUE(device_->copy_to_device(memory, bytes, stream_).is_ok());
+  EXPECT_TRUE(device_->wait(stream_).is_ok());
+  return memory;
+}
+
+DevicePointer Machine::make(std::size_t size) {
+  auto memory = device_->allocate(size + 16);
+  EXPECT_TRUE(memory.is_ok()) << memory.status().detail();
+  EXPECT_TRUE(device_->clear(memory.value(), size + 16, stream_).is_ok());
+  memory_.push_back(memory.value());
+  return memory.value();
+}
+
+void Machine::get(DevicePointer from, MutableByteSpan bytes) {
+  EXPECT_TRUE(device_->copy_to_host(bytes, from, stream_).is_ok());
+  const Status status = device_->wait(stream_);
+  EXPECT_TRUE(status.is_ok()) << status.detail();
+}
+
+Status Machine::launch(const Launch& launch, void** arguments) noexcept {
+  return device_->launch(launch, arguments, stream_);
+}
+
+std::unique_ptr<Machine> make_cpu() {
+  return std::make_unique<Machine>(std::make_unique<CpuDevice>());
+}
+
+std::unique_ptr<Device> open_gpu() {
   const char* const path = std::getenv("HEADRACE_GPU_KERNELS");
   if (path == nullptr) return nullptr;
   std::ifstream file(path, std::ios::binary);
@@ -129,7 +263,12 @@ std::unique_ptr<Machine> make_gpu() {
   auto driver = Driver::open(0, std::as_bytes(std::span(kernels)));
   EXPECT_TRUE(driver.is_ok()) << driver.status().detail();
   if (!driver.is_ok()) return nullptr;
-  return std::make_unique<Gpu>(std::move(driver.value()));
+  return std::move(driver.value());
+}
+
+std::unique_ptr<Machine> make_gpu() {
+  auto device = open_gpu();
+  return device == nullptr ? nullptr : std::make_unique<Machine>(std::move(device));
 }
 
 }  // namespace headrace::gpu::testing

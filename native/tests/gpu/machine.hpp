@@ -1,28 +1,101 @@
-// Where the tests run kernels: on the CPU, and on a GPU if there is one.
+// Where the tests run kernels: a device on the CPU, and a GPU if there is one.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
 
 #include "gpu/stages.hpp"
 
 namespace headrace::gpu::testing {
 
-class Machine {
- public:
-  Machine() noexcept = default;
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
-  virtual ~Machine() = default;
-
-  // Memory of the device with these bytes, or zero; there until the machine is gone.
-  virtual DevicePointer put(ByteSpan bytes) = 0;
-  virtual DevicePointer make(std::size_t size) = 0;
-  virtual void get(DevicePointer from, MutableByteSpan bytes) = 0;
-  virtual Launcher& launcher() = 0;
+// What a device is asked for.
+enum class DeviceCall {
+  allocate,
+  allocate_pinned,
+  make_stream,
+  copy_in,
+  copy_out,
+  clear,
+  launch,
+  wait
 };
 
-std::unique_ptr<Machine> make_cpu();
+// A device on the CPU. As on a GPU, nothing of what is handed to a stream is done before somebody
+// waits for it, and fresh memory holds what nobody expects. Kernels run on fibres (gpu/grid.hpp).
+class CpuDevice final : public Device {
+ public:
+  ~CpuDevice() override;  // expects that all was given back
+
+  Status enter() noexcept override;
+  void leave() noexcept override;
+  Result<DevicePointer> allocate(std::size_t size) noexcept override;
+  void free(DevicePointer memory) noexcept override;
+  Result<MutableByteSpan> allocate_pinned(std::size_t size) noexcept override;
+  void free_pinned(MutableByteSpan memory) noexcept override;
+  Result<Stream*> make_stream() noexcept override;
+  void destroy(Stream* stream) noexcept override;
+  Status copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) noexcept override;
+  Status copy_to_host(MutableByteSpan to, DevicePointer from, Stream* stream) noexcept override;
+  Status clear(DevicePointer memory, std::size_t size, Stream* stream) noexcept override;
+  Status launch(const Launch& launch, void** arguments, Stream* stream) noexcept override;
+  Status wait(Stream* stream) noexcept override;
+  [[nodiscard]] Memory memory() noexcept override;
+
+  // From now on, the n-th call of this kind fails (0: the next one), and if it is for good all
+  // calls after it.
+  void fail(DeviceCall call, std::size_t n, Code code, bool is_for_good = false);
+  // True once it has.
+  [[nodiscard]] bool has_failed() const;
+  // Memory that the device has.
+  void set_total(std::size_t bytes);
+  [[nodiscard]] std::size_t used() const;
+  [[nodiscard]] std::size_t most_streams() const;
+
+ private:
+  struct CpuStream;
+  Status count_call(DeviceCall call) noexcept;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::map<DevicePointer, std::unique_ptr<std::byte[]>> device_memory_;
+  std::map<DevicePointer, std::size_t> sizes_;
+  std::map<const std::byte*, std::unique_ptr<std::byte[]>> pinned_;
+  std::size_t streams_ = 0, most_streams_ = 0;
+  std::size_t used_ = 0, total_ = std::size_t{1} << 40;
+  bool is_failing_ = false, is_for_good_ = false, has_failed_ = false;
+  DeviceCall failing_{};
+  std::size_t calls_left_ = 0;
+  Code code_ = Code::ok;
+};
+
+// Memory and launches on a device, for tests of kernels.
+class Machine final : Launcher {
+ public:
+  explicit Machine(std::unique_ptr<Device> device);
+  ~Machine() override;
+
+  // Memory of the device with these bytes, or zero; there until the machine is gone.
+  DevicePointer put(ByteSpan bytes);
+  DevicePointer make(std::size_t size);
+  void get(DevicePointer from, MutableByteSpan bytes);
+  Launcher& launcher() { return *this; }
+  Status launch(const Launch& launch, void** arguments) noexcept override;
+
+ private:
+  std::unique_ptr<Device> device_;
+  DeviceScope scope_;
+  Device::Stream* stream_ = nullptr;
+  std::vector<DevicePointer> memory_;
+};
+
 // None without a GPU, or without kernels: the variable HEADRACE_GPU_KERNELS names their file.
-std::unique_ptr<Machine> make_gpu();
+std::unique_ptr<Device> open_gpu();
+
+std::unique_ptr<Machine> make_cpu();
+std::unique_ptr<Machine> make_gpu();  // or none
 
 }  // namespace headrace::gpu::testing

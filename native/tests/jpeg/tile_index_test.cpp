@@ -80,6 +80,44 @@ TEST(TileIndex, PackedAndUnpacked) {
   }
 }
 
+// Numbers of every length, and some that are far from the others: these are escaped.
+TEST(TileIndex, NumbersOfEveryLength) {
+  std::mt19937 engine(5);
+  for (unsigned round = 0; round < 300; ++round) {
+    const std::uint32_t components = round % 2 == 0 ? 3 : 1;
+    const std::size_t columns = 1 + engine() % 5, rows = 1 + engine() % 20;
+    TileIndex made;
+    made.info = {.jpeg_size = kMaxIndexedJpegSize,
+                 .width = static_cast<std::uint32_t>(8 * columns),
+                 .height = static_cast<std::uint32_t>(8 * rows),
+                 .tile = 1,
+                 .components = components,
+                 .h = 1,
+                 .v = 1,
+                 .scan_begin = 600,
+                 .rows = rows,
+                 .columns = columns};
+    made.rows = rows;
+    const auto bits = static_cast<unsigned>(engine() % 20);
+    const auto predictor_bits = static_cast<unsigned>(engine() % 14);
+    made.positions.push_back(600 * 8);
+    for (std::size_t i = 0; i < rows * columns; ++i) {
+      const bool is_far = engine() % 16 == 0;
+      const auto length = static_cast<std::uint32_t>(1 + engine() % (1U << (is_far ? 24 : bits)));
+      made.positions.push_back(made.positions.back() + length);
+      auto& predictors = made.predictors.emplace_back();
+      for (std::size_t c = 0; c < components; ++c) {
+        const unsigned range = 1U << (is_far ? 14 : predictor_bits);
+        const int value = static_cast<int>(engine() % (2 * range)) - static_cast<int>(range);
+        predictors[c] = static_cast<std::int16_t>(std::max(value, -16383));
+      }
+    }
+    TileIndex again;
+    expect_ok(unpack_tile_index(pack(made), SIZE_MAX, again));
+    expect_equal(again, made);
+  }
+}
+
 TEST(TileIndex, FirstRowsAlone) {
   const Bytes file = make_jpeg(kSpecs[1]);
   const TileIndex tile_index = find(file, 4);

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
+from pathlib import Path
 
+from headrace._native import _core
 from headrace._native._core import (
     DEBUG,
     AllocationTable,
@@ -13,6 +16,7 @@ from headrace._native._core import (
     FfrTable,
     FileRows,
     FileTable,
+    GpuImageLoader,
     ImageLoader,
     JpegInfo,
     LoadCounts,
@@ -42,6 +46,8 @@ from headrace._native._core import (
     encode_jpeg,
     gather,
     gather_into,
+    gpu_can,
+    gpu_driver_is_open,
     jpeg_info,
     make_tile_index,
     mix,
@@ -67,6 +73,7 @@ __all__ = [
     "FfrTable",
     "FileRows",
     "FileTable",
+    "GpuImageLoader",
     "ImageLoader",
     "JpegInfo",
     "LoadCounts",
@@ -96,6 +103,9 @@ __all__ = [
     "encode_jpeg",
     "gather",
     "gather_into",
+    "gpu_can",
+    "gpu_driver_is_open",
+    "gpu_kernels",
     "jpeg_info",
     "make_tile_index",
     "mix",
@@ -113,6 +123,16 @@ __all__ = [
     "tar_members",
     "tile_index_info",
 ]
+
+
+@functools.cache
+def gpu_kernels() -> bytes | None:
+    """The compiled kernels for GPUs, as the CUDA driver loads them; None in a build without nvcc."""
+    try:
+        return Path(_core.__file__).with_name("kernels.fatbin").read_bytes()
+    except FileNotFoundError:
+        return None
+
 
 if DEBUG:
     warnings.warn("headrace's native core is a debug build: it is slow", RuntimeWarning, stacklevel=2)

@@ -3,15 +3,16 @@
 Contract. A slot is one piece of memory. ``take`` lends it as an array; when the last array, view or tensor on it is
 gone, it returns to its pool, from whatever thread that happens in. So a batch that somebody keeps is never
 overwritten, and memory that was touched once is not given back to the system and fetched again for each batch. Free
-slots are kept for the sizes that were asked for last, so that sizes which never come again take no memory. A pool that
-is let go frees its free slots at once and the lent ones as they return.
+slots are kept for the sizes that were asked for last, so that sizes which never come again (those of a last batch, or
+of the epochs before the pictures grew) take no memory. A pool that is let go frees its free slots at once and the lent
+ones as they return.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,13 @@ from headrace.storage import allocate_pages, room_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SlotPool"]
+__all__ = ["FreeBySize", "SlotPool"]
+
+_Memory = TypeVar("_Memory")
 
 _SMALL_BYTES = 1 << 16
 _MOST_SIZES = 16  # as many outputs as a batch usually has, and more
+_MOST_LOANS = 64  # after as many of other sizes, a size is not waited for any more
 
 
 class SlotPool:
@@ -44,9 +48,8 @@ class SlotPool:
     """
 
     def __init__(self, keep: int, allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages) -> None:
-        self._keep = keep
         self._allocate = allocate
-        self._free: dict[int, deque[npt.NDArray[np.uint8]]] = {}  # the size that was asked for last comes last
+        self._free: FreeBySize[npt.NDArray[np.uint8]] = FreeBySize(keep)
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An array of this shape; its contents are whatever the memory held before."""
@@ -54,7 +57,7 @@ class SlotPool:
         size = math.prod(shape) * wanted.itemsize
         if size < _SMALL_BYTES:
             return np.empty(shape, wanted)
-        free = self._free_of(size)
+        free = self._free.of(size)
         try:
             memory = free.pop()
         except IndexError:
@@ -63,15 +66,35 @@ class SlotPool:
                 memory = self._allocate(size)
         return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
 
-    def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
-        # No lock, for a forked process could find it held. When threads meet here, a free slot or two are lost.
-        free = self._free.pop(size, None)
-        if free is None:
-            free = deque(maxlen=self._keep)
-        self._free[size] = free
-        for other in list(self._free)[:-_MOST_SIZES]:
-            self._free.pop(other, None)
-        return free
+
+class FreeBySize(Generic[_Memory]):
+    """Free pieces of memory, kept for the sizes that were asked for last.
+
+    Args:
+        most: how many of each size are kept; None: all.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._loans = 0
+        # By size, the one that was asked for last at the end: the number of that loan, and the pieces.
+        self._pieces: dict[int, tuple[int, deque[_Memory]]] = {}
+
+    def counts(self) -> dict[int, int]:
+        """How many are free, by size."""
+        return {size: len(pieces) for size, (_, pieces) in list(self._pieces.items())}
+
+    def of(self, size: int) -> deque[_Memory]:
+        """Those of a size, to take one from and to bring it back to; pieces of a size that is forgotten are freed."""
+        # No lock, for a forked process could find it held. When threads meet here, a piece or two are lost.
+        _, pieces = self._pieces.pop(size, (0, deque(maxlen=self._most)))
+        self._loans += 1
+        self._pieces[size] = self._loans, pieces
+        for other, (last, _) in list(self._pieces.items()):
+            if len(self._pieces) <= _MOST_SIZES and last > self._loans - _MOST_LOANS:
+                break
+            self._pieces.pop(other, None)
+        return pieces
 
 
 class _Slot:

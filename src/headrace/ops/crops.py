@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.ops.base import Form, checked_fill, picture_form
+from headrace.ops.sizes import Size, checked_size, size_at, sizes_of
 
 if TYPE_CHECKING:
     from headrace.ops.base import Draws
@@ -33,7 +32,8 @@ class RandomResizedCrop:
     centred part within the ratio limits is taken.
 
     Args:
-        size: of the result, one number or (height, width).
+        size: of the result, one number or (height, width); or a mapping of epochs to sizes, each of which holds from
+            its epoch on, such as ``{0: 128, 10: 192, 20: 224}``.
         scale: smallest and largest share of the area.
         ratio: smallest and largest width by height.
         interpolation: ``"area"`` averages as OpenCV's INTER_AREA; ``"bilinear"``, ``"bicubic"`` and ``"lanczos"`` are
@@ -48,7 +48,7 @@ class RandomResizedCrop:
         (224, 224)
     """
 
-    size: int | tuple[int, int]
+    size: Size
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     interpolation: Interpolation = "area"
@@ -64,9 +64,9 @@ class RandomResizedCrop:
             raise ValueError(f"ratio must be two ascending positive numbers, got {self.ratio}")
 
     def form(self, before: Form) -> Form:
-        """Pictures of any size in, pictures of one size out."""
+        """Pictures of any size in, pictures of one size out, in each epoch."""
         picture_form(self, before)
-        return Form("uint8", (*checked_size(self.size), 3))
+        return Form("uint8", (*sizes_of(self.size), 3))
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose a part of each picture."""
@@ -91,14 +91,14 @@ class RandomCrop:
     """A random part of ``size`` pixels, not scaled.
 
     Args:
-        size: of the part, one number or (height, width).
+        size: of the part, as for RandomResizedCrop.
         padding: pixels of ``fill`` that are thought around the picture, so that the part may stick out, and be larger
             than the picture by twice as many.
         fill: one number or three, 0 to 255.
         share: fields whose ops have the same word here draw the same numbers.
     """
 
-    size: int | tuple[int, int]
+    size: Size
     padding: int = 0
     fill: int | tuple[int, int, int] = 0
     share: str | None = None
@@ -112,13 +112,13 @@ class RandomCrop:
             raise ValueError(f"padding must be 0 to 65535, got {self.padding}")
 
     def form(self, before: Form) -> Form:
-        """Pictures of any size in, pictures of one size out."""
+        """Pictures of any size in, pictures of one size out, in each epoch."""
         picture_form(self, before)
-        return Form("uint8", (*checked_size(self.size), 3))
+        return Form("uint8", (*sizes_of(self.size), 3))
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose a part of each picture; with padding it may stick out."""
-        height, width = checked_size(self.size)
+        height, width = size_at(self.size, draws.epoch)
         rooms = heights + 2 * self.padding - height, widths + 2 * self.padding - width
         small = np.flatnonzero((rooms[0] < 0) | (rooms[1] < 0))
         if len(small):
@@ -138,13 +138,13 @@ class CenterCrop:
     """The middle of the picture, scaled to ``size``.
 
     Args:
-        size: of the result, one number or (height, width).
+        size: of the result, as for RandomResizedCrop.
         ratio: side of the part by the shorter side of the picture; 224/256 is usual for evaluation.
         interpolation: see RandomResizedCrop.
         reduced: see RandomResizedCrop.
     """
 
-    size: int | tuple[int, int]
+    size: Size
     ratio: float = 1.0
     interpolation: Interpolation = "area"
     reduced: bool = False
@@ -156,9 +156,9 @@ class CenterCrop:
             raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
     def form(self, before: Form) -> Form:
-        """Pictures of any size in, pictures of one size out."""
+        """Pictures of any size in, pictures of one size out, in each epoch."""
         picture_form(self, before)
-        return Form("uint8", (*checked_size(self.size), 3))
+        return Form("uint8", (*sizes_of(self.size), 3))
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose the middle of each picture."""
@@ -171,12 +171,12 @@ class Resize:
     """The whole picture, scaled to ``size`` in both directions.
 
     Args:
-        size: of the result, one number or (height, width).
+        size: of the result, as for RandomResizedCrop.
         interpolation: see RandomResizedCrop.
         reduced: see RandomResizedCrop.
     """
 
-    size: int | tuple[int, int]
+    size: Size
     interpolation: Interpolation = "area"
     reduced: bool = False
 
@@ -185,22 +185,14 @@ class Resize:
         check_interpolation(self.interpolation)
 
     def form(self, before: Form) -> Form:
-        """Pictures of any size in, pictures of one size out."""
+        """Pictures of any size in, pictures of one size out, in each epoch."""
         picture_form(self, before)
-        return Form("uint8", (*checked_size(self.size), 3))
+        return Form("uint8", (*sizes_of(self.size), 3))
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Take each picture whole."""
         zero = np.zeros_like(heights)
         return np.stack([zero, zero, heights, widths], axis=1).astype(np.int32)
-
-
-def checked_size(size: int | tuple[int, int]) -> tuple[int, int]:
-    """Height and width from one number or two."""
-    pair = tuple(index(side) for side in (size if isinstance(size, Iterable) else (size, size)))
-    if len(pair) != 2 or min(pair) < 1 or max(pair) > 65_535:
-        raise ValueError(f"size must be a number or (height, width), 1 to 65535, got {size}")
-    return pair[0], pair[1]
 
 
 def check_interpolation(interpolation: str) -> None:

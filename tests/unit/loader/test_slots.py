@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -85,7 +86,18 @@ def test_sizes_that_do_not_come_again_take_no_memory() -> None:
         assert other.nbytes == size
         del usual, other
     assert pool.allocated == 201  # the usual size is remembered
-    assert len(pool._free) <= 16
+    assert len(pool._free.counts()) <= 16
+
+
+def test_a_size_that_is_not_asked_for_any_more_takes_no_memory() -> None:
+    pool = SlotPool(keep=4)
+    arrays = [pool.take(SHAPE, "uint8") for _ in range(4)]
+    slots = [weakref.ref(memory) for memory in (array.base.base for array in arrays)]
+    del arrays
+    for _ in range(70):  # the pictures have grown
+        pool.take((4, 131_072), "uint8")
+    assert [slot() for slot in slots] == [None] * 4
+    assert pool._free.counts() == {4 * 131_072: 1}
 
 
 def test_small_arrays_are_ordinary() -> None:

@@ -91,6 +91,9 @@ struct LoadCounts {
   std::uint64_t libjpeg_by_kind = 0;        // a kind of JPEG that the window decoder does not know
   std::uint64_t libjpeg_by_damage = 0;      // the window decoder failed; libjpeg may have, too
   std::uint64_t rejected_tile_indices = 0;  // one was there, but broken or of other bytes
+  std::uint64_t gpu = 0;                    // by a GPU, from the entry points of a tile index
+
+  LoadCounts& operator+=(const LoadCounts& others) noexcept;
 };
 
 // What there is to tell of a batch; lists are sorted by position.
@@ -111,6 +114,9 @@ class ImageLoader {
 
   // The threads that decode; callers of `load` wait, or copy where there is nothing but copies.
   [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
+
+  // The threads themselves, for other work on the same batches.
+  [[nodiscard]] ThreadPool& pool() noexcept { return *pool_; }
 
   // Fills `out`: one slot for each image, without gaps. An image that fails is listed in the
   // report, and its slot is zero; only wrong arguments are a failure of the call. The report is

@@ -1,0 +1,36 @@
+// Memory of the device for outputs: what was released is given out again where the size is the
+// same.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "gpu/abstract_device.hpp"
+
+namespace headrace::gpu {
+
+// Every call inside a scope of the device. The owner calls `free_unused` at last.
+class OutputPool {
+ public:
+  // Throws std::bad_alloc: later, nothing here does.
+  explicit OutputPool(Device& device);
+
+  Result<DevicePointer> allocate(std::size_t size) noexcept;
+  void release(DevicePointer memory, std::size_t size) noexcept;
+  // Gives back to the device what nobody uses.
+  void free_unused() noexcept;
+
+ private:
+  struct Block {
+    DevicePointer memory;
+    std::size_t size;
+  };
+  bool take(std::size_t size, DevicePointer& memory) noexcept;
+
+  Device& device_;
+  std::mutex mutex_;           // of what follows
+  std::vector<Block> unused_;  // that released last is the last one
+};
+
+}  // namespace headrace::gpu
