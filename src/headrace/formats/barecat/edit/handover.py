@@ -262,14 +262,11 @@ def _refuse_strangers(path: str, steps: list[_Step]) -> None:
     index = os.lstat(files[0]) if files else None
     for file in (replace_path(path), *files):
         status = os.lstat(file)
-        is_kind = stat.S_ISREG(status.st_mode) or (stat.S_ISLNK(status.st_mode) and not _is_index(file, steps[0]))
+        is_index = file in (steps[0].beside, steps[0].final)
+        is_kind = stat.S_ISREG(status.st_mode) or (stat.S_ISLNK(status.st_mode) and not is_index)
         if index is not None and (not is_kind or status.st_uid not in (index.st_uid, os.geteuid())):
             fix = "Nothing was changed; delete what does not belong to the archive."
             raise _interrupted(path, file, "is no regular file, or belongs to somebody else", fix)
-
-
-def _is_index(file: str, step: _Step) -> bool:
-    return file in (step.beside, step.final)
 
 
 def _refuse_missing(path: str, steps: list[_Step]) -> None:

@@ -130,31 +130,33 @@ def cut_tails(archive: Archive) -> None:
 
 
 def _stretches(archive: Archive) -> Iterator[_Stretch]:
-    """All files in the order of addresses, those that share bytes together."""
+    """All files in the order of addresses, those that share bytes together; empty ones share none, and come behind."""
     stretch: _Stretch | None = None
+    empty: list[_Stretch] = []
     for info in list(archive.files("address")):
         end = -1 if stretch is None else stretch.offset + stretch.size
         if stretch is not None and info.shard == stretch.shard and info.offset < end:
-            stretch.size = max(end, info.end) - stretch.offset
-            stretch.files.append(info)
+            if info.size:
+                stretch.size = max(end, info.end) - stretch.offset
+                stretch.files.append(info)
+            else:
+                empty.append(_alone(info))
             continue
-        if stretch is not None:
-            yield stretch
-        stretch = _Stretch(info.shard, info.offset, info.size, [info])
-    if stretch is not None:
-        yield stretch
+        yield from [stretch, *empty] if stretch is not None else ()
+        stretch, empty = _alone(info), []
+    yield from [stretch, *empty] if stretch is not None else ()
 
 
 def _plan(stretches: Iterable[_Stretch], limit: int, *, only_down: bool) -> Iterator[_Move]:
     """Every stretch, in order, with the place it has when there are no gaps.
 
-    With ``only_down``, none goes to a higher address, whatever the limit: others may lie there.
+    With ``only_down``, none that has bytes goes to a higher address, whatever the limit: others may lie there.
     """
     shard = offset = 0
     for stretch in stretches:
         if offset + stretch.size > limit:
             shard, offset = shard + 1, 0
-        if only_down and (shard, offset) > (stretch.shard, stretch.offset):
+        if only_down and stretch.size and (shard, offset) > (stretch.shard, stretch.offset):
             shard, offset = stretch.shard, stretch.offset
         yield stretch, shard, offset
         offset += stretch.size

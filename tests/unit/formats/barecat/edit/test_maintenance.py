@@ -12,7 +12,7 @@ from headrace.errors import (
     ArchiveBusyError,
     FileTooLargeError,
 )
-from headrace.formats.barecat import Archive
+from headrace.formats.barecat import Archive, Metadata
 from headrace.formats.barecat.edit.maintenance import defragment, find_gaps, reshard
 
 if TYPE_CHECKING:
@@ -90,3 +90,19 @@ def test_resharding(full: Path) -> None:
     assert dict(Archive(full).items()) == FILES | {"after": bytes(3000)}
     assert Archive(full).verify().ok
     assert not [name for name in os.listdir(full.parent) if name.endswith(".new")]
+
+
+def test_empty_files_share_no_bytes(path: Path) -> None:
+    """Where one has the place of another file, it goes behind that one, whether there is a gap or not."""
+    with Archive(path, "x") as archive:
+        archive.update({"gap": bytes(9000), "big": b"x" * 5000, "last": b"y" * 100})
+        for name in ("gap", "big"):
+            archive.editor.insert(f"empty-{name}", (0, 0 if name == "gap" else 9000, 0, 0), Metadata())
+        defragment(archive)
+        assert archive["big"] == b"x" * 5000
+        archive.remove("gap")
+        assert defragment(archive) == 9000
+        places = {info.path: info.offset for info in archive.files()}
+        assert places == {"big": 0, "last": 5000, "empty-gap": 5000, "empty-big": 5100}
+        assert archive["last"] == b"y" * 100
+    assert Archive(path).verify().ok
