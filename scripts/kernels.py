@@ -1,12 +1,12 @@
 """Compile native/gpu/kernels.cu into one fat binary for many GPUs, or list what a fat binary holds.
 
-usage: python scripts/kernels.py compile NVCC OUTPUT [--only-ptx] [--depfile FILE]
+usage: python scripts/kernels.py compile NVCC OUTPUT [--quick] [--depfile FILE]
        python scripts/kernels.py list FILE
 
 The fat binary has machine code for each architecture below that this nvcc knows, and PTX of the oldest one, which the
-driver of any later GPU compiles by itself. With --only-ptx there is PTX alone: seconds to compile, for development.
-What was compiled is kept in the folder named by HEADRACE_KERNEL_CACHE, if there is one, under the hash of the sources,
-the options and the compiler's version.
+driver of any later GPU compiles by itself. With --quick it has this PTX, and machine code only for the GPUs of this
+machine: seconds to compile, for development. What was compiled is kept in the folder named by HEADRACE_KERNEL_CACHE, if
+there is one, under the hash of the sources, the options and the compiler's version.
 """
 
 from __future__ import annotations
@@ -69,19 +69,29 @@ def sources() -> list[Path]:
     return sorted(found)
 
 
-def targets(nvcc: str, *, only_ptx: bool) -> list[str]:
+def targets(nvcc: str, *, is_quick: bool) -> list[str]:
     """The options that name architectures: those of the list that this compiler knows."""
     known = {int(number) for number in re.findall(r"compute_(\d+)\b", _said(nvcc, "--list-gpu-arch"))}
     wanted = [number for number in ARCHITECTURES if number in known]
     if not wanted:
         raise SystemExit(f"{nvcc} knows none of the architectures {', '.join(map(str, ARCHITECTURES))}")
     ptx = f"-gencode=arch=compute_{wanted[0]},code=compute_{wanted[0]}"
-    return [ptx] if only_ptx else [*(f"-gencode=arch=compute_{n},code=sm_{n}" for n in wanted), ptx]
+    machine_code = sorted(_own_gpus() & known) if is_quick else wanted
+    return [*(f"-gencode=arch=compute_{number},code=sm_{number}" for number in machine_code), ptx]
 
 
-def compile_kernels(nvcc: str, output: Path, *, only_ptx: bool) -> None:
+def _own_gpus() -> set[int]:
+    """The architectures of the GPUs of this machine."""
+    if shutil.which("nvidia-smi") is None:
+        return set()
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    said = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    return {int(major + minor) for major, minor in re.findall(r"^(\d+)\.(\d)$", said, re.MULTILINE)}
+
+
+def compile_kernels(nvcc: str, output: Path, *, is_quick: bool) -> None:
     """Write the fat binary, from the cache when it is there."""
-    options = [*OPTIONS, *(f"-I{folder}" for folder in FOLDERS), *targets(nvcc, only_ptx=only_ptx)]
+    options = [*OPTIONS, *(f"-I{folder}" for folder in FOLDERS), *targets(nvcc, is_quick=is_quick)]
     if "--compress-mode" in _said(nvcc, "--help"):  # since CUDA 12.8; a quarter of the size
         options.append("--compress-mode=size")
     key = hashlib.sha256(repr((options, _said(nvcc, "--version"))).encode())
@@ -119,7 +129,7 @@ def main() -> None:
     compiling = verbs.add_parser("compile")
     compiling.add_argument("nvcc")
     compiling.add_argument("output", type=Path)
-    compiling.add_argument("--only-ptx", action="store_true")
+    compiling.add_argument("--quick", action="store_true")
     compiling.add_argument("--depfile", type=Path)
     verbs.add_parser("list").add_argument("file", type=Path)
     args = parser.parse_args()
@@ -128,7 +138,7 @@ def main() -> None:
             print(f"{part.kind}_{part.architecture}")
         return
     try:
-        compile_kernels(args.nvcc, args.output, only_ptx=args.only_ptx)
+        compile_kernels(args.nvcc, args.output, is_quick=args.quick)
     except subprocess.CalledProcessError as error:
         sys.exit(f"{args.nvcc} failed with exit code {error.returncode}\n{error.stderr or ''}")
     if args.depfile is not None:

@@ -158,6 +158,7 @@ void bind_beton(nb::module_& module);
 void bind_ffr(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_load(nb::module_& module);
+void bind_gpu(nb::module_& module);
 void bind_mapping_guard(nb::module_& module);
 void bind_range_reader(nb::module_& module);
 void bind_mix(nb::module_& module);

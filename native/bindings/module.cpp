@@ -47,6 +47,7 @@ NB_MODULE(_core, module) {
   bind_ffr(module);
   bind_store(module);
   bind_load(module);
+  bind_gpu(module);
   bind_mapping_guard(module);
   bind_range_reader(module);
   bind_mix(module);

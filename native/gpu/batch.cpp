@@ -8,8 +8,9 @@
 #include "core/jpeg/mcus.hpp"
 #include "core/jpeg/scan.hpp"
 #include "core/memory.hpp"
-#include "core/resample/taps.hpp"
-#include "gpu/resample.hpp"
+#include "core/resample/filter_plan.hpp"
+#include "core/resample/opencv_taps.hpp"
+#include "gpu/resample_floats.hpp"
 #include "gpu/step_words.hpp"
 #include "gpu/stream_copy.hpp"
 #include "headrace/checksum.hpp"
@@ -63,7 +64,9 @@ Axis axis_of(std::size_t window_begin, std::size_t window_size, std::size_t crop
           static_cast<std::uint32_t>(window_size),
           static_cast<std::uint32_t>(window_begin),
           static_cast<std::uint32_t>(out),
-          is_mirrored ? 1U : 0U};
+          is_mirrored ? 1U : 0U,
+          0,
+          0};
 }
 
 // Which of the two tables of a kind that the GPU takes is `slot`; kNoTable: there are more.
@@ -116,6 +119,58 @@ bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) 
          check_tile_index_fits(info, jpeg).is_ok();
 }
 
+AxisRequest request_of(const Axis& axis, AxisKind kind) noexcept {
+  return {kind,
+          static_cast<double>(axis.begin),
+          static_cast<double>(axis.length),
+          static_cast<double>(axis.origin),
+          axis.limit,
+          axis.size,
+          axis.is_mirrored != 0};
+}
+
+// False: more taps than the GPU takes.
+bool plan_opencv(bool is_growing, Picture& picture) noexcept {
+  bool is_whole = true;
+  std::size_t most = 0;
+  for (Axis& axis : picture.axes) {
+    const OpenCvScale scale(axis.length, axis.size);
+    is_whole = is_whole && scale.is_whole();
+    most = std::max(most, is_growing ? 2 : scale.most_taps());
+    axis.taps = is_growing ? 2 : static_cast<std::uint32_t>(scale.most_taps());
+  }
+  picture.way = is_growing ? kOpenCvNeighbours : is_whole ? kOpenCvBoxes : kOpenCvCells;
+  return most <= kMostTaps;
+}
+
+// The CPU calculates with floats where an output has many taps, so the GPU has to know how many
+// there are: an upper limit is enough unless it is above theirs. False: more than the GPU takes.
+bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
+                 Picture& picture) noexcept {
+  AxisKind kind = axis_kind_of(filter);
+  if (kind == AxisKind::area && is_growing) kind = AxisKind::area_linear;
+  std::size_t most = 0;
+  for (Axis& axis : picture.axes) {
+    const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
+    const std::size_t taps = most_taps(kind, scale);
+    axis.taps = static_cast<std::uint32_t>(taps);
+    most = std::max(most, taps);
+  }
+  picture.way = kWholeNumbers;
+  if (most <= kMaxFixedTaps) return true;
+  if (most > kMostTaps) return false;
+  try {
+    for (Axis& axis : picture.axes) {
+      plan_axis(request_of(axis, kind), plan);
+      axis.taps = static_cast<std::uint32_t>(plan.taps);
+      if (plan.taps > kMaxFixedTaps) picture.way = kFloats;
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 AxisKind axis_kind_of(ResampleFilter filter) noexcept {
@@ -138,8 +193,7 @@ AxisKind axis_kind_of(ResampleFilter filter) noexcept {
 bool Batch::is_possible(const LoadOptions& options) noexcept {
   const ImageShape shape = options.shape;
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
-         !options.is_reduced && options.filter != ResampleFilter::opencv_area &&
-         shape.width <= kMaxSide && shape.height <= kMaxSide &&
+         !options.is_reduced && shape.width <= kMaxSide && shape.height <= kMaxSide &&
          shape.width * shape.height <= kMaxPixels;
 }
 
@@ -151,12 +205,15 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   count_ = count;
   used_ = round_up(count * sizeof(Picture), kLineBytes);
   blocks_ = 0;
-  taps_ = 1;
+  weights_ = 0;
   has_fill_ = false;
   has_steps_ = false;
   longest_.assign(count, 0);
   units_.clear();
-  parts_.clear();
+  for (PartList* const list : {&parts_, &float_parts_}) {
+    list->parts.clear();
+    list->shared_bytes = 0;
+  }
   sizes_ = {};
 }
 
@@ -168,7 +225,7 @@ std::byte* Batch::take(std::size_t size) noexcept {
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
 }
 
-bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
+bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept {
   const StoredImageView& image = place.image;
   picture.place_left = static_cast<std::uint32_t>(image.place.left);
   picture.place_top = static_cast<std::uint32_t>(image.place.top);
@@ -176,20 +233,15 @@ bool Batch::plan_axes(const SourcePlace& place, Picture& picture) noexcept {
                             image.crop.width, image.place.width, image.is_flipped);
   picture.axes[1] = axis_of(place.window.top, place.window.height, image.crop.top,
                             image.crop.height, image.place.height, false);
-  const AxisKind kind = axis_kind_of(options_->filter);
   const bool is_growing =
       image.crop.width < image.place.width || image.crop.height < image.place.height;
-  std::size_t taps = 0;
-  for (const Axis& axis : picture.axes) {
-    const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
-    taps = std::max(
-        taps,
-        most_taps(kind == AxisKind::area && is_growing ? AxisKind::area_linear : kind, scale));
-  }
-  if (taps > kMaxFixedTaps) return false;
-  std::uint32_t known = taps_.load(std::memory_order_relaxed);
-  while (known < taps && !taps_.compare_exchange_weak(known, static_cast<std::uint32_t>(taps),
-                                                      std::memory_order_relaxed)) {
+  const bool is_planned = options_->filter == ResampleFilter::opencv_area
+                              ? plan_opencv(is_growing, picture)
+                              : plan_filter(options_->filter, is_growing, scratch.plan, picture);
+  if (!is_planned) return false;
+  for (Axis& axis : picture.axes) {
+    const std::size_t words = weight_words(picture.way == kWholeNumbers, axis.taps, axis.size);
+    axis.weights = static_cast<std::uint32_t>(weights_.fetch_add(words, std::memory_order_relaxed));
   }
   return true;
 }
@@ -340,7 +392,7 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std
   }
   const SourcePlace place{image, source_window(*options_, image, 1),
                           has_crc32c ? batch.checksums[i] : 0, has_crc32c};
-  if (!plan_axes(place, picture)) return Verdict::on_cpu;
+  if (!plan_axes(place, scratch, picture)) return Verdict::on_cpu;
   return image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
                                         : add_raw(place, picture);
 }
@@ -356,23 +408,33 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
 }
 
 // As few as fit: each reads the rows and columns around it, too.
-void Batch::add_parts(uint32_t number, const Picture& picture) {
+void Batch::add_parts(uint32_t number, const Picture& picture, PartList& list) {
   const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
-  const bool is_rows_first = !is_sharp(axis_kind_of(options_->filter));
+  const auto bytes = picture.way != kWholeNumbers               ? float_bytes
+                     : is_sharp(axis_kind_of(options_->filter)) ? sharp_bytes
+                                                                : smooth_bytes;
   const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
-  const auto bytes_of = [&](std::uint32_t first, std::uint32_t columns) {
-    return (is_rows_first ? smooth_bytes : sharp_bytes)(picture, support, first, columns);
-  };
   for (std::uint32_t x = 0, columns = width; x < width; x += columns) {
     columns = std::min(columns, width - x);
-    while (columns > 1 && bytes_of(x, columns) > kSharedBytes) columns = (columns + 1) / 2;
-    sizes_.shared_bytes = std::max(sizes_.shared_bytes, bytes_of(x, columns));
+    while (columns > 1 && bytes(picture, support, x, columns) > kSharedBytes) {
+      columns = (columns + 1) / 2;
+    }
+    list.shared_bytes = std::max(list.shared_bytes, bytes(picture, support, x, columns));
     for (std::uint32_t y = 0; y < height; y += kPartRows) {
-      parts_.push_back({number, static_cast<std::uint16_t>(y),
-                        static_cast<std::uint16_t>(std::min(kPartRows, height - y)),
-                        static_cast<std::uint16_t>(x), static_cast<std::uint16_t>(columns)});
+      list.parts.push_back({number, static_cast<std::uint16_t>(y),
+                            static_cast<std::uint16_t>(std::min(kPartRows, height - y)),
+                            static_cast<std::uint16_t>(x), static_cast<std::uint16_t>(columns)});
     }
   }
+}
+
+// Where a list is in the blob.
+PartSizes Batch::put_parts(const PartList& list) noexcept {
+  const std::size_t bytes = list.parts.size() * sizeof(Part);
+  std::byte* const memory = take(bytes);
+  if (memory == nullptr || bytes == 0) return {};
+  std::memcpy(memory, list.parts.data(), bytes);
+  return {static_cast<std::size_t>(memory - memory_.data()), list.parts.size(), list.shared_bytes};
 }
 
 const BatchSizes& Batch::finish() {
@@ -381,7 +443,7 @@ const BatchSizes& Batch::finish() {
     for (uint32_t i = 0; i < count_; ++i) {
       const Picture& picture = pictures()[i];
       if (picture.kind == kAbsent || picture.kind == kEmpty) continue;
-      add_parts(i, picture);
+      add_parts(i, picture, picture.way == kWholeNumbers ? parts_ : float_parts_);
       if (picture.kind != kJpeg) continue;
       sizes_.has_jpegs = true;
       for (uint32_t tile = 0; tile < picture.tile_columns * picture.tile_rows; tile += kUnitTiles) {
@@ -392,23 +454,20 @@ const BatchSizes& Batch::finish() {
     std::stable_sort(units_.begin(), units_.end(),
                      [this](Unit a, Unit b) { return longest_[a.picture] > longest_[b.picture]; });
   }
-  const std::size_t unit_bytes = units_.size() * sizeof(Unit),
-                    part_bytes = parts_.size() * sizeof(Part);
+  const std::size_t unit_bytes = units_.size() * sizeof(Unit);
   std::byte* const units = take(unit_bytes);
-  std::byte* const parts = take(part_bytes);
+  sizes_.parts = put_parts(parts_);
+  sizes_.float_parts = put_parts(float_parts_);
   sizes_.blob_bytes = used_;
   sizes_.missing_bytes =
       sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
   if (sizes_.missing_bytes > 0) return sizes_;
   std::memcpy(units, units_.data(), unit_bytes);
-  std::memcpy(parts, parts_.data(), part_bytes);
   sizes_.units_at = static_cast<std::size_t>(units - memory_.data());
-  sizes_.parts_at = static_cast<std::size_t>(parts - memory_.data());
   sizes_.units = units_.size();
-  sizes_.parts = parts_.size();
   sizes_.sample_blocks = blocks_;
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
-  sizes_.axis_taps = taps_;
+  sizes_.weight_words = weights_;
   sizes_.has_fill = has_fill_;
   if (has_steps_) {
     const ImageShape shape = options_->shape;

@@ -16,6 +16,7 @@
 #include "gpu/layout.hpp"
 #include "headrace/images/load.hpp"
 #include "headrace/jpeg/tile_index.hpp"
+#include "headrace/resample/axis_plan.hpp"
 
 namespace headrace::gpu {
 
@@ -27,6 +28,7 @@ struct BatchScratch {
   BaselineJpeg jpeg;
   TileIndex tile_index;
   Picture without_place;  // of a batch that does not fit
+  AxisPlan plan;
 };
 
 enum class Verdict : uint8_t {
@@ -36,13 +38,19 @@ enum class Verdict : uint8_t {
   failed,   // wrong, whoever decodes it
 };
 
+// What a kernel of the resampling does.
+struct PartSizes {
+  std::size_t at = 0, count = 0;
+  std::size_t shared_bytes = 0;
+};
+
 struct BatchSizes {
   std::size_t blob_bytes = 0;
   std::size_t sample_blocks = 0;
   std::size_t units_at = 0, units = 0;
-  std::size_t parts_at = 0, parts = 0;
-  std::size_t shared_bytes = 0;  // of the resampling
-  uint32_t axis_size = 0, axis_taps = 0;
+  PartSizes parts, float_parts;  // of whole numbers, of floats
+  uint32_t axis_size = 0;
+  std::size_t weight_words = 0;
   bool has_jpegs = false;
   bool has_fill = false;          // some pictures do not fill their place
   std::size_t picture_bytes = 0;  // of a picture before its steps; 0 without steps
@@ -68,29 +76,35 @@ class Batch {
   const BatchSizes& finish();
 
  private:
+  struct PartList {
+    std::vector<Part> parts;
+    std::size_t shared_bytes = 0;
+  };
+
   [[nodiscard]] Picture* pictures() const noexcept;
   std::byte* take(std::size_t size) noexcept;
   Verdict prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
                   BatchScratch& scratch, Picture& picture, Status& failure) noexcept;
-  bool plan_axes(const struct SourcePlace& place, Picture& picture) noexcept;
+  bool plan_axes(const struct SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept;
   bool add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept;
   Verdict add_raw(const struct SourcePlace& place, Picture& picture) noexcept;
   Verdict add_jpeg(const struct SourcePlace& place, std::size_t number, BatchScratch& scratch,
                    Picture& picture) noexcept;
   Verdict copy_tiles(const struct TileRange& range, std::size_t number, Picture& picture) noexcept;
-  void add_parts(uint32_t number, const Picture& picture);
+  void add_parts(uint32_t number, const Picture& picture, PartList& list);
+  PartSizes put_parts(const PartList& list) noexcept;
 
   MutableByteSpan memory_;
   const LoadOptions* options_ = nullptr;
   std::size_t count_ = 0;
   std::atomic<std::size_t> used_{0};
   std::atomic<std::size_t> blocks_{0};
-  std::atomic<uint32_t> taps_{1};
+  std::atomic<std::size_t> weights_{0};
   std::atomic<bool> has_fill_{false};
   std::atomic<bool> has_steps_{false};
   std::vector<uint32_t> longest_;  // tile of each picture, in bits
   std::vector<Unit> units_;
-  std::vector<Part> parts_;
+  PartList parts_, float_parts_;
   BatchSizes sizes_;
 };
 

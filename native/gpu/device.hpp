@@ -45,8 +45,39 @@ HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) {
 }
 
 HEADRACE_GPU_INLINE float float_of(uint32_t bits) { return __uint_as_float(bits); }
+HEADRACE_GPU_INLINE uint32_t bits_of(float value) { return __float_as_uint(value); }
+// To the nearest, of two the even one.
+HEADRACE_GPU_INLINE int32_t round_off(float value) { return __float2int_rn(value); }
 HEADRACE_GPU_INLINE uint32_t count_ones(uint32_t value) { return __popc(value); }
 HEADRACE_GPU_INLINE uint32_t swap_bytes(uint32_t value) { return __byte_perm(value, 0, 0x0123); }
+// Bytes 0 of both, then bytes 1; and so with 2 and 3.
+HEADRACE_GPU_INLINE uint32_t zip_low(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }
+HEADRACE_GPU_INLINE uint32_t zip_high(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7362); }
+// The sum and two products: halves of `weights`, which have signs, with bytes 0 and 1, or 2 and 3.
+HEADRACE_GPU_INLINE int32_t add_low(int32_t sum, uint32_t weights, uint32_t bytes) {
+  int32_t result;
+  asm("dp2a.lo.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(weights), "r"(bytes), "r"(sum));
+  return result;
+}
+HEADRACE_GPU_INLINE int32_t add_high(int32_t sum, uint32_t weights, uint32_t bytes) {
+  int32_t result;
+  asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(weights), "r"(bytes), "r"(sum));
+  return result;
+}
+// Four levels, cut to 0 to 255.
+HEADRACE_GPU_INLINE uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
+#if __CUDA_ARCH__ >= 720
+  uint32_t result;
+  asm("{.reg .u32 high; cvt.pack.sat.u8.s32.b32 high, %4, %3, 0;"
+      "cvt.pack.sat.u8.s32.b32 %0, %2, %1, high;}"
+      : "=r"(result)
+      : "r"(a), "r"(b), "r"(c), "r"(d));
+  return result;
+#else
+  const auto cut = [](int32_t value) { return static_cast<uint32_t>(min(max(value, 0), 255)); };
+  return cut(a) | cut(b) << 8 | cut(c) << 16 | cut(d) << 24;
+#endif
+}
 // The upper word of high:low << by; `by` is taken modulo 32 by the first, at most 32 by the second.
 HEADRACE_GPU_INLINE uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t by) {
   return __funnelshift_l(low, high, by);
@@ -108,10 +139,33 @@ inline float float_of(uint32_t bits) {
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
+inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline int32_t round_off(float value) { return static_cast<int32_t>(__builtin_lrintf(value)); }
 inline uint32_t count_ones(uint32_t value) {
   return static_cast<uint32_t>(__builtin_popcount(value));
 }
 inline uint32_t swap_bytes(uint32_t value) { return __builtin_bswap32(value); }
+inline uint32_t zip_low(uint32_t a, uint32_t b) {
+  return (a & 255) | (b & 255) << 8 | (a >> 8 & 255) << 16 | (b >> 8 & 255) << 24;
+}
+inline uint32_t zip_high(uint32_t a, uint32_t b) { return zip_low(a >> 16, b >> 16); }
+inline int32_t add_low(int32_t sum, uint32_t weights, uint32_t bytes) {
+  return sum + static_cast<int16_t>(weights) * static_cast<int32_t>(bytes & 255) +
+         static_cast<int16_t>(weights >> 16) * static_cast<int32_t>(bytes >> 8 & 255);
+}
+inline int32_t add_high(int32_t sum, uint32_t weights, uint32_t bytes) {
+  return add_low(sum, weights, bytes >> 16);
+}
+inline uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
+  const auto cut = [](int32_t value) {
+    return static_cast<uint32_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+  };
+  return cut(a) | cut(b) << 8 | cut(c) << 16 | cut(d) << 24;
+}
 inline uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t by) {
   return static_cast<uint32_t>((uint64_t{high} << 32 | low) << (by % 32) >> 32);
 }
@@ -145,11 +199,13 @@ HEADRACE_GPU_INLINE T greater(T a, T b) {
 HEADRACE_GPU_INLINE int32_t byte_of(uint32_t word, uint32_t i) {
   return static_cast<int32_t>(word >> 8 * i & 255);
 }
-HEADRACE_GPU_INLINE uint32_t level_of(int32_t value) {
-  return static_cast<uint32_t>(value < 0 ? 0 : value > 255 ? 255 : value);
-}
-HEADRACE_GPU_INLINE uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
-  return level_of(a) | level_of(b) << 8 | level_of(c) << 16 | level_of(d) << 24;
-}
+
+// Loaded and stored at once.
+struct alignas(8) Two {
+  uint32_t v[2];
+};
+struct alignas(16) Four {
+  uint32_t v[4];
+};
 
 }  // namespace headrace::gpu

@@ -24,6 +24,17 @@ struct Axis {
   uint32_t origin;  // of the sources in the picture
   uint32_t size;
   uint32_t is_mirrored;
+  uint32_t weights;  // the first word of them
+  uint32_t taps;     // most of any output
+};
+
+// The arithmetic of the resampling.
+enum ResampleWay : uint32_t {
+  kWholeNumbers,
+  kFloats,            // of many taps
+  kOpenCvBoxes,       // whole factors
+  kOpenCvCells,       // where no side grows
+  kOpenCvNeighbours,  // where one does
 };
 
 // `kAbsent` has no pixels here: the CPU makes them. `kEmpty` has no sources, and is all `fill`.
@@ -51,9 +62,9 @@ struct Picture {
   uint32_t chroma_right, chroma_bottom;  // last sample of chroma that the picture has
   uint32_t ends_at_entry;                // the last tile of each row is not cut
   uint32_t steps;                        // the first word of them, in units of 4 bytes; 0: none
-  uint32_t unused[1];
-  uint8_t dc_table[4], ac_table[4];  // of each component
-  uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
+  uint32_t way;                          // ResampleWay
+  uint8_t dc_table[4], ac_table[4];      // of each component
+  uint8_t counts[4][16];                 // of codes: DC 0, DC 1, AC 0, AC 1
   uint8_t dc_symbols[2][16];
   uint8_t ac_symbols[2][256];
   uint16_t quantiser[3][64];  // column by column

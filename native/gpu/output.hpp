@@ -19,16 +19,20 @@ struct Output {
   uint32_t fill;  // a pixel
 };
 
+// What a level of channel c becomes.
+template <typename Value>
+HEADRACE_GPU_INLINE Value value_of_level(const Output& output, uint32_t c, uint32_t level) {
+  const auto* table = reinterpret_cast<const Value*>(output.table);
+  return table == nullptr ? static_cast<Value>(level) : load_constant(table + c * 256 + level);
+}
+
 template <typename Value>
 HEADRACE_GPU_INLINE void write_values(const Output& output, size_t first, size_t step,
                                       uint32_t pixel) {
   auto* to = reinterpret_cast<Value*>(output.values) + first;
-  const auto* table = reinterpret_cast<const Value*>(output.table);
   HEADRACE_UNROLL
   for (uint32_t c = 0; c < 3; ++c) {
-    const uint32_t level = pixel >> 8 * c & 255;
-    to[c * step] =
-        table == nullptr ? static_cast<Value>(level) : load_constant(table + c * 256 + level);
+    to[c * step] = value_of_level<Value>(output, c, pixel >> 8 * c & 255);
   }
 }
 
@@ -40,6 +44,42 @@ HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uin
   if (output.value_size == 1) return write_values<uint8_t>(output, first, step, pixel);
   if (output.value_size == 2) return write_values<uint16_t>(output, first, step, pixel);
   write_values<uint32_t>(output, first, step, pixel);
+}
+
+// Pixels x to x + columns - 1 of some rows from y on, from rows of words without gaps. Neighbouring
+// threads write neighbouring values.
+template <typename Value>
+HEADRACE_GPU_INLINE void write_typed_rows(const Output& output, uint32_t picture, uint32_t x,
+                                          uint32_t y, uint32_t columns, uint32_t rows,
+                                          const uint32_t* pixels) {
+  const size_t plane = size_t{output.width} * output.height;
+  auto* const values = reinterpret_cast<Value*>(output.values) + picture * output.picture_values;
+  for (uint32_t row = 0; row < rows; ++row, pixels += columns) {
+    const size_t first = size_t{y + row} * output.width + x;
+    if (output.is_channels_first) {
+      for (uint32_t i = thread_number(); i < columns; i += thread_count()) {
+        HEADRACE_UNROLL
+        for (uint32_t c = 0; c < 3; ++c) {
+          values[c * plane + first + i] =
+              value_of_level<Value>(output, c, pixels[i] >> 8 * c & 255);
+        }
+      }
+    } else {
+      for (uint32_t i = thread_number(); i < 3 * columns; i += thread_count()) {
+        const uint32_t c = i % 3;
+        values[3 * first + i] = value_of_level<Value>(output, c, pixels[i / 3] >> 8 * c & 255);
+      }
+    }
+  }
+}
+
+HEADRACE_GPU_INLINE void write_rows(const Output& output, uint32_t picture, uint32_t x, uint32_t y,
+                                    uint32_t columns, uint32_t rows, const uint32_t* pixels) {
+  if (output.value_size == 1)
+    return write_typed_rows<uint8_t>(output, picture, x, y, columns, rows, pixels);
+  if (output.value_size == 2)
+    return write_typed_rows<uint16_t>(output, picture, x, y, columns, rows, pixels);
+  write_typed_rows<uint32_t>(output, picture, x, y, columns, rows, pixels);
 }
 
 // What stands around pictures that do not fill their place.

@@ -47,22 +47,30 @@ HEADRACE_DEVICE inline uint32_t row_stride_of(const Range& columns) {
   return (columns.end - columns.begin + 14) / 8 * 8 + 8;
 }
 
-struct Parts {
-  int16_t v[4];  // red, green, blue; of a level
+// Of a level, in 128ths: green above red, and blue.
+struct alignas(8) Parts {
+  uint32_t red_green, blue;
 };
+
+// Rows that wait to be written.
+HEADRACE_DEVICE inline size_t written_bytes(uint32_t columns) {
+  return kRowsAtOnce * columns * sizeof(uint32_t);
+}
 
 HEADRACE_DEVICE inline size_t smooth_bytes(const Picture& picture, uint32_t support,
                                            uint32_t first_column, uint32_t columns) {
   const size_t stride = row_stride_of(sources_of(picture.axes[0], support, first_column, columns));
   return stride * (most_rows(picture.axes[1], support, kRowsAtOnce) * sizeof(uint32_t) +
-                   kRowsAtOnce * sizeof(Parts));
+                   kRowsAtOnce * sizeof(Parts)) +
+         written_bytes(columns);
 }
 
 HEADRACE_DEVICE inline size_t sharp_bytes(const Picture& picture, uint32_t support,
                                           uint32_t first_column, uint32_t columns) {
   const size_t stride = row_stride_of(sources_of(picture.axes[0], support, first_column, columns));
   return stride * kRowsAtOnce * sizeof(uint32_t) +
-         size_t{most_rows(picture.axes[1], support, kRowsAtOnce)} * columns * sizeof(Parts);
+         size_t{most_rows(picture.axes[1], support, kRowsAtOnce)} * columns * sizeof(Parts) +
+         written_bytes(columns);
 }
 
 // Rows `begin` to `end - 1` of the sources as pixels, to place(row): what the columns begin with
@@ -92,9 +100,9 @@ struct PixelSource {
       } else {
         raw_pixels(blob, picture, first + x, picture.top + row, picture.left + columns.end, pixels);
       }
-      uint32_t* to = place(row) + x;
-      HEADRACE_UNROLL
-      for (uint32_t k = 0; k < 8; ++k) to[k] = pixels[k];
+      auto* const to = reinterpret_cast<Four*>(place(row) + x);
+      to[0] = {{pixels[0], pixels[1], pixels[2], pixels[3]}};
+      to[1] = {{pixels[4], pixels[5], pixels[6], pixels[7]}};
     }
   }
 };
@@ -104,27 +112,35 @@ struct Sum {
 
   HEADRACE_GPU_INLINE explicit Sum(int32_t shift)
       : v{1 << (shift - 1), 1 << (shift - 1), 1 << (shift - 1)} {}
-  HEADRACE_GPU_INLINE void add(uint32_t pixel, int32_t weight) {
-    HEADRACE_UNROLL
-    for (uint32_t c = 0; c < 3; ++c) v[c] += weight * byte_of(pixel, c);
+  // Two pixels, by the weights in the halves of a word.
+  HEADRACE_GPU_INLINE void add(uint32_t first, uint32_t second, uint32_t weights) {
+    const uint32_t low = zip_low(first, second);
+    v[0] = add_low(v[0], weights, low);
+    v[1] = add_high(v[1], weights, low);
+    v[2] = add_low(v[2], weights, zip_high(first, second));
   }
   HEADRACE_GPU_INLINE void add(const Parts& parts, int32_t weight) {
-    HEADRACE_UNROLL
-    for (uint32_t c = 0; c < 3; ++c) v[c] += weight * parts.v[c];
+    v[0] += weight * static_cast<int32_t>(parts.red_green & 0xFFFF);
+    v[1] += weight * static_cast<int32_t>(parts.red_green >> 16);
+    v[2] += weight * static_cast<int32_t>(parts.blue);
   }
   HEADRACE_GPU_INLINE uint32_t pixel() const {
     return pack_levels(v[0] >> kReduceShift, v[1] >> kReduceShift, v[2] >> kReduceShift, 0);
   }
   HEADRACE_GPU_INLINE Parts parts() const {
-    Parts parts{};
+    uint32_t cut[3];
     HEADRACE_UNROLL
     for (uint32_t c = 0; c < 3; ++c) {
-      const int32_t part = v[c] >> kBlendShift;
-      parts.v[c] = static_cast<int16_t>(part < 0 ? 0 : part > kWhiteParts ? kWhiteParts : part);
+      cut[c] = static_cast<uint32_t>(lesser(greater(v[c] >> kBlendShift, 0), kWhiteParts));
     }
-    return parts;
+    return {cut[0] | cut[1] << 16, cut[2]};
   }
 };
+
+HEADRACE_GPU_INLINE int32_t low_weight(uint32_t weights) { return static_cast<int16_t>(weights); }
+HEADRACE_GPU_INLINE int32_t high_weight(uint32_t weights) {
+  return static_cast<int32_t>(weights) >> 16;
+}
 
 struct ResampleCall {
   const uint8_t* blob;
@@ -132,35 +148,70 @@ struct ResampleCall {
   const Part* parts;
   AxisPlans plans;
   uint32_t support;
+  uint32_t is_sharp;
   Output output;
 };
 
-// What the two ways share: one part of one picture.
+// What all ways share: one part of one picture.
 struct PartView {
   const Part part;
   const Picture& picture;
   const AxisSpan* columns;
   const AxisSpan* rows;
-  const int16_t* column_weights;
-  const int16_t* row_weights;
+  const uint32_t* column_weights;
+  const uint32_t* row_weights;
+  const uint32_t width, height;  // of the picture's place
+  const uint32_t left, top;      // of the part in the output
   const Range sources;
-  const uint32_t size;
 
   HEADRACE_GPU_INLINE PartView(const ResampleCall& call, uint32_t number)
       : part(call.parts[number]),
         picture(reinterpret_cast<const Picture*>(call.blob)[part.picture]),
-        columns(call.plans.spans_of(part.picture, 0)),
+        columns(call.plans.spans_of(part.picture, 0) + part.first_column),
         rows(call.plans.spans_of(part.picture, 1)),
-        column_weights(call.plans.weights_of(part.picture, 0)),
-        row_weights(call.plans.weights_of(part.picture, 1)),
-        sources(sources_of(picture.axes[0], call.support, part.first_column, part.columns)),
-        size(call.plans.size) {}
+        column_weights(call.plans.weights_of(picture.axes[0]) + part.first_column),
+        row_weights(call.plans.weights_of(picture.axes[1])),
+        width(picture.axes[0].size),
+        height(picture.axes[1].size),
+        left(picture.place_left + part.first_column),
+        top(picture.place_top),
+        sources(sources_of(picture.axes[0], call.support, part.first_column, part.columns)) {}
+};
 
-  HEADRACE_GPU_INLINE void write(const ResampleCall& call, uint32_t x, uint32_t y,
-                                 uint32_t pixel) const {
-    write_pixel(call.output, part.picture, picture.place_left + x, picture.place_top + y, pixel);
+// Rows of a ring, one after the other.
+struct RingRow {
+  uint32_t at, size;
+
+  HEADRACE_GPU_INLINE uint32_t next() {
+    const uint32_t here = at;
+    at = at + 1 == size ? 0 : at + 1;
+    return here;
   }
 };
+
+// Threads that make one of the rows.
+inline constexpr uint32_t kRowThreads = kResampleThreads / kRowsAtOnce;
+
+// Rows of the ring, two pixels at a time, to one row of `work`: columns `begin` to `end - 1`.
+HEADRACE_GPU_INLINE void blend_rows(const uint32_t* ring, uint32_t ring_rows, uint32_t stride,
+                                    uint32_t begin, uint32_t end, AxisSpan span,
+                                    const uint32_t* weights, uint32_t step, Parts* work) {
+  const uint32_t first = span.start % ring_rows;
+  for (uint32_t x = begin + 2 * (thread_number() % kRowThreads); x < end; x += 2 * kRowThreads) {
+    Sum even(kBlendShift), odd(kBlendShift);
+    RingRow row{first, ring_rows};
+    const uint32_t* weight = weights;
+    for (uint32_t k = 0; k < span.count; k += 2, weight += step) {
+      const uint32_t pair = load_constant(weight);
+      const Two a = *reinterpret_cast<const Two*>(ring + row.next() * stride + x);
+      const Two b = *reinterpret_cast<const Two*>(ring + row.next() * stride + x);
+      even.add(a.v[0], b.v[0], pair);
+      odd.add(a.v[1], b.v[1], pair);
+    }
+    const Parts p = even.parts(), q = odd.parts();
+    *reinterpret_cast<Four*>(work + x) = {{p.red_green, p.blue, q.red_green, q.blue}};
+  }
+}
 
 HEADRACE_KERNEL(resample_smooth, kResampleThreads)(ResampleCall call) {
   const PartView view(call, block_number());
@@ -168,39 +219,43 @@ HEADRACE_KERNEL(resample_smooth, kResampleThreads)(ResampleCall call) {
   const Axis& down = view.picture.axes[1];
   const PixelSource source{call.blob, call.samples, view.picture, view.sources};
   const uint32_t stride = row_stride_of(view.sources), lead = source.lead();
-  const uint32_t width = view.sources.end - view.sources.begin;
+  const uint32_t end = lead + view.sources.end - view.sources.begin;
   const uint32_t ring_rows = most_rows(down, call.support, kRowsAtOnce);
   auto* const ring = shared_memory<uint32_t>();
   auto* const work = reinterpret_cast<Parts*>(ring + ring_rows * stride);
-  const auto row_at = [&](uint32_t row) { return ring + row % ring_rows * stride; };
+  auto* const written = reinterpret_cast<uint32_t*>(work + kRowsAtOnce * stride);
   uint32_t loaded = 0;
   for (uint32_t y0 = part.first_row; y0 < part.first_row + part.rows; y0 += kRowsAtOnce) {
     const uint32_t count = lesser(kRowsAtOnce, part.first_row + part.rows - y0);
     const Range needed = sources_of(down, call.support, y0, count);
-    source.convert(greater(loaded, needed.begin), needed.end, row_at);
+    source.convert(greater(loaded, needed.begin), needed.end,
+                   [&](uint32_t row) { return ring + row % ring_rows * stride; });
     loaded = needed.end;
     sync_threads();
-    for (uint32_t i = thread_number(); i < count * width; i += thread_count()) {
-      const uint32_t y = i / width, x = i % width;
-      const AxisSpan span = view.rows[y0 + y];
-      Sum sum(kBlendShift);
-      for (uint32_t k = 0; k < span.count; ++k) {
-        sum.add(row_at(span.start + k)[lead + x],
-                load_constant(view.row_weights + k * view.size + y0 + y));
-      }
-      work[y * stride + x] = sum.parts();
+    if (const uint32_t y = thread_number() / kRowThreads; y < count) {
+      blend_rows(ring, ring_rows, stride, lead & ~1U, end, view.rows[y0 + y],
+                 view.row_weights + y0 + y, view.height, work + y * stride);
     }
     sync_threads();
-    for (uint32_t i = thread_number(); i < count * part.columns; i += thread_count()) {
-      const uint32_t y = i / part.columns, x = part.first_column + i % part.columns;
+    for (uint32_t x = thread_number(); x < part.columns; x += thread_count()) {
       const AxisSpan span = view.columns[x];
-      const Parts* from = work + y * stride + (span.start - view.sources.begin);
-      Sum sum(kReduceShift);
-      for (uint32_t k = 0; k < span.count; ++k) {
-        sum.add(from[k], load_constant(view.column_weights + k * view.size + x));
+      const Parts* from = work + lead + (span.start - view.sources.begin);
+      const uint32_t* weight = view.column_weights + x;
+      Sum sums[kRowsAtOnce] = {Sum(kReduceShift), Sum(kReduceShift), Sum(kReduceShift),
+                               Sum(kReduceShift)};
+      for (uint32_t k = 0; k < span.count; k += 2, weight += view.width) {
+        const uint32_t pair = load_constant(weight);
+        HEADRACE_UNROLL
+        for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
+          sums[y].add(from[y * stride + k], low_weight(pair));
+          sums[y].add(from[y * stride + k + 1], high_weight(pair));
+        }
       }
-      view.write(call, x, y0 + y, sum.pixel());
+      HEADRACE_UNROLL
+      for (uint32_t y = 0; y < kRowsAtOnce; ++y) written[y * part.columns + x] = sums[y].pixel();
     }
+    sync_threads();
+    write_rows(call.output, part.picture, view.left, view.top + y0, part.columns, count, written);
   }
 }
 
@@ -213,7 +268,7 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
   const uint32_t ring_rows = most_rows(down, call.support, kRowsAtOnce);
   auto* const pixels = shared_memory<uint32_t>();
   auto* const ring = reinterpret_cast<Parts*>(pixels + kRowsAtOnce * stride);
-  const auto row_at = [&](uint32_t row) { return ring + row % ring_rows * part.columns; };
+  auto* const written = reinterpret_cast<uint32_t*>(ring + ring_rows * part.columns);
   uint32_t loaded = 0;
   for (uint32_t y0 = part.first_row; y0 < part.first_row + part.rows; y0 += kRowsAtOnce) {
     const uint32_t count = lesser(kRowsAtOnce, part.first_row + part.rows - y0);
@@ -222,30 +277,46 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
       const uint32_t rows = lesser(kRowsAtOnce, needed.end - row);
       source.convert(row, row + rows, [&](uint32_t at) { return pixels + (at - row) * stride; });
       sync_threads();
-      for (uint32_t i = thread_number(); i < rows * part.columns; i += thread_count()) {
-        const uint32_t y = i / part.columns, x = i % part.columns;
-        const AxisSpan span = view.columns[part.first_column + x];
-        const uint32_t* from = pixels + y * stride + lead + (span.start - view.sources.begin);
-        Sum sum(kBlendShift);
-        for (uint32_t k = 0; k < span.count; ++k) {
-          sum.add(from[k],
-                  load_constant(view.column_weights + k * view.size + part.first_column + x));
+      for (uint32_t x = thread_number(); x < part.columns; x += thread_count()) {
+        const AxisSpan span = view.columns[x];
+        const uint32_t* from = pixels + lead + (span.start - view.sources.begin);
+        const uint32_t* weight = view.column_weights + x;
+        Sum sums[kRowsAtOnce] = {Sum(kBlendShift), Sum(kBlendShift), Sum(kBlendShift),
+                                 Sum(kBlendShift)};
+        for (uint32_t k = 0; k < span.count; k += 2, weight += view.width) {
+          const uint32_t pair = load_constant(weight);
+          HEADRACE_UNROLL
+          for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
+            sums[y].add(from[y * stride + k], from[y * stride + k + 1], pair);
+          }
         }
-        row_at(row + y)[x] = sum.parts();
+        RingRow to{row % ring_rows, ring_rows};
+        HEADRACE_UNROLL
+        for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
+          if (y < rows) ring[to.next() * part.columns + x] = sums[y].parts();
+        }
       }
       sync_threads();
     }
     loaded = needed.end;
-    for (uint32_t i = thread_number(); i < count * part.columns; i += thread_count()) {
-      const uint32_t y = i / part.columns, x = i % part.columns;
+    if (const uint32_t y = thread_number() / kRowThreads; y < count) {
       const AxisSpan span = view.rows[y0 + y];
-      Sum sum(kReduceShift);
-      for (uint32_t k = 0; k < span.count; ++k) {
-        sum.add(row_at(span.start + k)[x],
-                load_constant(view.row_weights + k * view.size + y0 + y));
+      const uint32_t first = span.start % ring_rows;
+      for (uint32_t x = thread_number() % kRowThreads; x < part.columns; x += kRowThreads) {
+        Sum sum(kReduceShift);
+        RingRow row{first, ring_rows};
+        const uint32_t* weight = view.row_weights + y0 + y;
+        for (uint32_t k = 0; k < span.count; k += 2, weight += view.height) {
+          const uint32_t pair = load_constant(weight);
+          sum.add(ring[row.next() * part.columns + x], low_weight(pair));
+          sum.add(ring[row.next() * part.columns + x], high_weight(pair));
+        }
+        written[y * part.columns + x] = sum.pixel();
       }
-      view.write(call, part.first_column + x, y0 + y, sum.pixel());
     }
+    sync_threads();
+    write_rows(call.output, part.picture, view.left, view.top + y0, part.columns, count, written);
+    sync_threads();  // the next rows may need no new sources, and then nobody waits
   }
 }
 

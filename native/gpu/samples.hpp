@@ -19,6 +19,10 @@ struct Plane {
   HEADRACE_GPU_INLINE uint32_t four(uint32_t x, uint32_t y) const {
     return *reinterpret_cast<const uint32_t*>(at(x, y));
   }
+  // Eight, of which x is the first, a multiple of eight.
+  HEADRACE_GPU_INLINE Two eight(uint32_t x, uint32_t y) const {
+    return *reinterpret_cast<const Two*>(at(x, y));
+  }
 };
 
 HEADRACE_GPU_INLINE Plane plane_of(const Picture& picture, const uint8_t* samples, uint32_t c) {
@@ -92,27 +96,24 @@ HEADRACE_GPU_INLINE void chroma_of(const Picture& picture, const Plane& plane, u
   }
   const bool is_mixed = picture.v == 2;
   const int32_t bias = y & 1 ? 2 : 1;
+  const Two near = plane.eight(x, is_mixed ? rows.row : y);
   HEADRACE_UNROLL
-  for (uint32_t half = 0; half < 2; ++half) {
-    const uint32_t near = plane.four(x + 4 * half, is_mixed ? rows.row : y);
-    const uint32_t far = is_mixed ? plane.four(x + 4 * half, rows.beside) : 0;
-    HEADRACE_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) {
-      out[4 * half + i] =
-          is_mixed ? (3 * byte_of(near, i) + byte_of(far, i) + bias) >> 2 : byte_of(near, i);
-    }
-  }
+  for (uint32_t i = 0; i < 8; ++i) out[i] = byte_of(near.v[i / 4], i % 4);
+  if (!is_mixed) return;
+  const Two far = plane.eight(x, rows.beside);
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) out[i] = (3 * out[i] + byte_of(far.v[i / 4], i % 4) + bias) >> 2;
 }
 
 // The pixels x to x + 7 of a row of the planes, x a multiple of 8.
 HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samples, uint32_t x,
                                      uint32_t y, uint32_t* out) {
   const Plane luma = plane_of(picture, samples, 0);
-  const uint32_t words[2] = {luma.four(x, y), luma.four(x + 4, y)};
+  const Two words = luma.eight(x, y);
   if (picture.components == 1) {
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 8; ++i)
-      out[i] = static_cast<uint32_t>(byte_of(words[i / 4], i % 4)) * 0x010101;
+      out[i] = static_cast<uint32_t>(byte_of(words.v[i / 4], i % 4)) * 0x010101;
     return;
   }
   int32_t cb[8], cr[8];
@@ -120,7 +121,7 @@ HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samp
   chroma_of(picture, plane_of(picture, samples, 2), x, y, cr);
   HEADRACE_UNROLL
   for (uint32_t i = 0; i < 8; ++i) {
-    const int32_t first = byte_of(words[i / 4], i % 4);
+    const int32_t first = byte_of(words.v[i / 4], i % 4);
     out[i] = picture.is_ycc ? to_rgb(first, cb[i], cr[i]) : pack_levels(first, cb[i], cr[i], 0);
   }
 }

@@ -1,7 +1,7 @@
 #include "gpu/stages.hpp"
 
 #include "gpu/destuff.hpp"
-#include "gpu/resample.hpp"
+#include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
@@ -55,7 +55,7 @@ StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
           sizes.sample_blocks * 64 + kSlackBytes,
           pictures * sizeof(std::uint32_t),
           outputs * sizeof(AxisSpan),
-          outputs * sizes.axis_taps * sizeof(std::int16_t),
+          sizes.weight_words * sizeof(std::uint32_t),
           pictures * sizes.picture_bytes,
           pictures * sizes.picture_bytes};
 }
@@ -80,8 +80,8 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     if (!result.is_ok()) return result;
   }
   const AxisKind kind = axis_kind_of(options.filter);
-  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::int16_t>(memory.weights),
-                        sizes.axis_size, sizes.axis_taps};
+  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.weights),
+                        sizes.axis_size};
   result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,
                   static_cast<std::uint32_t>(kind), at<const double>(memory.lanczos), plans);
   if (!result.is_ok()) return result;
@@ -92,17 +92,23 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     result = launch(launcher, {"fill_around", count, 1, kFillThreads, 0}, blob, output);
     if (!result.is_ok()) return result;
   }
-  const ResampleCall call{blob,
-                          samples,
-                          at<const Part>(memory.blob + sizes.parts_at),
-                          plans,
-                          static_cast<std::uint32_t>(support_of(options.filter)),
-                          output};
-  result =
-      launch(launcher,
-             {is_sharp(kind) ? "resample_sharp" : "resample_smooth",
-              static_cast<std::uint32_t>(sizes.parts), 1, kResampleThreads, sizes.shared_bytes},
-             call);
+  ResampleCall call{blob,
+                    samples,
+                    nullptr,
+                    plans,
+                    static_cast<std::uint32_t>(support_of(options.filter)),
+                    is_sharp(kind) ? 1U : 0U,
+                    output};
+  const auto resample = [&](const char* kernel, const PartSizes& parts) {
+    if (parts.count == 0) return Status();
+    call.parts = at<const Part>(memory.blob + parts.at);
+    return launch(
+        launcher,
+        {kernel, static_cast<std::uint32_t>(parts.count), 1, kResampleThreads, parts.shared_bytes},
+        call);
+  };
+  result = resample(is_sharp(kind) ? "resample_sharp" : "resample_smooth", sizes.parts);
+  if (result.is_ok()) result = resample("resample_floats", sizes.float_parts);
   if (!result.is_ok() || !has_steps) return result;
   return launch(launcher, {"apply_steps", count, 1, kStepThreads, sizeof(StepMemory)},
                 StepCall{blob, at<std::uint8_t>(memory.pictures), at<std::uint8_t>(memory.copies),

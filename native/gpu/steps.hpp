@@ -387,6 +387,34 @@ HEADRACE_GPU_INLINE void apply_step(Canvas& canvas, uint32_t step, StepReader& r
   }
 }
 
+// Neighbouring threads write neighbouring values.
+template <typename Value>
+HEADRACE_GPU_INLINE void write_typed_picture(const Output& output, uint32_t number,
+                                             const Canvas& canvas) {
+  auto* const values = reinterpret_cast<Value*>(output.values) + number * output.picture_values;
+  const uint32_t count = canvas.count();
+  if (output.is_channels_first) {
+    for (uint32_t i = thread_number(); i < count; i += thread_count()) {
+      HEADRACE_UNROLL
+      for (uint32_t c = 0; c < 3; ++c) {
+        values[size_t{c} * count + i] =
+            value_of_level<Value>(output, c, canvas.pixels[3 * size_t{i} + c]);
+      }
+    }
+  } else {
+    for (uint32_t i = thread_number(); i < 3 * count; i += thread_count()) {
+      values[i] = value_of_level<Value>(output, i % 3, canvas.pixels[i]);
+    }
+  }
+}
+
+HEADRACE_GPU_INLINE void write_picture(const Output& output, uint32_t number,
+                                       const Canvas& canvas) {
+  if (output.value_size == 1) return write_typed_picture<uint8_t>(output, number, canvas);
+  if (output.value_size == 2) return write_typed_picture<uint16_t>(output, number, canvas);
+  write_typed_picture<uint32_t>(output, number, canvas);
+}
+
 HEADRACE_KERNEL(apply_steps, kStepThreads)(StepCall call) {
   const uint32_t number = block_number();
   const Picture& picture = reinterpret_cast<const Picture*>(call.blob)[number];
@@ -401,9 +429,7 @@ HEADRACE_KERNEL(apply_steps, kStepThreads)(StepCall call) {
       sync_threads();
     }
   }
-  Canvas::for_each(canvas.width, canvas.height, [&](uint32_t x, uint32_t y) {
-    write_pixel(call.output, number, x, y, pixel_at(canvas.pixels, size_t{y} * canvas.width + x));
-  });
+  write_picture(call.output, number, canvas);
 }
 
 }  // namespace headrace::gpu

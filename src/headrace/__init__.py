@@ -2,17 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from headrace import errors, ops
-from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Tensor, Text
-from headrace.formats import index, pack, repair, verify, write
-from headrace.formats import open_dataset as open
-from headrace.formats.beton import BetonWriter
-from headrace.loader import Loader
-from headrace.types import Batch, Dataset, Sample
-
 if TYPE_CHECKING:
+    from headrace import errors, ops
+    from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Tensor, Text
     from headrace.formats.barecat import Archive
+    from headrace.formats.beton import BetonWriter
+    from headrace.formats.index import index
+    from headrace.formats.open import open_dataset as open
+    from headrace.formats.pack import pack
+    from headrace.formats.repair import repair
+    from headrace.formats.verify import verify
+    from headrace.formats.write import write
+    from headrace.loader import Loader
     from headrace.transfer.convert import convert
+    from headrace.types import Batch, Dataset, Sample
 
 __all__ = [
     "Archive",
@@ -40,22 +43,37 @@ __all__ = [
     "write",
 ]
 
-_LATE = {"Archive": "headrace.formats.barecat", "convert": "headrace.transfer.convert"}
-"""What brings SQLite, tar and zip along is imported when it is first used."""
+_PLACES = {
+    "headrace": ("errors", "ops"),
+    "headrace.fields": ("Bytes", "Float", "Image", "Int", "Json", "NDArray", "Tensor", "Text"),
+    "headrace.formats.barecat": ("Archive",),
+    "headrace.formats.beton": ("BetonWriter",),
+    "headrace.formats.index": ("index",),
+    "headrace.formats.open": ("open",),
+    "headrace.formats.pack": ("pack",),
+    "headrace.formats.repair": ("repair",),
+    "headrace.formats.verify": ("verify",),
+    "headrace.formats.write": ("write",),
+    "headrace.loader": ("Loader",),
+    "headrace.transfer.convert": ("convert",),
+    "headrace.types": ("Batch", "Dataset", "Sample"),
+}
+"""Where the names are. Each is imported when it is first used, so that to import headrace takes next to no time."""
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("headrace")
-    if name in _LATE:
-        from importlib import import_module
-
-        value = globals()[name] = getattr(import_module(_LATE[name]), name)
-        return value
-    raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+        return import_module("importlib.metadata").version("headrace")
+    place = next((place for place, names in _PLACES.items() if name in names), None)
+    if place is None:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    if place == "headrace":
+        return import_module(f"headrace.{name}")
+    value = globals()[name] = getattr(import_module(place), "open_dataset" if name == "open" else name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATE])
+    return sorted({*globals(), *__all__})

@@ -1,10 +1,18 @@
-"""``python -m headrace`` is the command ``headrace``."""
+"""The command ``headrace``, also as ``python -m headrace``; what it does is loaded when it runs."""
 
 import sys
 
-try:
-    from headrace.cli.main import main
-except KeyboardInterrupt:  # nothing has begun
-    sys.exit(130)
+__all__ = ["main"]
 
-sys.exit(main())
+
+def main() -> int:
+    """Load the command and run it; gives its exit code."""
+    try:
+        from headrace.cli.main import main as run
+    except KeyboardInterrupt:  # nothing has begun
+        return 130
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,6 +20,7 @@
     ├── DirectoryNotEmptyError(OSError)   a directory of an archive has something in it
     ├── FileTooLargeError(ValueError)     a file is larger than a shard may be
     ├── ArchiveBusyError(RuntimeError)    somebody else writes to an archive
+    ├── DeviceError(RuntimeError)         a GPU failed, has too little memory, or cannot be used in this process
     ├── MissingExtraError(ImportError)    an optional package is needed
     ├── UnknownFormatError(LookupError)   no format fits a path or a name
     └── ClosedError(RuntimeError)         used after close()
@@ -40,6 +41,7 @@ __all__ = [
     "ClosedError",
     "CorruptFileError",
     "CorruptSampleError",
+    "DeviceError",
     "DirectoryNotEmptyError",
     "EntryExistsError",
     "EntryIsDirectoryError",
@@ -315,6 +317,10 @@ class WorkerDiedError(HeadraceError, RuntimeError):
         self.fix = fix
         problem = "a worker process ended without an answer: it was killed, ran out of memory or crashed"
         super().__init__(f"{problem}. Nothing was written. {fix}")
+
+
+class DeviceError(HeadraceError, RuntimeError):
+    """A GPU failed, has too little memory for a batch, or cannot be used in this process."""
 
 
 class MissingExtraError(HeadraceError, ImportError):

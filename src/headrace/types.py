@@ -271,13 +271,27 @@ class Output(Protocol):
     """Brings batches to where they are used, such as a GPU.
 
     ``send`` begins the way of a batch and must not wait for it; ``receive`` ends it. ``is_device`` says that sending is
-    worth doing ahead. ``allocate`` makes memory that can be sent fast.
+    worth doing ahead. ``allocate`` makes memory that can be sent fast. ``gpu`` is the number of the CUDA device where
+    batches end, or None; pictures may be decoded there, into arrays that ``empty`` makes.
     """
 
     is_device: bool
+    gpu: int | None
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Memory for batches."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:
+        """An array on the GPU, C-contiguous, with ``__dlpack__``; nothing that is queued anywhere uses its memory.
+
+        Several threads may call it. It is filled by the time that it is sent. ``native`` is the GpuImageLoader, whose
+        ``empty`` serves frameworks that take memory from outside.
+        """
+        ...
+
+    def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
+        """What ``empty`` made, filled by now, with its axes in another order."""
         ...
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:

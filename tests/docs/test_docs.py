@@ -3,7 +3,10 @@
 Blocks of one page share one namespace and one empty directory, and run in the order in which they stand. The info
 string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so), ``hexdump=FILE``
 (lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
-page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=cuda`` (it runs only where that is there).
+page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=jax``, ``needs=tensorflow``, ``needs=cuda``,
+``needs=cupy``, ``needs=gpu`` (it runs only where that is there; cuda: torch with a GPU, cupy: with a GPU, gpu: torch for
+CUDA, and kernels in this build). Pages that need JAX or TensorFlow run with the other tests of these, in processes of
+their own.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import pytest
 
 import headrace
 from headrace import errors
+from headrace._native import gpu_kernels
 from headrace.cli.main import build_parser
 from headrace.errors import MissingExtraError
 from headrace.formats.beton import BetonDataset, BetonWriter
@@ -38,7 +42,8 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 TORCHRUN = "-m torch.distributed.run --log-dir logs "  # by default it leaves logs where temporary files go
 COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": TORCHRUN}
-NEEDS = ("torch", "lightning", "cuda")
+NEEDS = ("torch", "lightning", "jax", "tensorflow", "cuda", "cupy", "gpu")
+ALONE = ("jax", "tensorflow")
 
 
 class Block(NamedTuple):
@@ -75,9 +80,10 @@ def has_what_it_needs(block: Block) -> bool:
     if not need:
         return True
     assert need in NEEDS, f"needs={need} is not one of {NEEDS}"
-    if importlib.util.find_spec("torch" if need == "cuda" else need) is None:
+    module = "torch" if need in ("cuda", "gpu") else need
+    if importlib.util.find_spec(module) is None or (need == "gpu" and gpu_kernels() is None):
         return False
-    return need != "cuda" or bool(importlib.import_module("torch").cuda.is_available())
+    return need not in ("cuda", "cupy", "gpu") or bool(importlib.import_module(module).cuda.is_available())
 
 
 def run_python(page: Path, block: Block, namespace: dict[str, Any]) -> None:
@@ -122,7 +128,12 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     monkeypatch.setattr(tempfile, "tempdir", folder)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def with_marks(page: Path) -> Any:
+    is_alone = any(block.option("needs", "") in ALONE for block in blocks_of(page))
+    return pytest.param(page, marks=pytest.mark.frameworks if is_alone else (), id=page_id(page))
+
+
+@pytest.mark.parametrize("page", [with_marks(page) for page in PAGES])
 def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": f"page_{page.stem.replace('-', '_')}"}

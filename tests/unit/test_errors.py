@@ -18,6 +18,7 @@ EXAMPLES = [
     errors.MissingExtraError("torch", extra="torch", needed_by="to_torch()"),
     errors.UnknownFormatError("no format"),
     errors.ClosedError("closed"),
+    errors.DeviceError("cuda:0: no memory"),
     errors.CorruptFileError("a.barecat", name="cat/1", problem="bad", fix="Restore."),
     errors.EntryNotFoundError("a.barecat", "cat/1"),
     errors.EntryExistsError("a.barecat", "cat/1"),

@@ -187,9 +187,27 @@ def test_only_their_rooms_import_the_extension_and_the_frameworks() -> None:
 
 def test_importing_headrace_brings_no_heavy_module() -> None:
     heavy = ["torch", "jax", "tensorflow", "PIL", "h5py", "pyarrow", "lmdb", "cv2", "argparse", "headrace.cli"]
-    code = f"import sys, headrace; print([m for m in {heavy} if m in sys.modules])"
+    show = f"print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, headrace; print([m for m in sys.modules if 'numpy' in m]); headrace.Loader; {show}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert run.stdout.strip() == "[]"
+    assert run.stdout.splitlines() == ["[]", "[]"]
+
+
+def test_ctrl_c_while_the_command_is_loaded() -> None:
+    """It may come at any time: here, when the first module that takes long is imported."""
+    program = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from importlib.metadata import entry_points
+(command,) = entry_points(group="console_scripts", name="headrace")
+sys.exit(command.load()())
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")
 
 
 def test_the_facade_is_small_and_documented() -> None:

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <new>
 
-#include "core/resample/positions.hpp"
+#include "core/resample/opencv_taps.hpp"
 #include "headrace/cpu.hpp"
 #include "kernels/kernels.hpp"
 
@@ -22,37 +22,12 @@ struct OpenCvArea::Kernels {
 
 namespace {
 
-// Of the weights between two neighbours.
-constexpr float kNeighbourWeightOne = 1 << 11;
 // Source rows that are kept until an output row is complete; it may need more.
 constexpr std::size_t kMostKept = 32;
 // Sums of so many bytes are exact in single precision.
 constexpr std::size_t kMostExact = (1 << 24) / 255;
 // Values that kernels read and write behind a row, at most.
 constexpr std::size_t kBlock = 64;
-
-std::size_t rounded_up(double position) noexcept {
-  const std::size_t below = cut(position);
-  return below + (static_cast<double>(below) < position ? 1 : 0);
-}
-
-// OpenCV's, which is not always the quotient of the sizes.
-struct Scale {
-  Scale(std::size_t from, std::size_t to) noexcept
-      : inverse(static_cast<double>(to) / static_cast<double>(from)), factor(1.0 / inverse) {}
-
-  // Decided by the rounded factor: 49 to 1 is none for OpenCV.
-  [[nodiscard]] bool is_whole() const noexcept {
-    return std::abs(factor - std::nearbyint(factor)) < 0x1p-52;
-  }
-
-  double inverse;
-  double factor;
-};
-
-std::size_t weight_of(float share) noexcept {
-  return static_cast<std::size_t>(std::lrintf(share * kNeighbourWeightOne));
-}
 
 void resize(AxisPlan& plan, std::size_t size, std::size_t taps) {
   plan.taps = 0;
@@ -62,35 +37,15 @@ void resize(AxisPlan& plan, std::size_t size, std::size_t taps) {
   plan.weights.assign(size * taps, 0.0F);
 }
 
-// The sources under one output, with OpenCV's arithmetic, so that the weights are its weights.
-void plan_cell(std::size_t index, const Scale& scale, std::size_t from, std::size_t to,
-               AxisPlan& plan) noexcept {
-  const double begin = static_cast<double>(index) * scale.factor;
-  const double end = begin + scale.factor;
-  const double width = std::min(scale.factor, static_cast<double>(from) - begin);
-  const std::size_t last = std::min(cut(end), from - 1);
-  const std::size_t whole = std::min(rounded_up(begin), last);
-  const double head = static_cast<double>(whole) - begin;
-  const double tail = end - static_cast<double>(last);
-  float* weights = plan.weights.data() + to * plan.stride;
-  float* next = weights;
-  const bool has_head = head > kNegligible;
-  if (has_head) *next++ = static_cast<float>(head / width);
-  next = std::fill_n(next, last - whole, static_cast<float>(1.0 / width));
-  if (tail > kNegligible) {
-    *next++ = static_cast<float>(std::min(std::min(tail, 1.0), width) / width);
-  }
-  const std::size_t count = std::max<std::size_t>(1, static_cast<std::size_t>(next - weights));
-  plan.starts[to] = static_cast<std::uint32_t>(has_head ? whole - 1 : whole);
-  plan.counts[to] = static_cast<std::uint32_t>(count);
-  plan.taps = std::max(plan.taps, count);
-}
-
 void plan_cells(std::size_t from, std::size_t to, bool is_mirrored, AxisPlan& plan) {
-  const Scale scale(from, to);
-  resize(plan, to, cut(scale.factor) + 3);
+  const OpenCvScale scale(from, to);
+  resize(plan, to, scale.most_taps());
   for (std::size_t i = 0; i < to; ++i) {
-    plan_cell(i, scale, from, is_mirrored ? to - 1 - i : i, plan);
+    const std::size_t at = is_mirrored ? to - 1 - i : i;
+    const Taps taps = opencv_cell(i, scale, from, plan.weights.data() + at * plan.stride);
+    plan.starts[at] = static_cast<std::uint32_t>(taps.start);
+    plan.counts[at] = static_cast<std::uint32_t>(taps.count);
+    plan.taps = std::max(plan.taps, taps.count);
   }
 }
 
@@ -104,24 +59,18 @@ void plan_boxes(std::size_t factor, std::size_t to, bool is_mirrored, AxisPlan& 
   }
 }
 
-// The last source has no neighbour: along rows it stands alone, down columns it is its own.
 void plan_neighbours(std::size_t from, std::size_t to, bool is_row, bool is_mirrored,
                      AxisPlan& plan, std::vector<std::uint32_t>& pairs) {
-  const Scale scale(from, to);
+  const OpenCvScale scale(from, to);
   resize(plan, to, 0);
   plan.taps = 2;
   pairs.resize(to);
   for (std::size_t i = 0; i < to; ++i) {
-    const std::size_t source = std::min(cut(static_cast<double>(i) * scale.factor), from - 1);
-    auto share = static_cast<float>(static_cast<double>(i + 1) -
-                                    static_cast<double>(source + 1) * scale.inverse);
-    share = share <= 0 ? 0 : share - static_cast<float>(static_cast<int>(share));
-    const bool has_neighbour = source + 1 < from;
-    if (is_row && !has_neighbour) share = 0;
+    const OpenCvNeighbours two = opencv_neighbours(i, scale, from, is_row);
     const std::size_t at = is_mirrored ? to - 1 - i : i;
-    plan.starts[at] = static_cast<std::uint32_t>(source);
-    plan.counts[at] = has_neighbour ? 2 : 1;
-    pairs[at] = static_cast<std::uint32_t>(weight_of(1 - share) | weight_of(share) << 16);
+    plan.starts[at] = static_cast<std::uint32_t>(two.start);
+    plan.counts[at] = static_cast<std::uint32_t>(two.count);
+    pairs[at] = two.weights[0] | two.weights[1] << 16;
   }
 }
 
@@ -173,8 +122,8 @@ kernels::TapColumns OpenCvArea::columns() const noexcept {
 }
 
 void OpenCvArea::plan_average(bool is_flipped) {
-  const Scale across(from_.width, to_.width);
-  const Scale down(from_.height, to_.height);
+  const OpenCvScale across(from_.width, to_.width);
+  const OpenCvScale down(from_.height, to_.height);
   scale_ = 1;
   bias_ = 0;
   if (across.is_whole() && down.is_whole()) {

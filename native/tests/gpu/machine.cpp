@@ -15,7 +15,7 @@
 
 #include "gpu/destuff.hpp"
 #include "gpu/driver.hpp"
-#include "gpu/resample.hpp"
+#include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
 
@@ -47,6 +47,7 @@ const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
     {"fill_around", wrapped<fill_around>},
     {"resample_smooth", wrapped<resample_smooth>},
     {"resample_sharp", wrapped<resample_sharp>},
+    {"resample_floats", wrapped<resample_floats>},
     {"apply_steps", wrapped<apply_steps>}};
 
 constexpr std::size_t kAlignment = 256;

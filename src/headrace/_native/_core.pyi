@@ -286,28 +286,52 @@ class LoadNote:
 
 class LoadCounts:
     """
-    How many JPEGs were decoded by a tile index, without one, and by libjpeg because of the options, the kind or damage; and how many tile indices were rejected.
+    How many JPEGs were decoded by the GPU, by a tile index, without one, and by libjpeg because of the options, the kind or damage; and how many tile indices were rejected.
     """
 
     def __init__(self) -> None: ...
 
     @property
+    def gpu(self) -> int: ...
+
+    @gpu.setter
+    def gpu(self, arg: int, /) -> None: ...
+
+    @property
     def window(self) -> int: ...
+
+    @window.setter
+    def window(self, arg: int, /) -> None: ...
 
     @property
     def window_without_tile_index(self) -> int: ...
 
+    @window_without_tile_index.setter
+    def window_without_tile_index(self, arg: int, /) -> None: ...
+
     @property
     def libjpeg_by_options(self) -> int: ...
+
+    @libjpeg_by_options.setter
+    def libjpeg_by_options(self, arg: int, /) -> None: ...
 
     @property
     def libjpeg_by_kind(self) -> int: ...
 
+    @libjpeg_by_kind.setter
+    def libjpeg_by_kind(self, arg: int, /) -> None: ...
+
     @property
     def libjpeg_by_damage(self) -> int: ...
 
+    @libjpeg_by_damage.setter
+    def libjpeg_by_damage(self, arg: int, /) -> None: ...
+
     @property
     def rejected_tile_indices(self) -> int: ...
+
+    @rejected_tile_indices.setter
+    def rejected_tile_indices(self, arg: int, /) -> None: ...
 
     def add(self, others: LoadCounts) -> None:
         """Count those of another batch, too."""
@@ -346,6 +370,39 @@ class ImageLoader:
 
 def step_kinds() -> list[str]:
     """The kinds of steps that ImageLoader.load knows, by number."""
+
+class GpuImageLoader:
+    """
+    An ImageLoader whose batches lie on a GPU. `kernels` are those of gpu_kernels(); the threads of `cpu` prepare batches and decode what the GPU cannot. Several threads may call it at once. NativeError with the code "unsupported": there is no driver, no such device, or it is of a kind that the kernels were not built for.
+    """
+
+    def __init__(self, device: int, kernels: bytes, cpu: ImageLoader) -> None: ...
+
+    def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: object, options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
+        """
+        As ImageLoader.load, to the last bit; `out` is any array on the device with `__dlpack__`. The batch is complete when this returns, for every stream.
+        """
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Annotated[NDArray, dict(device='cuda')]:
+        """
+        Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is used again once the array and all that was made of it are gone.
+        """
+
+    @property
+    def device_bytes(self) -> int:
+        """
+        Memory of the device held for batches under way; arrays are not counted.
+        """
+
+def gpu_can(options: LoadOptions, steps: Sequence[str]) -> bool:
+    """
+    True when the GPU can do what the options and the kinds of steps ask for.
+    """
+
+def gpu_driver_is_open() -> bool:
+    """
+    True when this process uses the driver of NVIDIA's GPUs, through whatever library.
+    """
 
 class MappingGuard:
     """

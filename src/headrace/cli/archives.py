@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import stat
 import sys
@@ -10,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
-from headrace.errors import UnknownFormatError
+from headrace.errors import BrokenPicturesError, UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.disk_files import count_found, find_files
@@ -21,7 +22,7 @@ from headrace.storage import group_left_out
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from headrace.formats.barecat import Archive, DirInfo, FileInfo
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_rules",
+    "broken_named",
     "cat_file",
     "create_archive",
     "extract_archive",
@@ -171,6 +173,20 @@ def print_lines(what: str, lines: Iterable[str]) -> None:
     """Print a line of its own for each thing, on standard error."""
     for line in lines:
         say(f"headrace: {what}: {line}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def broken_named(args: argparse.Namespace) -> Iterator[None]:
+    """In this block, each picture that cannot be stored is named in a line of its own, and the error says the rest."""
+    try:
+        yield
+    except BrokenPicturesError as error:
+        print_lines("broken", error.broken)
+        problem = f"{format_count(len(error.broken), 'picture')} cannot be stored, and "
+        if args.skip_broken:
+            raise ValueError(f"{problem}no other is left; {args.out} was not written") from error
+        fix = "repair or remove what is broken, or give --skip-broken"
+        raise ValueError(f"{problem}{args.out} was not written; {fix}") from error
 
 
 def print_report(args: argparse.Namespace, kind: str, result: Transfer, elapsed_s: float) -> None:

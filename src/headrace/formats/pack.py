@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import BrokenPicturesError, FormatError, ImageError, WriteError
+from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
 from headrace.formats.contract import normalize_indices
 from headrace.formats.folder import FolderDataset
 from headrace.formats.open import find_format
 from headrace.formats.report import Transfer
-from headrace.formats.write import BrokenSamples, fill
+from headrace.formats.write import BROKEN, BrokenSamples, fill
 from headrace.progress import ProgressBar, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from headrace.errors import PathLike
     from headrace.types import Dataset, IndexArray, Progress
 
-__all__ = ["describe_fields", "pack"]
+__all__ = ["broken_lines", "describe_fields", "pack"]
 
 _TRIED = 64  # pictures that an estimate is made from
 
@@ -122,18 +122,25 @@ def pack(
     except WriteError as error:
         if not broken.found:
             raise
-        lines = _lines_of(source, broken.found)
+        lines = broken_lines(source.path, source.keys, broken.found)
         raise BrokenPicturesError(folder, broken=lines, total=len(source)) from error.__cause__
-    result.broken = _lines_of(source, broken.found)
+    result.broken = broken_lines(source.path, source.keys, broken.found)
     result.size_bytes = target.size_bytes(os.fspath(path))
     return result
 
 
-def _lines_of(source: FolderDataset, broken: Mapping[int, WriteError]) -> list[str]:
+def broken_lines(path: str, keys: Sequence[str] | None, broken: Mapping[int, WriteError]) -> list[str]:
+    """A line for each sample that cannot be stored: its name, and what is wrong with it.
+
+    Args:
+        path: of what the samples come from; in a folder, their names are those of files.
+        keys: names of the samples, if they have some.
+        broken: what went wrong, by the number of the sample.
+    """
     lines = []
     for number, error in sorted(broken.items()):
-        key, cause = source.keys[number], error.__cause__
-        is_empty = _size_of(os.path.join(source.path, key)) == 0
+        key, cause = f"sample {number}" if keys is None else keys[number], error.__cause__
+        is_empty = _size_of(os.path.join(path, key)) == 0
         reason = getattr(cause, "strerror", None) or cause
         lines.append(f"{key}: {'it is empty' if is_empty else reason}")
     return lines
@@ -154,10 +161,10 @@ def _estimate(source: FolderDataset, chosen: IndexArray, result: Transfer) -> Tr
         try:
             encoded = image.encode(os.path.join(source.path, source.keys[number]), number)
             sizes.append(len(encoded.payload or b""))
-        except (ImageError, FormatError, OSError) as error:
+        except BROKEN as error:
             broken[number] = WriteError(str(error))
             broken[number].__cause__ = error
-    result.samples, result.broken = len(chosen), _lines_of(source, broken)
+    result.samples, result.broken = len(chosen), broken_lines(source.path, source.keys, broken)
     result.size_bytes = sum(sizes) * len(chosen) // max(1, len(sizes))
     return result
 

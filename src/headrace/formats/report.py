@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from headrace.formats.contract import count_workers, index_chunks
+from headrace.formats.threads import map_ahead
 from headrace.types import Report
 
 if TYPE_CHECKING:
@@ -68,16 +66,10 @@ def check_all(
         progress: called as the work advances.
     """
     total = Found()
-    threads = count_workers(workers or None)
-    chunks = index_chunks(length, _CHUNK)
-    with ThreadPoolExecutor(threads) as pool:
-        # A few at a time: a file may have a hundred million samples.
-        under_way = deque(pool.submit(check, chunk) for chunk in islice(chunks, 4 * threads))
-        while under_way:
-            total.add(under_way.popleft().result())
-            under_way.extend(pool.submit(check, chunk) for chunk in islice(chunks, 1))
-            if progress is not None:
-                progress(total.samples, length, total.size_bytes)
+    for found in map_ahead(check, index_chunks(length, _CHUNK), threads=count_workers(workers or None), ahead=4):
+        total.add(found)
+        if progress is not None:
+            progress(total.samples, length, total.size_bytes)
     return total
 
 

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from headrace.formats.encode_pool import Pending
     from headrace.types import Encoder, Field, IndexArray, Indices, Progress, SampleSequence, Writer
 
-__all__ = ["Block", "BrokenSamples", "WorkerKind", "fill", "write"]
+__all__ = ["BROKEN", "Block", "BrokenSamples", "WorkerKind", "fill", "write"]
 
 WorkerKind: TypeAlias = Literal["auto", "thread", "process"]
 
 _CHUNK_BYTES = 1 << 20
 _MAX_CHUNK_SAMPLES = 1024
 _MAX_DRAWN_BYTES = 32 << 20
+BROKEN = (ImageError, FormatError, OSError)
+"""What encoding a picture raises that cannot be stored."""
 _ADVICE = "Try fewer workers, or worker_kind='thread'."
 
 
@@ -249,7 +251,7 @@ class _Salvage(Generic[Chunk]):
         try:
             return [self.encoder(kept, first_index=first_index)]
         except WriteError as error:
-            if not isinstance(error.__cause__, ImageError | FormatError | OSError):
+            if not isinstance(error.__cause__, BROKEN):
                 raise
             return [self._alone(sample, index) for index, sample in enumerate(kept, first_index)]
 

@@ -3,18 +3,31 @@
 Contract. ``send`` is called by one thread at a time. For a GPU the batch lies in pinned memory; it is copied on a
 stream of its own, so that the copy overlaps with the consumer's work, and its memory stays alive until the copy is
 done. ``receive`` makes the consumer's current stream wait for the copy, not the consumer.
+
+Pictures that the GPU decodes lie in memory of torch's allocator from the beginning (``empty``, for any number of
+threads), and are complete before they are sent. The native code fills them on streams that torch does not know, so
+nothing that torch has queued may still use the memory. Why that holds: the allocator gives memory that was let go to
+the next who asks on the same stream S, once everything is done on the other streams for which it was recorded. Streams
+on which we or the consumer use a tensor are recorded (``send`` for modules, ``receive`` for the consumer's). Work on S
+itself is not waited for by the allocator, since it expects the new owner to queue behind it on S. We do not, so
+``empty`` waits for S. S is a stream of our own on which nothing is queued, so there is usually nothing to wait for; but
+torch has only 32 streams and hands them out again and again, so the consumer's may be the same one.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace.errors import MissingExtraError
+from headrace.errors import DeviceError, MissingExtraError
+from headrace.loader.launcher import preferred_gpu
+from headrace.progress import format_bytes
 from headrace.storage import allocate_pages
 from headrace.types import Batch, Padded, Ragged
 
@@ -35,7 +48,8 @@ class TorchOutput:
     """Brings batches to a device of torch.
 
     Args:
-        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a torch.device and so on.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a torch.device and so on. ``"cuda"`` is torch's current GPU; where
+            none was chosen and a launcher has started several processes, that of this process.
     """
 
     def __init__(self, device: Any) -> None:
@@ -43,20 +57,59 @@ class TorchOutput:
         self.device = self._torch.device(device)
         self.is_device = self.device.type != "cpu"
         self._is_cuda = self.device.type == "cuda"
+        self.gpu: int | None = None
         if self._is_cuda:
-            if not self._torch.cuda.is_available():
-                raise ValueError(f"device={str(device)!r}, but torch finds no GPU here; use device='cpu'")
-            if self.device.index is None:
-                self.device = self._torch.device("cuda", self._torch.cuda.current_device())
+            self.device = self._found(device)
+            self.gpu = self.device.index if self._torch.version.hip is None else None
         self._stream: Any = None
+        self._memory_stream: Any = None
+        self._lock = threading.Lock()
         self._travelling: deque[tuple[Any, list[Any]]] = deque()
+
+    def _found(self, device: Any) -> Any:
+        """The device with its number. Does not open the driver, so that the process can still fork."""
+        cuda = self._torch.cuda
+        count = cuda.device_count()
+        if not count:
+            raise ValueError(f"device={str(device)!r}, but torch finds no GPU here; use device='cpu'")
+        number = self.device.index
+        if number is None:
+            number = preferred_gpu(cuda.current_device() if cuda.is_initialized() else 0, count)
+        if number >= count:
+            raise ValueError(f"device={str(device)!r}, but torch finds {count} GPU{'s' if count > 1 else ''} here")
+        return self._torch.device("cuda", number)
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Memory for batches, pinned when they go to a GPU."""
         if not self._is_cuda:
             return allocate_pages(size_bytes)
-        pinned: npt.NDArray[np.uint8] = self._torch.empty(size_bytes, dtype=self._torch.uint8, pin_memory=True).numpy()
+        with self._torch.cuda.device(self.device):  # or each rank would open the first GPU as well
+            pinned: npt.NDArray[np.uint8] = self._torch.empty(
+                size_bytes, dtype=self._torch.uint8, pin_memory=True
+            ).numpy()
         return pinned
+
+    def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:
+        """A tensor on the GPU, whose memory nothing uses that is queued anywhere; see the top of this file."""
+        torch = self._torch
+        with self._lock:
+            if self._memory_stream is None:
+                self._memory_stream = torch.cuda.Stream(self.device)
+        try:
+            with torch.cuda.stream(self._memory_stream):
+                tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
+        except torch.cuda.OutOfMemoryError as error:
+            size = format_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
+            raise DeviceError(
+                f"{self.device}: a batch of shape {shape} and type {dtype} takes {size}, which torch cannot have: "
+                f"{error}. Use a smaller batch_size, or batches_ahead=1."
+            ) from error
+        self._memory_stream.synchronize()
+        return tensor
+
+    def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
+        """The same memory with its axes in another order."""
+        return array.permute(axes)
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
         """Make tensors and begin their way to the device."""
@@ -72,7 +125,7 @@ class TorchOutput:
             event.record(self._stream)
         while self._travelling and self._travelling[0][0].query():
             self._travelling.popleft()
-        self._travelling.append((event, values))
+        self._travelling.append((event, [value for value in values if not getattr(value, "is_cuda", False)]))
         return Batch(names, tuple(arrived)), event
 
     def _through(self, values: list[Any], names: tuple[str, ...], modules: Mapping[str, tuple[Any, ...]]) -> list[Any]:
@@ -80,6 +133,8 @@ class TorchOutput:
         with self._torch.no_grad():
             for name, value in zip(names, values, strict=True):
                 there = self._map(value, lambda tensor: tensor.to(self.device, non_blocking=True))
+                if self._is_cuda and name in modules:
+                    self._map(there, lambda tensor: tensor.record_stream(self._stream))
                 for module in modules.get(name, ()):
                     there = self._run(module, name, there)
                 arrived.append(there)

@@ -1,6 +1,6 @@
 """Batches ahead of the consumer.
 
-Contract. A ``Prefetcher`` makes the batches of one epoch, in order, with two threads. Each takes the next step,
+Contract. A ``Prefetcher`` makes the batches of one epoch, in order, with two threads or more. Each takes the next step,
 begins it (reading and native calls, for several steps at a time, so that Python work on one batch overlaps with
 native work on another), waits for its turn and finishes it (Python ops, strictly one batch after the other). At most
 ``batches_ahead`` finished batches wait, and one more is begun. An exception is raised by ``__next__`` at the place of
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from headrace.types import Batch
 
 __all__ = ["BatchMaker", "Prefetcher", "as_error"]
-
-_THREADS = 2
 
 
 class BatchMaker(Protocol):
@@ -107,6 +105,7 @@ class Prefetcher:
         first: the first step.
         last: the step before which the epoch ends.
         batches_ahead: how many finished batches may wait.
+        threads: how many batches are begun at a time.
         on_end: called once, when no thread uses the maker any more.
     """
 
@@ -117,11 +116,12 @@ class Prefetcher:
         last: int,
         batches_ahead: int,
         *,
+        threads: int = 2,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._left = last - first
         self._pid = os.getpid()
-        count = max(0, min(_THREADS, self._left))
+        count = max(0, min(threads, self._left))
         self._belt = _Belt(first, last, batches_ahead, count)
         self._threads: list[threading.Thread] = []
         if not count:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import LoadOptions
-from headrace.errors import CorruptSampleError
+from headrace._native import LoadOptions, NativeError
+from headrace.errors import CorruptSampleError, DeviceError
 from headrace.loader.job import BadSamples, JpegNote
 from headrace.ops import (
     CenterCrop,
@@ -39,12 +39,12 @@ from headrace.ops import (
     ToLayout,
     TrivialAugmentWide,
 )
-from headrace.ops.base import checked_fill, native_steps
+from headrace.ops.base import Draws, checked_fill, native_steps
 from headrace.ops.sizes import SizeSchedule, size_at
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
-    from headrace._native import LoadFailure
+    from headrace._native import LoadFailure, LoadReport
     from headrace.loader.job import Job
     from headrace.ops.crops import Crops
 
@@ -57,6 +57,8 @@ _STEPS = (*_COLOURS, *_MOVES, RandAugment, TrivialAugmentWide)
 _LAST = (Normalize, ToDtype, ToLayout)
 _NATIVE_DTYPES = ("uint8", "float16", "float32")
 _RAW = 1
+_CHANNELS_LAST = (0, 3, 1, 2)
+_ANY_SIZE = (1 << 10, 1 << 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ class KeyedOp:
 
 @dataclass(frozen=True, slots=True)
 class FusedRun:
-    """What one native call does to a batch of pictures of one field."""
+    """What one native call does to a batch of pictures of one field.
+
+    Where it is done is no part of what it does: a state of the loader fits both.
+    """
 
     name: str
     crop: KeyedOp | None = None
@@ -79,6 +84,7 @@ class FusedRun:
     normalize: Normalize | None = None
     dtype: str = "uint8"
     layout: str = "NHWC"
+    is_on_gpu: bool = field(default=False, repr=False, compare=False)
     _options: dict[tuple[str, bool], LoadOptions] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def extended(self, keyed: KeyedOp) -> FusedRun | None:
@@ -103,8 +109,8 @@ class FusedRun:
             return replace(self, dtype=op.dtype) if op.dtype in _NATIVE_DTYPES else None
         return replace(self, layout=op.layout)
 
-    def run(self, pictures: Any, job: Job) -> npt.NDArray[Any]:
-        """Load a batch of stored pictures (ImageSpans), or one that is in memory."""
+    def run(self, pictures: Any, job: Job) -> Any:
+        """Load a batch of stored pictures (ImageSpans), or one that is in memory: an array, here or on the GPU."""
         spans = pictures if isinstance(pictures, ImageSpans) else self._spans_of(pictures)
         heights, widths = spans.heights.astype(np.int64), spans.widths.astype(np.int64)
         if self.crop is None and spans is not pictures:
@@ -120,9 +126,20 @@ class FusedRun:
                 crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
         steps = [step for keyed in self.steps for step in native_steps(keyed.op, size, job.draws(keyed.key))]
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
-        out = job.slots.take(shape, self.dtype)
-        self._load(job, spans, crops, flips, steps, out)
-        return out.transpose(0, 3, 1, 2) if self.layout == "channels_last" else out
+        gpu = job.gpu if self.is_on_gpu else None
+        native = None if gpu is None else gpu.native()
+        if gpu is None or native is None:
+            out = job.slots.take(shape, self.dtype)
+            options = self.native_options(job.jpeg, is_fast=job.is_fast)
+            self._note(job, job.native.load(spans, crops, flips, out, options, steps))
+            return out.transpose(_CHANNELS_LAST) if self.layout == "channels_last" else out
+        out = gpu.output.empty(shape, self.dtype, native)
+        try:
+            report = native.load(spans, crops, flips, out, self.native_options("window", is_fast=False), steps)
+        except NativeError as error:
+            raise DeviceError(f"cuda:{gpu.device}, field {self.name!r}: {error.detail}") from error
+        self._note(job, report)
+        return gpu.output.transposed(out, _CHANNELS_LAST) if self.layout == "channels_last" else out
 
     def _spans_of(self, pictures: Any) -> ImageSpans:
         array = np.ascontiguousarray(pictures)
@@ -160,16 +177,7 @@ class FusedRun:
             )
         return int(heights[0]), int(widths[0])
 
-    def _load(
-        self,
-        job: Job,
-        spans: ImageSpans,
-        crops: Crops | None,
-        flips: npt.NDArray[np.uint8] | None,
-        steps: list[tuple[str, npt.NDArray[np.float32]]],
-        out: npt.NDArray[Any],
-    ) -> None:
-        report = job.native.load(spans, crops, flips, out, self._native_options(job), steps)
+    def _note(self, job: Job, report: LoadReport) -> None:
         job.jpeg_counts.add(report.counts)
         job.jpeg_notes.extend(
             JpegNote(int(job.indices[note.position]), self.name, note.kind, note.detail) for note in report.notes
@@ -177,9 +185,9 @@ class FusedRun:
         if report.failures:
             raise BadSamples([self._error(job, failure) for failure in report.failures])
 
-    def _native_options(self, job: Job) -> LoadOptions:
+    def native_options(self, jpeg: str, *, is_fast: bool) -> LoadOptions:
         """The same object for every batch: a loader does not change how it decodes."""
-        key = (job.jpeg, job.is_fast)
+        key = (jpeg, is_fast)
         if key not in self._options:
             crop = None if self.crop is None else self.crop.op
             scale, bias = self.normalize.scale_and_bias() if self.normalize is not None else (None, None)
@@ -189,9 +197,9 @@ class FusedRun:
                 scale=scale,
                 bias=bias,
                 fill=checked_fill(crop.fill) if isinstance(crop, RandomCrop) and crop.padding else None,
-                reduced=getattr(crop, "reduced", False),
-                jpeg=job.jpeg,
-                fast=job.is_fast,
+                reduced=self.is_reduced,
+                jpeg=jpeg,
+                fast=is_fast,
             )
         return self._options[key]
 
@@ -204,6 +212,17 @@ class FusedRun:
             problem=failure.detail if is_checksum else f"the picture cannot be decoded ({failure.detail})",
             fix="Restore the file from a copy, or leave the sample out.",
         )
+
+    @property
+    def is_reduced(self) -> bool:
+        """JPEGs are decoded at a part of their size where that is enough."""
+        return self.crop is not None and getattr(self.crop.op, "reduced", False)
+
+    def step_names(self) -> list[str]:
+        """The kinds of the steps on pixels, as the native call has them."""
+        size = _ANY_SIZE if self.crop is None else size_at(self.crop.op.size, 0)
+        nothing = Draws(0, 0, 0, np.empty(0, np.int64))
+        return [name for keyed in self.steps for name, _ in native_steps(keyed.op, size, nothing)]
 
     def ops_text(self) -> str:
         """The ops in words."""

@@ -11,6 +11,7 @@ from headrace.ops import Draws
 if TYPE_CHECKING:
     from headrace._native import ImageLoader
     from headrace.errors import CorruptSampleError
+    from headrace.loader.gpu import GpuDecoder
     from headrace.loader.slots import SlotPool
     from headrace.types import Dataset, IndexArray, Source
 
@@ -20,6 +21,7 @@ __all__ = ["BadSamples", "Job", "JpegNote", "counts_by_name"]
 def counts_by_name(counts: LoadCounts) -> dict[str, int]:
     """How JPEGs were decoded, as ``LoaderStats.jpegs`` has it."""
     return {
+        "gpu": counts.gpu,  # the window, by the GPU
         "window": counts.window,  # only what the crop needs, from the entry points of its tile index
         "window_without_index": counts.window_without_tile_index,  # the same, searched from the picture's beginning
         # jpeg="libjpeg", reduced decoding, no tile index and no AVX-512 or jpeg="slice"
@@ -57,6 +59,7 @@ class Job:
     source: Source | None = None
     jpeg: str = "window"
     is_fast: bool = False
+    gpu: GpuDecoder | None = None  # does the runs that are marked for it
     jpeg_counts: LoadCounts = field(default_factory=LoadCounts)
     jpeg_notes: list[JpegNote] = field(default_factory=list)
 

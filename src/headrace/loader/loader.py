@@ -20,6 +20,7 @@ from headrace.formats.contract import BaseDataset, check_contract, normalize_ind
 from headrace.loader.byte_sources import ByteSources
 from headrace.loader.engine import Prefetcher, as_error
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
+from headrace.loader.gpu import choose_gpu
 from headrace.loader.job import Job
 from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
@@ -35,11 +36,15 @@ if TYPE_CHECKING:
 
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
+    from headrace.ops import Form
     from headrace.types import Batch, IndexArray, Output
 
 __all__ = ["Loader"]
 
 _STATE_VERSION = 1
+# Batches begun at a time: while one runs Python, the other has native work under way. For a GPU one more: one is
+# prepared by the CPU, one is copied, and one is decoded.
+_THREADS, _GPU_THREADS = 2, 3
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a text of their own: another in each process
 _FRAMEWORKS: PluginTable[Any] = PluginTable("headrace.frameworks", kind="framework")
 
@@ -56,12 +61,15 @@ class Loader:
         order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
             file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
         seed: fixes shuffling and augmentation, together with the epoch.
-        workers: threads that decode; by default one for each core.
+        workers: threads that decode; by default one for each core, divided by the processes that torchrun, Slurm or MPI
+            has started on this machine.
         pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
             loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
             what stands before it done once.
-        device: where batches go. None: numpy arrays. ``"cpu"``: torch tensors on the same memory. ``"cuda"`` or
-            ``"cuda:1"``: torch tensors on that GPU, copied ahead.
+        device: where batches go, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. On the CPU they lie on the same memory
+            without a copy, to a GPU they are copied ahead. The name of a framework is short for ``framework=``.
+        framework: what batches are made of: ``"numpy"`` (without a device), ``"torch"`` (with one), ``"jax"`` or
+            ``"cupy"``. Without a device: torch on the CPU, JAX and CuPy where they make arrays themselves.
         indices: use only these samples.
         drop_last: leave out a last batch that is not full.
         batches_ahead: how many batches are computed before they are asked for.
@@ -77,9 +85,10 @@ class Loader:
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order.
-        jpeg: ``"window"`` decodes only what a crop needs of a JPEG, fastest where the file has tile indices;
-            ``"slice"`` cuts that part out by the index and gives it to libjpeg-turbo; ``"libjpeg"`` gives it the whole.
-            The pixels are the same.
+        jpeg: ``"gpu"`` lets the GPU decode what a crop needs of a JPEG, by the tile indices, and do the ops; an error
+            where it cannot. ``"auto"`` does that where it can, and is ``"window"`` elsewhere. ``"window"`` decodes what
+            a crop needs on the CPU, fastest where the file has tile indices; ``"slice"`` cuts that part out by the
+            index and gives it to libjpeg-turbo; ``"libjpeg"`` gives it the whole. The pixels are the same.
         precision: ``"fast"`` converts colours at the size of the result and transforms in 16 bits: about 49 dB from
             the exact pixels, and a few hundredths faster. Only where the window decoder works, with AVX-512 and the
             filters area and bilinear; all else stays exact.
@@ -120,9 +129,11 @@ class Loader:
         self._indices = None if options.indices is None else normalize_indices(options.indices, len(self.dataset))
         rank, world = options.place
         self._batches = BatchPlan(batch_size=options.batch_size, drop_last=options.drop_last, rank=rank, world=world)
-        self._plans = self._compile()
-        self._output: Output | None = None if options.device is None else _FRAMEWORKS.load("torch")(options.device)
+        plans = self._compile()
+        self._output = _output_of(options)
         self._native = ImageLoader(options.threads)
+        self._gpu = choose_gpu(options, self.dataset, self._indices, plans, self._output, self._native)
+        self._plans = self._gpu.plans
         allocate = allocate_pages if self._output is None else self._output.allocate
         self._slots = SlotPool(options.batches_ahead + 2, allocate)
         self._sources = ByteSources(self.dataset, options)
@@ -162,7 +173,9 @@ class Loader:
             raise ValueError(f"two outputs of the pipelines have the same name: {', '.join(outputs)}")
         if unknown := [name for name in collates if name and name not in outputs]:
             raise ValueError(f"collate names {', '.join(unknown)}; the outputs are {', '.join(outputs)}")
-        if self.options.device is None and any(modules for plan in plans for modules in plan.outputs().values()):
+        if self.options.framework != "torch" and any(modules for plan in plans for modules in plan.outputs().values()):
+            if self.options.framework != "numpy":
+                raise ValueError(f"pipelines have modules of torch, and framework is {self.options.framework!r}")
             raise ValueError("pipelines with modules of torch need a device; use device='cpu' or device='cuda'")
         return plans
 
@@ -188,12 +201,17 @@ class Loader:
     def __repr__(self) -> str:
         return f"<Loader of {self.dataset!r}: {format_count(len(self), 'batch')} of {self.options.batch_size}>"
 
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like, as far as the fields and the ops say."""
+        return {name: form for plan in self._plans for name, form in plan.forms().items()}
+
     def plan(self) -> str:
         """Say in words what is done to each field, and what was fused."""
         lines = [plan.describe() for plan in self._plans]
         lines += [f"{name}: left out" for name, ops in self.options.ops.items() if ops is None]
         if any(plan.kind == "image" for plan in self._plans):
             lines.append(self.options.describe_jpegs(simd_level()))
+        lines += self._gpu.describe()
         lines.append(self._sources.describe())
         return "\n".join(lines)
 
@@ -209,7 +227,9 @@ class Loader:
         with contextlib.ExitStack() as stack:
             epoch = self._epoch(number, self._sources.sources(self._pages_of(number), self._step, steps, stack))
             on_end = stack.pop_all().close
-        with Prefetcher(epoch, self._step, steps, self.options.batches_ahead, on_end=on_end) as batches:
+        threads = _GPU_THREADS if self._gpu.outputs else _THREADS
+        ahead = self.options.batches_ahead
+        with Prefetcher(epoch, self._step, steps, ahead, threads=threads, on_end=on_end) as batches:
             for batch in self._deliver(batches, epoch):
                 self._step += 1
                 yield batch
@@ -276,8 +296,9 @@ class Loader:
                 number,
                 self._native,
                 self._slots,
-                jpeg=self.options.jpeg,
+                jpeg=self.options.cpu_jpeg,
                 is_fast=self.options.precision == "fast",
+                gpu=self._gpu.decoder,
             ),
             problems=self._problems,
             stats=self.stats,
@@ -370,6 +391,17 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _output_of(options: LoaderOptions) -> Output | None:
+    """What brings batches to the framework that was asked for; None where numpy's arrays are what is wanted."""
+    if options.framework == "numpy":
+        return None
+    if options.framework not in (names := _FRAMEWORKS.names()):
+        how = " (for TensorFlow see headrace.frameworks.tensorflow)" if options.framework == "tensorflow" else ""
+        raise ValueError(f"framework must be one of numpy, {', '.join(names)}, got {options.framework!r}{how}")
+    output: Output = _FRAMEWORKS.load(options.framework)(options.device)
+    return output
 
 
 def _checked_dataset(dataset: Dataset, verify: bool | None) -> Dataset:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from headrace.formats.contract import MAX_WORKERS
 from headrace.loader.collate import Collate, check_collate
+from headrace.loader.launcher import default_workers, find_rank
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.loader.plan import Pipeline
     from headrace.types import IndexArray, Indices
 
-__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_rank", "takes"]
+__all__ = ["Cache", "ErrorPolicy", "LoaderOptions", "OrderChoice", "find_framework", "takes"]
 
 OrderFunction: TypeAlias = Callable[[int, int, int], "IndexArray"]
 OrderChoice: TypeAlias = Literal["sequential", "random", "quasi_random"] | OrderFunction
@@ -33,7 +32,9 @@ _Dataset = TypeVar("_Dataset")
 _Options = TypeVar("_Options")
 
 _MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
+_FRAMEWORKS = ("numpy", "torch", "jax", "cupy")  # those that device= may name; plug-ins have others
 _ORDERS = ("sequential", "random", "quasi_random")
+_JPEGS = ("auto", "gpu", "window", "slice", "libjpeg")
 # What users of torch's DataLoader and of FFCV's Loader write, and what to write here.
 _OTHER_NAMES = {
     "shuffle": "write order='random'",
@@ -62,8 +63,6 @@ _OTHER_NAMES = {
     "world_size": "write world=, and rank=",
 }
 _PIPELINES = "{'image': [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip()]}"
-# What launchers tell the processes they start: torchrun and most others, then Slurm.
-_RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ class LoaderOptions:
     workers: int | None = None
     pipelines: Mapping[str, Pipeline | None] | None = None
     device: object = None
+    framework: str | None = None
     indices: Indices | None = None
     drop_last: bool = True
     batches_ahead: int = 3
@@ -88,15 +88,17 @@ class LoaderOptions:
     collate: Collate | Mapping[str, Collate] = "list"
     verify: bool | None = None
     pool_pages: int = 16
-    jpeg: Literal["window", "slice", "libjpeg"] = "window"
+    jpeg: Literal["auto", "gpu", "window", "slice", "libjpeg"] = "auto"
     precision: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
         _check_pipelines(self.pipelines)
+        framework, device = find_framework(self.framework, self.device)
         rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
-        threads = len(os.sched_getaffinity(0)) if self.workers is None else self.workers
+        threads = default_workers() if self.workers is None else self.workers
         # Found out once: a copy of a loader, in another process too, has the same.
         found = {"rank": rank, "world": world, "workers": threads, "pipelines": dict(self.pipelines or {})}
+        found |= {"framework": framework, "device": device}
         for name, value in found.items():
             object.__setattr__(self, name, value)
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
@@ -112,12 +114,13 @@ class LoaderOptions:
             raise ValueError(f"order must be one of {', '.join(_ORDERS)} or a function, got {self.order!r}")
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {self.on_error!r}")
-        if self.jpeg not in ("window", "slice", "libjpeg"):
-            raise ValueError(f"jpeg must be 'window', 'slice' or 'libjpeg', got {self.jpeg!r}")
+        if self.jpeg not in _JPEGS:
+            raise ValueError(f"jpeg must be one of {', '.join(_JPEGS)}, got {self.jpeg!r}")
         if self.precision not in ("exact", "fast"):
             raise ValueError(f"precision must be 'exact' or 'fast', got {self.precision!r}")
-        if self.precision == "fast" and self.jpeg != "window":
-            raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: libjpeg-turbo is exact")
+        if self.precision == "fast" and self.jpeg not in ("auto", "window"):
+            other = "the GPU" if self.jpeg == "gpu" else "libjpeg-turbo"
+            raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: {other} is exact")
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
@@ -134,6 +137,11 @@ class LoaderOptions:
         assert self.rank is not None
         assert self.world is not None
         return self.rank, self.world
+
+    @property
+    def cpu_jpeg(self) -> str:
+        """How the CPU decodes what it decodes."""
+        return "window" if self.jpeg in ("auto", "gpu") else self.jpeg
 
     @property
     def ops(self) -> Mapping[str, Pipeline | None]:
@@ -234,21 +242,25 @@ def _check_pipelines(pipelines: object) -> None:
     )
 
 
-def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:
-    """Which of how many processes this is: as given, or as torch.distributed or the launcher says."""
-    if (rank is None) != (world is None):
-        raise ValueError(f"rank and world belong together, got rank={rank} and world={world}")
-    if rank is not None and world is not None:
-        return rank, world
-    if not distributed:
-        return 0, 1
-    torch_distributed: Any = sys.modules.get("torch.distributed")
-    if torch_distributed is not None and torch_distributed.is_available() and torch_distributed.is_initialized():
-        return torch_distributed.get_rank(), torch_distributed.get_world_size()
-    for rank_name, world_name in _RANK_VARIABLES:
-        if rank_name in os.environ and world_name in os.environ:
-            return int(os.environ[rank_name]), int(os.environ[world_name])
-    raise ValueError(
-        "distributed=True, but neither torch.distributed is initialised nor are RANK and WORLD_SIZE set; "
-        "start the program with torchrun, or name rank and world"
-    )
+def find_framework(framework: str | None, device: object) -> tuple[str, object]:
+    """What batches are made of, and on which device: as given, or what follows from the other.
+
+    Example:
+        >>> find_framework(None, None), find_framework(None, "cuda"), find_framework("torch", None)
+        (('numpy', None), ('torch', 'cuda'), ('torch', 'cpu'))
+        >>> find_framework(None, "jax")
+        ('jax', None)
+    """
+    if framework is not None and not isinstance(framework, str):
+        raise TypeError(f"framework must be one of {', '.join(_FRAMEWORKS)}, got {framework!r}")
+    if isinstance(device, str) and device in _FRAMEWORKS:  # short for the framework, on its own device
+        if framework not in (None, device):
+            raise ValueError(f"device={device!r} means framework={device!r}, and framework is {framework!r}")
+        framework, device = device, None
+    if framework is None:
+        framework = "numpy" if device is None else "torch"
+    if framework == "numpy" and device is not None:
+        raise ValueError(
+            f"arrays of numpy have no device, got device={device!r}; write framework='torch', or leave it out"
+        )
+    return framework, "cpu" if framework == "torch" and device is None else device

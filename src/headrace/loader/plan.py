@@ -7,8 +7,9 @@ what stands before it is computed once, and every name becomes an output of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = ["FieldPlan", "Pipeline", "compile_pipeline"]
 Pipeline: TypeAlias = Sequence[Any]
 """Ops, and at the end perhaps a mapping of output names to pipelines."""
 
+_FIRST_CALL = re.compile(r"(one native call(?: on the GPU)? \()")
 _ARRAYS = ("ndarray", "tensor")
 _JOINED = ("bytes", "text")  # stored as they come out: joined without making an object of each
 
@@ -49,6 +51,7 @@ class _Chain:
     branches: tuple[_Chain, ...]
     collate: Collate | None
     is_json: bool
+    form: Form = field(default=Form(), repr=False, compare=False)  # of one value before it is collated
 
     def begin(self, value: Any, job: Job) -> Any:
         """Do what may be done for several batches at a time: the native calls up to the first Python."""
@@ -99,6 +102,34 @@ class _Chain:
             return {self.output: self.modules}
         return {name: modules for branch in self.branches for name, modules in branch.outputs().items()}
 
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like; nothing is known behind a module."""
+        if not self.branches:
+            return {self.output: Form() if self.modules else self.form}
+        return {name: form for branch in self.branches for name, form in branch.forms().items()}
+
+    def on_gpu(self, refusal: Callable[[FusedRun], str]) -> tuple[_Chain, dict[str, str]]:
+        """The chain with the runs marked that a GPU does, and why it does not make the other outputs."""
+        if self.branches and not self.stages:  # each branch decodes for itself
+            placed = [branch.on_gpu(refusal) for branch in self.branches]
+            reasons = {name: reason for _, refused in placed for name, reason in refused.items()}
+            return replace(self, branches=tuple(branch for branch, _ in placed)), reasons
+        run, reason = self.stages[0], self._cpu_reason()
+        if not reason and isinstance(run, FusedRun) and not (reason := refusal(run)):
+            return replace(self, stages=(replace(run, is_on_gpu=True),)), {}
+        return self, dict.fromkeys(self.outputs(), reason)
+
+    def _cpu_reason(self) -> str:
+        """Why no GPU can do it, whatever its run is: what follows needs arrays in memory."""
+        python = [_name_of(stage.op) for stage in self.stages if isinstance(stage, KeyedOp)]
+        if python:
+            return f"{python[0]} runs in Python"
+        if len(self.stages) > 1:
+            return "the ops are more than one native call"
+        if self.branches:
+            return "its branches share what is decoded"
+        return f"collate={self.collate!r}" if self.collate is not None else ""
+
     def advice(self) -> list[str]:
         """What was probably meant otherwise: a native call gets pixels from 0 to 255."""
         normalizes = [stage.normalize for stage in self.stages if isinstance(stage, FusedRun)]
@@ -110,7 +141,8 @@ class _Chain:
         words = []
         for stage in self.stages:
             if isinstance(stage, FusedRun):
-                words.append(f"one native call ({stage.ops_text()})")
+                where = " on the GPU" if stage.is_on_gpu else ""
+                words.append(f"one native call{where} ({stage.ops_text()})")
             else:
                 words.append(f"Python: {_name_of(stage.op)}")
         words += [f"torch: {type(module).__name__}" for module in self.modules]
@@ -157,6 +189,15 @@ class FieldPlan:
         """Names of what comes out, and the modules that each goes through at the end."""
         return self.chain.outputs()
 
+    def forms(self) -> dict[str, Form]:
+        """What one value of each output looks like."""
+        return self.chain.forms()
+
+    def on_gpu(self, refusal: Callable[[FusedRun], str]) -> tuple[FieldPlan, dict[str, str]]:
+        """The plan with the runs marked that a GPU does, and why it does not make the other outputs."""
+        chain, reasons = self.chain.on_gpu(refusal)
+        return replace(self, chain=chain), reasons
+
     def advice(self) -> list[str]:
         """What was probably meant otherwise."""
         return [f"pipelines[{self.field!r}]: {text}" for text in self.chain.advice()]
@@ -167,7 +208,7 @@ class FieldPlan:
         if self.kind == "image":
             # Without a shared part every branch decodes for itself.
             for i in range(1 if self.chain.stages else len(lines)):
-                lines[i] = lines[i].replace("one native call (", "one native call (decode, ", 1)
+                lines[i] = _FIRST_CALL.sub(r"\1decode, ", lines[i], count=1)
         else:
             lines[0] = "; then ".join(word for word in ("one read for a batch", lines[0]) if word)
         return "\n".join([f"{self.field}: {lines[0]}", *lines[1:]])
@@ -200,7 +241,7 @@ class _Compiler:
         is_ragged = form.dtype == "list" and not modules and not inner
         kind = self._collates.get(output, self._collates.get("") if is_ragged else None)
         is_json = self._kind == "json" and form.dtype == "list"  # no op has changed the values
-        return _Chain(tuple(stages), modules, output, inner, kind, is_json)
+        return _Chain(tuple(stages), modules, output, inner, kind, is_json, form)
 
     def _form(self, op: Any, form: Form) -> Form:
         if isinstance(op, list | tuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,9 @@ from headrace.storage import allocate_pages, room_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SlotPool"]
+__all__ = ["FreeBySize", "SlotPool"]
+
+_Memory = TypeVar("_Memory")
 
 _SMALL_BYTES = 1 << 16
 _MOST_SIZES = 16  # as many outputs as a batch usually has, and more
@@ -46,11 +48,8 @@ class SlotPool:
     """
 
     def __init__(self, keep: int, allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages) -> None:
-        self._keep = keep
         self._allocate = allocate
-        self._loans = 0
-        # By size, the one that was asked for last at the end: the number of that loan, and the free slots.
-        self._free: dict[int, tuple[int, deque[npt.NDArray[np.uint8]]]] = {}
+        self._free: FreeBySize[npt.NDArray[np.uint8]] = FreeBySize(keep)
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An array of this shape; its contents are whatever the memory held before."""
@@ -58,7 +57,7 @@ class SlotPool:
         size = math.prod(shape) * wanted.itemsize
         if size < _SMALL_BYTES:
             return np.empty(shape, wanted)
-        free = self._free_of(size)
+        free = self._free.of(size)
         try:
             memory = free.pop()
         except IndexError:
@@ -67,16 +66,35 @@ class SlotPool:
                 memory = self._allocate(size)
         return np.asarray(_Slot(memory, free)).view(wanted).reshape(shape)
 
-    def _free_of(self, size: int) -> deque[npt.NDArray[np.uint8]]:
-        # No lock, for a forked process could find it held. When threads meet here, a free slot or two are lost.
-        _, free = self._free.pop(size, (0, deque(maxlen=self._keep)))
+
+class FreeBySize(Generic[_Memory]):
+    """Free pieces of memory, kept for the sizes that were asked for last.
+
+    Args:
+        most: how many of each size are kept; None: all.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._loans = 0
+        # By size, the one that was asked for last at the end: the number of that loan, and the pieces.
+        self._pieces: dict[int, tuple[int, deque[_Memory]]] = {}
+
+    def counts(self) -> dict[int, int]:
+        """How many are free, by size."""
+        return {size: len(pieces) for size, (_, pieces) in list(self._pieces.items())}
+
+    def of(self, size: int) -> deque[_Memory]:
+        """Those of a size, to take one from and to bring it back to; pieces of a size that is forgotten are freed."""
+        # No lock, for a forked process could find it held. When threads meet here, a piece or two are lost.
+        _, pieces = self._pieces.pop(size, (0, deque(maxlen=self._most)))
         self._loans += 1
-        self._free[size] = self._loans, free
-        for other, (last, _) in list(self._free.items()):
-            if len(self._free) <= _MOST_SIZES and last > self._loans - _MOST_LOANS:
+        self._pieces[size] = self._loans, pieces
+        for other, (last, _) in list(self._pieces.items()):
+            if len(self._pieces) <= _MOST_SIZES and last > self._loans - _MOST_LOANS:
                 break
-            self._free.pop(other, None)
-        return free
+            self._pieces.pop(other, None)
+        return pieces
 
 
 class _Slot:

@@ -44,6 +44,7 @@ class AtomicFile:
     Args:
         path: the final name. What a link leads to is replaced, not the link.
         like: a file that this one belongs to: nobody may read the new file who may not read that one.
+        is_synced: wait for the disk before it appears. Without, a crash of the machine may leave less of it.
 
     Example:
         >>> import pathlib, tempfile
@@ -56,7 +57,8 @@ class AtomicFile:
         b'abc'
     """
 
-    def __init__(self, path: PathLike, *, like: PathLike | None = None) -> None:
+    def __init__(self, path: PathLike, *, like: PathLike | None = None, is_synced: bool = True) -> None:
+        self._is_synced = is_synced
         # What a link stands for is replaced, not the link; unless it leads to a directory that does not exist.
         behind = os.path.realpath(path)
         is_followed = os.path.islink(path) and os.path.isdir(os.path.dirname(behind))
@@ -172,9 +174,11 @@ class AtomicFile:
         fd = self.fileno()
         assert self._new is not None
         self._set_mode(fd)
-        os.fsync(fd)
-        self._new.give_name(replace=True, is_synced=True)
-        os.fsync(self._directory)
+        if self._is_synced:
+            os.fsync(fd)
+        self._new.give_name(replace=True, is_synced=self._is_synced)
+        if self._is_synced:
+            os.fsync(self._directory)
         self._close()
 
     def _set_mode(self, fd: int) -> None:

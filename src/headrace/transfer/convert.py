@@ -63,6 +63,7 @@ def convert(
     names: bool = True,
     workers: int | None = None,
     shuffle_seed: int | None = None,
+    skip_broken: bool = False,
     shard_size: int | None = None,
     exact_times: bool = False,
     max_bytes: int | None = None,
@@ -100,6 +101,7 @@ def convert(
         names: keep the names of the samples.
         workers: threads that encode samples; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
+        skip_broken: leave out pictures that cannot be stored; by default they are an error that names all of them.
         shard_size: limit of the shards of a .barecat.
         exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
             in whole seconds, as tar(1) writes them.
@@ -114,9 +116,10 @@ def convert(
 
     Returns:
         What was carried: ``samples`` is their number where samples were written, and None where files were;
-        ``skipped`` says what was left out.
+        ``skipped`` says what was left out, and ``broken`` which pictures cannot be stored.
 
     Raises:
+        BrokenPicturesError: pictures cannot be stored; nothing was written.
         ValueError: fields or files that belong to samples would be lost; ``field`` says which one is wanted.
 
     Example:
@@ -138,7 +141,9 @@ def convert(
         source_kind=source_kind,
         target_kind=target_kind,
         decode=decode,
-        samples=SampleOptions(fields=_names_of(field), names=names, workers=workers, shuffle_seed=shuffle_seed),
+        samples=SampleOptions(
+            fields=_names_of(field), names=names, workers=workers, shuffle_seed=shuffle_seed, skip_broken=skip_broken
+        ),
         exact_times=exact_times,
         max_bytes=max_bytes,
         follow_links=follow_links,
@@ -249,6 +254,7 @@ class _Conversion:
         """From files to files, one entry after the other."""
         given = {"field": self.samples.fields, "decode": self.decode, "shuffle": self.samples.shuffle_seed}
         given |= {"no-names": None if self.samples.names else True, "workers": self.samples.workers}
+        given |= {"skip-broken": self.samples.skip_broken or None}
         given |= {name: value for name, value in self.options.items() if name != "shard_size"}
         for name, value in given.items():
             if value is not None:
@@ -347,7 +353,7 @@ class _Conversion:
                 chosen.estimate(result)
                 result.files, result.samples = (result.samples or 0) * files_per_sample(chosen.fields), None
             else:
-                chosen.write(create, bar)
+                chosen.write(create, bar, result)
         return result
 
     def _files_to_samples(self, goal: Format, path: str) -> Transfer:
@@ -383,8 +389,15 @@ class _Conversion:
         with self._bar("samples") as bar, contextlib.ExitStack() as stack:
             if goal.pack is not None and is_folder and is_plain:
                 # All files, as they are.
-                seed = chosen.shuffle_seed
-                result = pack(path, source, shuffle_seed=seed, dry_run=self.dry_run, force=True, progress=bar or False)
+                result = pack(
+                    path,
+                    source,
+                    shuffle_seed=chosen.shuffle_seed,
+                    skip_broken=chosen.skip_broken,
+                    dry_run=self.dry_run,
+                    force=True,
+                    progress=bar or False,
+                )
                 self._tell(result)
                 if not self.dry_run:
                     with goal.open_checked(path) as dataset:
@@ -421,5 +434,5 @@ class _Conversion:
         if self.dry_run:
             chosen.estimate(result)
             return
-        result.samples = chosen.write(create, bar)
+        result.samples = chosen.write(create, bar, result)
         result.size_bytes = goal.size_bytes(path)

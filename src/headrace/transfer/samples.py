@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.codecs.image import SUFFIXES
-from headrace.errors import WriteError
+from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
 from headrace.formats.metadata import Metadata
 from headrace.formats.open import all_formats
+from headrace.formats.pack import broken_lines
 from headrace.formats.sample_files import SampleFiles, SampleFilesWriter
-from headrace.formats.write import fill
+from headrace.formats.write import BROKEN, BrokenSamples, fill
 from headrace.progress import format_count
 from headrace.transfer.entry import Entry
 
@@ -79,6 +80,7 @@ class SampleOptions:
     names: bool = True
     workers: int | None = None
     shuffle_seed: int | None = None
+    skip_broken: bool = False
 
 
 def open_origin(
@@ -130,28 +132,54 @@ class Selection:
         self,
         create: Callable[[dict[str, Field], int | None, dict[str, Any]], Writer[Any]],
         progress: Progress | None,
+        result: Transfer,
     ) -> int:
-        """Write them with what ``create`` makes of fields, a number of samples and facts; gives how many."""
-        options, keys = self.options, self.origin.keys
-        return fill(
-            lambda length: create(self.fields, length, self.about),
-            self.samples,
-            workers=options.workers,
-            worker_kind="thread",
-            shuffle_seed=options.shuffle_seed,
-            names=list(keys) if options.names and keys is not None else None,
-            progress=progress or False,
-        )
+        """Write them with what ``create`` makes of fields, a number of samples and facts; gives how many.
+
+        Pictures that cannot be stored are noted in the result if they may be left out.
+
+        Raises:
+            BrokenPicturesError: there are some, and they may not; all of them are named.
+        """
+        options, keys, samples = self.options, self.origin.keys, self.samples
+        broken = BrokenSamples(is_skipped=options.skip_broken)
+        try:
+            count = fill(
+                lambda length: create(self.fields, length, self.about),
+                samples,
+                workers=options.workers,
+                worker_kind="thread",
+                shuffle_seed=options.shuffle_seed,
+                names=list(keys) if options.names and keys is not None else None,
+                broken=broken,
+                progress=progress or False,
+            )
+        except WriteError as error:
+            if not broken.found:
+                raise
+            path, lines = self.origin.path, self._broken_lines(broken.found)
+            raise BrokenPicturesError(path, broken=lines, total=len(samples)) from error.__cause__
+        result.broken = self._broken_lines(broken.found)
+        return count
+
+    def _broken_lines(self, found: Mapping[int, WriteError]) -> list[str]:
+        return broken_lines(self.origin.path, self.origin.keys, found)
 
     def estimate(self, result: Transfer) -> None:
         """Count them, and guess their size from a few that are spread over all."""
         samples, size_bytes = self.samples, 0
         tried = range(0, len(samples), max(1, len(samples) // _TRIED))
+        broken: dict[int, WriteError] = {}
         for number in tried:
-            for field, value in zip(self.fields.values(), samples[number], strict=True):
-                size_bytes += len(_encode(field, value, number).payload or b"")
-        result.samples = len(samples)
-        result.size_bytes = size_bytes * len(samples) // max(1, len(tried))
+            try:
+                for field, value in zip(self.fields.values(), samples[number], strict=True):
+                    size_bytes += len(_encode(field, value, number).payload or b"")
+            except WriteError as error:
+                if not isinstance(error.__cause__, BROKEN):
+                    raise
+                broken[number] = error
+        result.samples, result.broken = len(samples), self._broken_lines(broken)
+        result.size_bytes = size_bytes * len(samples) // max(1, len(tried) - len(broken))
 
 
 def _encode(field: Field, value: Any, number: int) -> Encoded:

@@ -7,10 +7,8 @@ large, and what cannot be read that way, still goes entry by entry.
 from __future__ import annotations
 
 import os
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from headrace._native import tar_files, tar_members
 from headrace.formats.entry_names import check_new_name
 from headrace.formats.metadata import Metadata
+from headrace.formats.threads import map_ahead
 from headrace.storage import open_stream, walk_folder
 from headrace.transfer.containers import large_entry
 from headrace.transfer.entry import Entry
@@ -25,7 +24,6 @@ from headrace.transfer.extract import LARGE_BYTES, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Future
 
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.rows import FileInfo
@@ -38,7 +36,7 @@ __all__ = ["put_archive", "put_folder"]
 
 _FILES = 128  # in one part
 _MOST_BYTES = 256 << 10  # of a file that is read together with others
-_AHEAD = 4
+_MOST_THREADS = 4
 _SORTED_FILES = 250_000  # so many rows of an index are sorted in memory, more by SQLite
 
 
@@ -86,20 +84,16 @@ def _put_alone(sink: TarSink, one: Found, result: Transfer) -> None:
 
 
 def _read_ahead(found: Iterator[Found], has_exact_times: bool) -> Iterator[_Part]:
-    with ThreadPoolExecutor(min(_AHEAD, len(os.sched_getaffinity(0)))) as pool:
-        waiting: deque[Future[list[_Part]]] = deque()
-        try:
-            while chunk := list(islice(found, _FILES)):
-                for one in chunk:
-                    check_new_name(one.name)
-                waiting.append(pool.submit(_read, chunk, has_exact_times))
-                if len(waiting) > _AHEAD:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+    parts = map_ahead(partial(_read, has_exact_times=has_exact_times), _chunks(found), threads=threads)
+    return chain.from_iterable(parts)
+
+
+def _chunks(found: Iterator[Found]) -> Iterator[list[Found]]:
+    while chunk := list(islice(found, _FILES)):
+        for one in chunk:
+            check_new_name(one.name)
+        yield chunk
 
 
 def _read(chunk: list[Found], has_exact_times: bool) -> list[_Part]:

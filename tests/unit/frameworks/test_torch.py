@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import pickle
@@ -12,10 +13,12 @@ from tests.helpers import write_all_fields
 from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, values_of, write_rows
 
 from headrace import Loader, ops
-from headrace.errors import MissingExtraError
+from headrace.errors import DeviceError, MissingExtraError
+from headrace.frameworks.torch import TorchOutput
 from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 torch: Any = pytest.importorskip("torch")
@@ -195,6 +198,89 @@ def test_modules_come_last_and_need_a_device(path: Path) -> None:
 def test_a_gpu_that_is_not_there_is_told_at_once(path: Path, device: Any) -> None:
     with pytest.raises(ValueError, match=f"device='{device}', but torch finds no GPU here; use device='cpu'"):
         Loader(path, 5, device=device)
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two GPUs that nobody uses, as torch tells of them."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: pytest.fail("this would open the driver"))
+    return torch.cuda
+
+
+def test_the_number_of_the_gpu(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TorchOutput("cpu").gpu is None
+    assert (TorchOutput("cuda").gpu, TorchOutput("cuda:1").gpu) == (0, 1)
+    with pytest.raises(ValueError, match="device='cuda:2', but torch finds 2 GPUs here"):
+        TorchOutput("cuda:2")
+    monkeypatch.setattr(cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(cuda, "current_device", lambda: 1)
+    assert str(TorchOutput(torch.device("cuda")).device) == "cuda:1"
+    monkeypatch.setattr(torch.version, "hip", "6.0")
+    assert TorchOutput("cuda").gpu is None  # AMD's, which torch calls cuda, too
+
+
+def test_each_process_of_a_launcher_has_a_gpu_of_its_own(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert (TorchOutput("cuda").gpu, TorchOutput("cuda:0").gpu) == (1, 0)
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)  # CUDA_VISIBLE_DEVICES shows it only its own
+    assert TorchOutput("cuda").gpu == 0
+
+
+def test_memory_for_a_gpu_is_pinned_there_and_opens_no_other(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[str] = []
+
+    @contextlib.contextmanager
+    def device(wanted: Any) -> Iterator[None]:
+        chosen.append(str(wanted))
+        yield
+        chosen.append("out")
+
+    def empty(size: int, *, dtype: Any, pin_memory: bool) -> Any:
+        chosen.append(f"pinned={pin_memory}")
+        return torch.zeros(size, dtype=dtype)
+
+    monkeypatch.setattr(cuda, "device", device)
+    monkeypatch.setattr(torch, "empty", empty)
+    assert TorchOutput("cuda:1").allocate(64).nbytes == 64
+    assert chosen == ["cuda:1", "pinned=True", "out"]
+
+
+class FakeStream:
+    """Counts how often somebody waits for it."""
+
+    waits = 0
+
+    def __init__(self, device: Any) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        FakeStream.waits += 1
+
+
+def test_tensors_for_the_gpu_are_made_when_nothing_uses_their_memory(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "Stream", FakeStream)
+    monkeypatch.setattr(cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(FakeStream, "waits", 0)
+    output = TorchOutput("cuda")
+    output.device = torch.device("cpu")
+    tensor = output.empty((2, 4, 5, 3), "float16", None)
+    assert (tensor.shape, tensor.dtype, tensor.is_contiguous()) == ((2, 4, 5, 3), torch.float16, True)
+    assert FakeStream.waits == 1
+    moved = output.transposed(tensor, (0, 3, 1, 2))
+    assert moved.shape == (2, 3, 4, 5)
+    assert moved.data_ptr() == tensor.data_ptr()
+
+    def full(*args: Any, **options: Any) -> None:
+        raise cuda.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(torch, "empty", full)
+    expected = r"cpu: a batch of shape \(8, 224, 224, 3\) and type uint8 takes 1.1 MiB, which torch cannot have: out of"
+    with pytest.raises(DeviceError, match=expected):
+        output.empty((8, 224, 224, 3), "uint8", None)
 
 
 def test_a_device_that_does_not_exist(path: Path) -> None:

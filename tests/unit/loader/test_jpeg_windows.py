@@ -169,7 +169,7 @@ def test_raw_pictures_are_not_counted(large: Files) -> None:
     raw = loader(large.raw, CROPS["random"])
     list(raw)
     assert counts(raw) == {}
-    assert list(raw.stats.jpegs.values()) == [0] * 6
+    assert list(raw.stats.jpegs.values()) == [0] * 7
 
 
 @NEEDS_DECODER
@@ -195,5 +195,5 @@ def test_two_fields_have_indices_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_wrong_choice_is_refused(large: Files) -> None:
-    with pytest.raises(ValueError, match="jpeg must be 'window', 'slice' or 'libjpeg', got 'turbo'"):
+    with pytest.raises(ValueError, match="jpeg must be one of auto, gpu, window, slice, libjpeg, got 'turbo'"):
         loader(large.indexed, CROPS["random"], jpeg="turbo")

@@ -3,7 +3,9 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import sys
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 from tests.unit.loader.tools import COUNT, LABELS_ONLY, labels
 
 from headrace import Loader, ops
-from headrace.loader.options import _OTHER_NAMES, find_rank
+from headrace.errors import MissingExtraError
+from headrace.loader.launcher import find_rank
+from headrace.loader.options import _OTHER_NAMES, LoaderOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +117,28 @@ def test_a_cache_is_a_number_of_bytes(path: Path, cache: Any) -> None:
         Loader(path, 4, cache=cache)
 
 
+def test_the_framework_follows_from_the_device(path: Path) -> None:
+    def chosen(**options: Any) -> tuple[str | None, object]:
+        found = LoaderOptions(4, **options)
+        assert replace(found, seed=1).framework == found.framework
+        return found.framework, found.device
+
+    assert chosen() == chosen(framework="numpy") == chosen(device="numpy") == ("numpy", None)
+    assert chosen(device="cuda:1") == chosen(framework="torch", device="cuda:1") == ("torch", "cuda:1")
+    assert chosen(framework="torch") == chosen(device="torch") == ("torch", "cpu")
+    assert chosen(framework="jax") == chosen(device="jax") == chosen(framework="jax", device="jax") == ("jax", None)
+    assert chosen(framework="jax", device="cpu") == ("jax", "cpu")
+    with pytest.raises(TypeError, match="framework must be one of numpy, torch, jax, cupy, got 3"):
+        Loader(path, 4, framework=3)  # type: ignore[arg-type]
+
+
+def test_a_framework_that_is_not_installed_is_told_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("jax", "cupy", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(MissingExtraError, match=rf"needs the '{name}' package.*'headrace\[{name}\]'"):
+            Loader(path, 4, framework=name)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -124,6 +150,10 @@ def test_a_cache_is_a_number_of_bytes(path: Path, cache: Any) -> None:
         ({"collate": {"caption": "pad"}}, "collate names caption; the outputs are image, label, array, text"),
         ({"collate": {"text": "pad"}, "pipelines": {"text": None}}, "collate names text; the outputs are image"),
         ({"order": 3}, "order must be one of"),
+        ({"framework": "mxnet"}, "framework must be one of numpy, cupy, jax, torch, got 'mxnet'$"),
+        ({"framework": "tensorflow"}, "got 'tensorflow' .for TensorFlow see headrace.frameworks.tensorflow"),
+        ({"framework": "numpy", "device": "cuda"}, "arrays of numpy have no device, got device='cuda'"),
+        ({"framework": "torch", "device": "jax"}, "device='jax' means framework='jax', and framework is 'torch'"),
     ],
 )
 def test_wrong_choices_are_told_at_once(path: Path, options: dict[str, Any], message: str) -> None:

@@ -102,8 +102,8 @@ def test_memory_of_a_size_that_is_over_is_given_back(path: Path) -> None:
     sizes = [8 * side * side * 3 for side in (96, 128)]
     for _ in loader:
         pass
-    assert list(loader._slots._free) == sizes[:1]
+    assert list(loader._slots._free.counts()) == sizes[:1]
     for _ in range(20):
         for _ in loader:
             pass
-    assert list(loader._slots._free) == sizes[1:]
+    assert list(loader._slots._free.counts()) == sizes[1:]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ROOT = Path(__file__).parents[3]
+NEEDED = ("cmake", "ninja")
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +92,15 @@ def _fake_nvcc(folder: Path) -> Path:
     return nvcc
 
 
+def _fake_gpus(folder: Path, said: str) -> None:
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+    tool.chmod(0o755)
+
+
 def _compile(nvcc: Path, output: Path, *options: str, cache: Path | None = None) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "HEADRACE_KERNEL_CACHE"}
+    environment["PATH"] = f"{nvcc.parent}{os.pathsep}{environment['PATH']}"
     if cache is not None:
         environment["HEADRACE_KERNEL_CACHE"] = str(cache)
     command = [sys.executable, ROOT / "scripts/kernels.py", "compile", nvcc, output, *options]
@@ -102,11 +110,14 @@ def _compile(nvcc: Path, output: Path, *options: str, cache: Path | None = None)
 def test_the_architectures_that_the_compiler_knows(tmp_path: Path) -> None:
     nvcc = _fake_nvcc(tmp_path)
     _compile(nvcc, tmp_path / "a.fatbin", "--depfile", str(tmp_path / "a.d"))
-    _compile(nvcc, tmp_path / "b.fatbin", "--only-ptx")
+    for gpus in ("9.0\\n9.0\\n8.6\\n", "No devices were found\\n"):  # the compiler does not know 8.6
+        _fake_gpus(tmp_path, gpus)
+        _compile(nvcc, tmp_path / "b.fatbin", "--quick")
     calls = (tmp_path / "calls").read_text().splitlines()
-    full, ptx = ([word for word in call.split() if "gencode" in word] for call in calls)
+    full, own, none = ([word for word in call.split() if "gencode" in word] for call in calls)
     assert [word.split("code=")[2] for word in full] == ["sm_80", "sm_90", "compute_80"]
-    assert [word.split("code=")[2] for word in ptx] == ["compute_80"]
+    assert [word.split("code=")[2] for word in own] == ["sm_90", "compute_80"]
+    assert [word.split("code=")[2] for word in none] == ["compute_80"]
     assert all("-fmad=false" in call for call in calls)
     assert "gpu/tiles.hpp" in (tmp_path / "a.d").read_text()
 
@@ -117,7 +128,7 @@ def test_the_same_sources_are_compiled_once(tmp_path: Path) -> None:
         _compile(nvcc, tmp_path / name, cache=tmp_path / "cache")
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    _compile(nvcc, tmp_path / "c", "--only-ptx", cache=tmp_path / "cache")
+    _compile(nvcc, tmp_path / "c", "--quick", cache=tmp_path / "cache")
     assert len((tmp_path / "calls").read_text().splitlines()) == 2
 
 
@@ -127,7 +138,50 @@ def test_compiled_twice_the_kernels_are_the_same(tmp_path: Path, kernels: Module
     if nvcc is None:
         pytest.skip("there is no nvcc")
     for name in ("a", "b"):
-        _compile(Path(nvcc), tmp_path / name, "--only-ptx")
+        _compile(Path(nvcc), tmp_path / name, "--quick")
     content = (tmp_path / "a").read_bytes()
     assert content == (tmp_path / "b").read_bytes()
-    assert [kind for kind, _ in kernels.parts_of(content)] == ["compute"]
+    assert [kind for kind, _ in kernels.parts_of(content)].count("compute") == 1
+
+
+def _configure(folder: Path, *options: str, cuda_home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What CMake says to the build of the extension where there is no nvcc, or only the one that is named."""
+    cmake, ninja = (shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") for name in NEEDED)
+    if cmake is None or ninja is None or shutil.which("g++") is None:
+        pytest.skip("there is no cmake, ninja or g++")
+    folders = {*os.environ["PATH"].split(":"), "/usr/local/cuda/bin"}
+    nvccs = [folder for folder in folders if Path(folder, "nvcc").exists()]
+    environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_HOME", "CUDA_PATH")}
+    if cuda_home is not None:
+        environment["CUDA_HOME"] = str(cuda_home)
+    command = [cmake, "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    command += [f"-DPython_EXECUTABLE={sys.executable}", "-DHEADRACE_BUILD_PYTHON=ON"]
+    command += [f"-DCMAKE_IGNORE_PATH={';'.join(nvccs)}", "-DCMAKE_CXX_COMPILER_LAUNCHER=", *options]
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_a_build_without_nvcc_says_what_it_leaves_out(tmp_path: Path) -> None:
+    plain = _configure(tmp_path / "build")
+    assert plain.returncode == 0, plain.stderr
+    assert "GPU kernels: left out, for there is no nvcc on the PATH or below CUDA_HOME" in plain.stdout
+    insisting = _configure(tmp_path / "build", "-DHEADRACE_GPU=ON")
+    assert insisting.returncode != 0
+    assert "HEADRACE_GPU=ON, but there is no nvcc" in insisting.stderr
+    without = _configure(tmp_path / "build", "-DHEADRACE_GPU=OFF")
+    assert (without.returncode, "GPU kernels" in without.stdout) == (0, False)
+    wrong = _configure(tmp_path / "build", "-DHEADRACE_GPU=perhaps")
+    assert "HEADRACE_GPU must be AUTO, ON or OFF, got perhaps" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_an_nvcc_that_cannot_compile_them_stops_no_installation(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    nvcc = _fake_nvcc(tmp_path / "bin")
+    works = _configure(tmp_path / "works", cuda_home=tmp_path)
+    assert f"GPU kernels: for every architecture, by {nvcc}" in works.stdout
+    nvcc.write_text("#!/bin/sh\necho C++20 is not known >&2\nexit 1\n")
+    broken = _configure(tmp_path / "broken", cuda_home=tmp_path)
+    assert broken.returncode == 0, broken.stderr
+    assert f"GPU kernels: left out, for {nvcc} cannot compile them" in broken.stdout
+    assert "C++20 is not known" in broken.stdout

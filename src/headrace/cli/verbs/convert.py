@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.cli.archives import print_left_out, print_plan, print_transfer
+from headrace.cli.archives import broken_named, print_left_out, print_lines, print_plan, print_transfer
 from headrace.cli.common import (
     add_dry_run,
     add_follow_links,
@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
     parser.add_argument("--exact-times", action="store_true", help="to tar: keep fractions of seconds (1 kB a file)")
+    parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
     add_max_size(parser)
     add_follow_links(parser)
     add_dry_run(parser)
@@ -101,33 +102,37 @@ def run(args: argparse.Namespace) -> int:
     def print_at_once(line: str) -> None:
         print_left_out([line])
 
-    result = headrace.convert(
-        source,
-        out,
-        source_kind=args.source_kind,
-        target_kind=args.out_kind,
-        field=args.field,
-        decode=args.decode,
-        names=not args.no_names,
-        workers=args.workers,
-        shuffle_seed=args.shuffle,
-        shard_size=args.shard_size,
-        exact_times=args.exact_times,
-        max_bytes=args.max_size,
-        force=args.force,
-        dry_run=args.dry_run,
-        on_left_out=print_at_once,
-        progress=not (args.quiet or args.json),
-        **reading_options(args),
-    )
+    with broken_named(args):
+        result = headrace.convert(
+            source,
+            out,
+            source_kind=args.source_kind,
+            target_kind=args.out_kind,
+            field=args.field,
+            decode=args.decode,
+            names=not args.no_names,
+            workers=args.workers,
+            shuffle_seed=args.shuffle,
+            skip_broken=args.skip_broken,
+            shard_size=args.shard_size,
+            exact_times=args.exact_times,
+            max_bytes=args.max_size,
+            force=args.force,
+            dry_run=args.dry_run,
+            on_left_out=print_at_once,
+            progress=not (args.quiet or args.json),
+            **reading_options(args),
+        )
     elapsed_s = time.perf_counter() - start_s
+    print_lines("broken" if args.dry_run else "left out, broken", result.broken)
     if args.dry_run:
         print_plan(args, args.out_kind or _format_of(args.out), result)
     elif result.samples is None:
         print_transfer(args, args.out, result, elapsed_s, is_told=True)
     elif args.json:
         facts = {"samples": result.samples, "size_bytes": result.size_bytes, "seconds": elapsed_s}
-        print_json({"path": args.out, **facts, "fields": result.fields, "skipped": result.skipped})
+        left_out = {"skipped": result.skipped, "broken": result.broken}
+        print_json({"path": args.out, **facts, "fields": result.fields, **left_out})
     elif not args.quiet:
         rate = f"{format_count(round(result.samples / elapsed_s), 'sample')}/s"
         say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import headrace
-from headrace.cli.archives import create_archive, print_lines, print_report
+from headrace.cli.archives import broken_named, create_archive, print_report
 from headrace.cli.common import (
     add_dry_run,
     add_json,
@@ -19,10 +19,8 @@ from headrace.cli.common import (
     progress_bar,
     whole_number_from,
 )
-from headrace.errors import BrokenPicturesError
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format, format_of_name
-from headrace.progress import format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -139,27 +137,19 @@ def run(args: argparse.Namespace) -> int:
     given |= {"annex": False} if args.no_annex else {}
     given |= {"jpeg_index": False} if args.no_jpeg_index else {}
     start_s = time.perf_counter()
-    try:
-        with progress_bar("packing", args) as bar:
-            result = headrace.pack(
-                args.out,
-                folder,
-                image=_image(args),
-                workers=args.workers,
-                shuffle_seed=args.shuffle,
-                skip_broken=args.skip_broken,
-                dry_run=args.dry_run,
-                force=args.force,
-                progress=bar or False,
-                **given,
-            )
-    except BrokenPicturesError as error:
-        print_lines("broken", error.broken)
-        problem = f"{format_count(len(error.broken), 'picture')} cannot be stored, and "
-        if args.skip_broken:
-            raise ValueError(f"{problem}no other is left; {args.out} was not written") from error
-        fix = "repair or remove what is broken, or give --skip-broken"
-        raise ValueError(f"{problem}{args.out} was not written; {fix}") from error
+    with broken_named(args), progress_bar("packing", args) as bar:
+        result = headrace.pack(
+            args.out,
+            folder,
+            image=_image(args),
+            workers=args.workers,
+            shuffle_seed=args.shuffle,
+            skip_broken=args.skip_broken,
+            dry_run=args.dry_run,
+            force=args.force,
+            progress=bar or False,
+            **given,
+        )
     if result.samples is None and not args.dry_run:  # files, as they are
         result.samples, result.size_bytes = len(headrace.open(args.out)), target.size_bytes(args.out)
     print_report(args, target.name, result, time.perf_counter() - start_s)

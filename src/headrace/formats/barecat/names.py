@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ __all__ = [
     "archive_exists",
     "archive_files",
     "archive_path",
+    "archive_status",
     "beside_path",
     "duplicate_path",
     "incomplete_files",
@@ -117,6 +119,14 @@ def archive_files(path: str) -> list[str]:
     side = [path + ending for ending in ("", *_SIDE_FILES)]
     shards = [shard_path(path, number) for number in shard_numbers(path)]
     return [file for file in side if os.path.lexists(file)] + shards
+
+
+def archive_status(path: str) -> os.stat_result | None:
+    """Owner and permissions that new files of an archive take over: those of its index, else of its first shard."""
+    for file in (index_path(path), shard_path(path, 0)):
+        with contextlib.suppress(FileNotFoundError):
+            return os.stat(file)
+    return None
 
 
 def is_part_of(file: str, path: str) -> bool:

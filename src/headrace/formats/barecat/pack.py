@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from headrace.formats.barecat.archive import new_archive
@@ -14,21 +13,17 @@ from headrace.formats.barecat.names import is_part_of
 from headrace.formats.disk_files import DiskEntry, count_ahead, count_found, find_below, find_files, lies_in
 from headrace.formats.metadata import Metadata
 from headrace.formats.report import Transfer
+from headrace.formats.threads import map_ahead
 from headrace.storage import note_left_out, open_for_reading, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
     from headrace.types import Progress
 
-__all__ = [
-    "pack_archive",
-    "pack_entries",
-    "pack_files",
-]
+__all__ = ["pack_archive", "pack_entries", "pack_files"]
 
 _log = logging.getLogger("headrace")
 _CHUNK_FILES = 64
@@ -109,8 +104,7 @@ def pack_entries(
 ) -> Transfer:
     """Add files and directories that were found on the disk, as ``pack_files`` does; counts in ``result``."""
     times: list[tuple[str, Metadata]] = []
-    threads = workers if workers is not None else len(os.sched_getaffinity(0))
-    for one, data in _read_ahead(found, threads):
+    for one, data in _read_ahead(found, workers):
         about = Metadata.of(one.status)
         if stat.S_ISDIR(one.status.st_mode):
             archive.mkdir(one.name, metadata=about, exist_ok=True)
@@ -131,36 +125,27 @@ def pack_entries(
     return result
 
 
-def _read_ahead(found: Iterator[DiskEntry], threads: int) -> Iterator[tuple[DiskEntry, bytes | None]]:
+def _read_ahead(found: Iterator[DiskEntry], threads: int | None) -> Iterator[tuple[DiskEntry, bytes | None]]:
     """Contents of small files, read by several threads, in order; None for folders and large files."""
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        waiting: deque[tuple[list[DiskEntry], Future[list[bytes | None]]]] = deque()
-        chunk: list[DiskEntry] = []
-
-        def submit() -> None:
-            nonlocal chunk
-            if chunk:
-                waiting.append((chunk, pool.submit(_read, chunk)))
-                chunk = []
-
-        for one in found:
-            chunk.append(one)
-            if len(chunk) >= _CHUNK_FILES or sum(f.status.st_size for f in chunk[-1:]) > _IN_MEMORY_BYTES:
-                submit()
-            if len(waiting) > 2 * threads:
-                names, contents = waiting.popleft()
-                yield from zip(names, contents.result(), strict=True)
-        submit()
-        while waiting:
-            names, contents = waiting.popleft()
-            yield from zip(names, contents.result(), strict=True)
+    return chain.from_iterable(map_ahead(_read, _chunks(found), threads=threads))
 
 
-def _read(chunk: list[DiskEntry]) -> list[bytes | None]:
-    contents: list[bytes | None] = []
+def _chunks(found: Iterator[DiskEntry]) -> Iterator[list[DiskEntry]]:
+    """A few at a time; a large one ends its chunk, so that it is not waited for with others."""
+    chunk: list[DiskEntry] = []
+    for one in found:
+        chunk.append(one)
+        if len(chunk) >= _CHUNK_FILES or one.status.st_size > _IN_MEMORY_BYTES:
+            yield chunk
+            chunk = []
+    yield chunk
+
+
+def _read(chunk: list[DiskEntry]) -> list[tuple[DiskEntry, bytes | None]]:
+    contents: list[tuple[DiskEntry, bytes | None]] = []
     for found in chunk:
         is_small = found.status.st_size <= _IN_MEMORY_BYTES and not stat.S_ISDIR(found.status.st_mode)
-        contents.append(_read_file(found.path, found.status.st_size) if is_small else None)
+        contents.append((found, _read_file(found.path, found.status.st_size) if is_small else None))
     return contents
 
 

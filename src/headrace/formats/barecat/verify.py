@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -20,12 +19,12 @@ from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import is_being_changed
 from headrace.formats.report import Found
+from headrace.formats.threads import map_ahead
 from headrace.storage import check_regular
 from headrace.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
 
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.queries import Index
@@ -71,11 +70,10 @@ def verify_archive(
     check = _Check(shards, quick, sample_of, decode)
     count = archive.index.number("SELECT count(*) FROM files") if progress is not None else 0
     total = Found()
-    threads = max(1, workers or len(os.sched_getaffinity(0)))
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(2) as pool:
         about_file = pool.submit(file_problems, archive.index)
         about_tables = pool.submit(table_problems, archive.index)
-        for found in _in_order(pool, check, _chunks(archive.index), 2 * threads):
+        for found in map_ahead(check.files, _chunks_or_problem(archive.index), threads=workers or None):
             total.add(found)
             if progress is not None:
                 progress(total.samples, count, total.size_bytes)
@@ -104,22 +102,14 @@ class _Chunk:
         return self.names[int(self.where[position])]
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, check: _Check, chunks: Iterator[_Chunk | list[_Row]], ahead: int
-) -> Iterator[Found]:
-    """Check chunks while further ones are read; an index that breaks off is a problem, not an end."""
-    waiting: deque[Future[Found]] = deque()
+def _chunks_or_problem(index: Index) -> Iterator[_Chunk | list[_Row] | Found]:
+    """All files; an index that breaks off is a problem, not an end."""
     try:
-        for chunk in chunks:
-            waiting.append(pool.submit(check.files, chunk))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
+        yield from _chunks(index)
     except (FormatError, OSError) as error:
         reason = getattr(error, "problem", None) or error
         problem = f"the list of files cannot be read to its end ({reason})"
         yield Found(problems=[Problem(sample=None, field=None, message=problem)])
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _chunks(index: Index) -> Iterator[_Chunk | list[_Row]]:
@@ -175,8 +165,10 @@ class _Check:
     sample_of: Callable[[str], tuple[int, str] | None]
     decode: Callable[[str, bytes], object] | None
 
-    def files(self, files: _Chunk | list[_Row]) -> Found:
+    def files(self, files: _Chunk | list[_Row] | Found) -> Found:
         """What is wrong with these files."""
+        if isinstance(files, Found):
+            return files
         return self._check_rows(files) if isinstance(files, list) else self._check_chunk(files)
 
     def _check_rows(self, rows: list[_Row]) -> Found:

@@ -190,3 +190,31 @@ def test_an_ffr_of_pictures_there_and_back(tmp_path: Path, said: Said) -> None:
     assert hr.open(middle).keys is None
     assert sorted(s.data for s in hr.open(middle)) == sorted(p.read_bytes() for p in folder.iterdir())
     assert os.path.exists(middle)
+
+
+@pytest.mark.parametrize("source", ["photos", "spoilt.barecat", "spoilt.tar"])
+def test_all_broken_pictures_are_named(
+    photos: Path, said: Said, capsys: pytest.CaptureFixture[str], source: str
+) -> None:
+    (photos / "photos" / "cat" / "bad.jpg").write_bytes(b"\xff\xd8\xff nonsense")
+    (photos / "photos" / "dog" / "page.png").write_bytes(b"<html>")
+    if source != "photos":
+        said("convert", "photos", source)
+    message = said("convert", source, "x.beton", code=2)
+    assert "headrace: broken: cat/bad.jpg: JPEG header: ends inside a segment\n" in message
+    assert "headrace: broken: dog/page.png: not a picture" in message
+    assert "error: 2 pictures cannot be stored, and x.beton was not written; repair" in message
+    assert main(["convert", source, "x.beton", "--dry-run"]) == 0
+    assert "headrace: broken: cat/bad.jpg" in capsys.readouterr().err
+    assert not os.path.exists("x.beton")
+    assert main(["convert", source, "x.beton", "--skip-broken"]) == 0
+    assert "headrace: left out, broken: cat/bad.jpg: JPEG" in capsys.readouterr().err
+    assert list(hr.open("x.beton").keys or ()) == ["cat/1.jpg", "cat/2.jpg", "dog/3 b.jpg"]
+    done = hr.convert(source, "y.beton", skip_broken=True)
+    assert (done.samples, len(done.broken)) == (3, 2)
+    assert list(hr.open("y.beton").keys or ()) == list(hr.open("x.beton").keys or ())
+
+
+def test_files_as_they_are_are_never_broken(photos: Path, said: Said) -> None:
+    for target in ("x.ffr", "x.tar"):
+        assert "skip_broken" in said("convert", "photos", target, "--skip-broken", code=2)

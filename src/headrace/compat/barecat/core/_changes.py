@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
-    from headrace.compat.barecat.core._index_file import IndexFile
     from headrace.compat.barecat.core._rows import Rows
     from headrace.formats.barecat import Archive
+    from headrace.formats.barecat.edit.index_file import IndexFile
 
 __all__ = ["Changes"]
 

@@ -12,8 +12,8 @@ from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.compat.barecat.core._index_file import IndexFile
     from headrace.formats.barecat import Archive
+    from headrace.formats.barecat.edit.index_file import IndexFile
 
 __all__ = ["Rows", "dir_row", "file_row"]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import quote
 
 from headrace.compat.barecat.core._changes import Changes
-from headrace.compat.barecat.core._index_file import IndexFile
 from headrace.compat.barecat.core._merge import check_merge, merge_index
 from headrace.compat.barecat.core._patterns import Patterns
 from headrace.compat.barecat.core._rows import Rows, dir_row, file_row
@@ -28,6 +27,7 @@ from headrace.compat.barecat.exceptions import (
 )
 from headrace.compat.barecat.util import misc
 from headrace.formats.barecat import Archive
+from headrace.formats.barecat.edit.index_file import IndexFile
 from headrace.formats.barecat.index.checks import file_problems, table_problems
 from headrace.formats.barecat.index.row_queue import triggers_off
 from headrace.formats.barecat.index.rows import DIR_COLUMNS, FILE_COLUMNS

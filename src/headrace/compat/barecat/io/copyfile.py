@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from headrace._native import crc32c as crc32c_of
+from headrace.storage.new_file import copy_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def copy(
         if job.is_inside:
             return _copy_same_file_overlap(job)
         try:
-            if job.src_kind == job.dst_kind == stat.S_IFREG and _HAS_COPY_FILE_RANGE:
+            if job.src_kind == job.dst_kind == stat.S_IFREG:
                 return _copy_file_range_loop(job)
             if job.src_kind == stat.S_IFREG and job.dst_kind == stat.S_IFSOCK and _HAS_SENDFILE:
                 return _copy_sendfile(job)
@@ -50,7 +51,7 @@ def copy(
         except OSError:
             if job.done:
                 raise
-        return _copy_buffered(job)
+        return _copy_buffered(job)[0]
 
 
 def copy_crc32c(
@@ -66,7 +67,7 @@ def copy_crc32c(
     job = _Job(src, dst, size, src_offset, dst_offset, bufsize)
     with job.placed():
         if not job.is_inside:
-            return _copy_checked(job, initial)
+            return _copy_buffered(job, initial)
         _copy_same_file_overlap(job)
         return job.done, accumulate_crc32c(src, job.done, job.dst_offset, bufsize, initial)
 
@@ -161,12 +162,7 @@ def _write_all(file: Any, data: bytes) -> None:
         view = view[len(view) if written is None else written :]
 
 
-def _copy_buffered(job: _Job) -> int:
-    """By way of memory."""
-    return _copy_checked(job, 0)[0]
-
-
-def _copy_checked(job: _Job, checksum: int) -> tuple[int, int]:
+def _copy_buffered(job: _Job, checksum: int = 0) -> tuple[int, int]:
     """By way of memory; gives the number of bytes and their CRC-32C, counted on from ``checksum``."""
     for piece in pieces(job.src, job.size, job.bufsize):
         checksum = crc32c_of(piece, checksum)
@@ -189,6 +185,14 @@ def _copy_same_file_overlap(job: _Job) -> int:
     return count
 
 
+def _copy_file_range_loop(job: _Job) -> int:
+    """From file to file."""
+    job.dst.flush()
+    offsets = {"offset": job.src_offset or 0, "to": job.dst_offset or 0}
+    job.done = copy_bytes(job.src.fileno(), job.dst.fileno(), job.size or 0, **offsets)
+    return job.done
+
+
 def _repeat(job: _Job, step: Callable[[int, int], int]) -> int:
     """Call ``step`` with what is done and what is left until nothing is; it says how far it came."""
     job.dst.flush()
@@ -200,30 +204,22 @@ def _repeat(job: _Job, step: Callable[[int, int], int]) -> int:
     return job.done
 
 
-def _copy_file_range_loop(job: _Job) -> int:
-    fds, start, target = (job.src.fileno(), job.dst.fileno()), job.src_offset or 0, job.dst_offset or 0
-    return _repeat(job, lambda done, left: os.copy_file_range(*fds, left, start + done, target + done))
-
-
 def _copy_sendfile(job: _Job) -> int:
+    """From a file to a socket."""
     fds, start = (job.dst.fileno(), job.src.fileno()), job.src_offset or 0
     return _repeat(job, lambda done, left: os.sendfile(*fds, start + done, left))
 
 
 def _copy_splice(job: _Job) -> int:
+    """From or to a pipe."""
+
     def step(done: int, left: int) -> int:
         if done == 0 and job.src_kind == stat.S_IFIFO and isinstance(job.src, io.BufferedReader):
-            return _write_fd(job, job.src.read1(left))  # all that Python has read ahead, which the kernel cannot see
+            ahead = job.src.read1(left)  # all that Python has read ahead, which the kernel cannot see
+            _write_all(job.dst, ahead)
+            job.dst.flush()
+            return len(ahead)
         offsets: list[Any] = [None if one is None else one + done for one in (job.src_offset, job.dst_offset)]
         return os.splice(job.src.fileno(), job.dst.fileno(), left, *offsets)
 
     return _repeat(job, step)
-
-
-def _write_fd(job: _Job, data: bytes) -> int:
-    """Write to the target's descriptor, at its offset if it has one."""
-    done, fd = 0, job.dst.fileno()
-    while done < len(data):
-        rest = data[done:]
-        done += os.write(fd, rest) if job.dst_offset is None else os.pwrite(fd, rest, job.dst_offset + done)
-    return done

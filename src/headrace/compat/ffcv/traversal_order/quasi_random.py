@@ -10,7 +10,7 @@ import numpy as np
 from headrace._native import quasi_random_order_ffcv
 from headrace.compat.ffcv.traversal_order.base import TraversalOrder
 from headrace.compat.passed_on import pass_on
-from headrace.loader.options import find_rank
+from headrace.loader.launcher import find_rank
 
 if TYPE_CHECKING:
     from headrace.compat.ffcv.loader.loader import Loader

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_file, lock_shard, sync_directory
-from headrace.formats.barecat.edit.own_files import archive_status, open_own
 from headrace.formats.barecat.names import (
     archive_exists,
     archive_files,
     archive_path,
+    archive_status,
     beside_path,
     incomplete_files,
     making_path,
@@ -41,6 +41,7 @@ from headrace.formats.barecat.names import (
     shard_numbers,
     shard_path,
 )
+from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ import os
 import time
 
 from headrace.errors import ArchiveBusyError
-from headrace.formats.barecat.edit.own_files import archive_status, open_own
-from headrace.formats.barecat.names import replace_path, shard_path
+from headrace.formats.barecat.names import archive_status, replace_path, shard_path
+from headrace.storage.regular import open_own
 
 __all__ = ["WAIT_S", "lock_archive", "lock_file", "lock_shard", "sync_directory"]
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headrace.errors import FileTooLargeError, FormatError
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.edit.own_files import open_own
 from headrace.formats.barecat.edit.transactions import check_limit
 from headrace.formats.barecat.names import MAX_SHARDS, duplicate_path, shard_numbers, shard_path
 from headrace.progress import format_count
+from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
     import sqlite3

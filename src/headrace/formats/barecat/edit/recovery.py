@@ -31,7 +31,6 @@ from headrace._native import crc32c_file
 from headrace.errors import ArchiveBusyError, FormatError, UnfinishedError
 from headrace.formats.barecat.edit.handover import finish_handover, making, remove_hidden
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.edit.own_files import kind_problem, take_over
 from headrace.formats.barecat.edit.undo import read_undo_records, read_undo_version, read_user_version
 from headrace.formats.barecat.index.connections import connect_still, connect_writer, translated
 from headrace.formats.barecat.index.schema import check_version
@@ -48,6 +47,7 @@ from headrace.formats.barecat.names import (
 from headrace.progress import format_count
 from headrace.storage.atomic import write_all
 from headrace.storage.new_file import copy_bytes
+from headrace.storage.regular import kind_problem, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import FormatError
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.edit.own_files import archive_status, open_own
-from headrace.formats.barecat.names import shard_numbers, shard_path
+from headrace.formats.barecat.names import archive_status, shard_numbers, shard_path
 from headrace.storage.atomic import write_all
+from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,12 +61,11 @@ class ShardWriter:
         self._buffer_bytes = 0
         self._untouched: tuple[int, int] | None = None  # shard and offset of a small file, the last that was written
         self._lock_fd = -1
+        if not allow_links:
+            _refuse_links(path)
         self._lock_fd = lock_archive(path, create=True, follow=allow_links)
         try:
-            numbers = shard_numbers(path)
-            if not allow_links:
-                _refuse_links(path, numbers)
-            self.last = numbers[-1]
+            self.last = shard_numbers(path)[-1]
             self._fd(self.last)
         except BaseException:
             self.close()  # a caller that keeps the error keeps this object, too
@@ -273,8 +272,8 @@ class ShardWriter:
             self.close()
 
 
-def _refuse_links(path: str, numbers: list[int]) -> None:
-    for number in numbers:
+def _refuse_links(path: str) -> None:
+    for number in shard_numbers(path):
         file = shard_path(path, number)
         if os.path.islink(file):
             raise FormatError(

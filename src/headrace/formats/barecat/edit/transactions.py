@@ -22,25 +22,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import ArchiveBusyError, ClosedError, FormatError, UnfinishedError, WriteError
-from headrace.formats.barecat.edit.own_files import open_own, take_over
+from headrace.formats.barecat.edit.index_file import is_index_missing, open_index
 from headrace.formats.barecat.edit.recovery import recover, unfinished_files
 from headrace.formats.barecat.edit.shard_writer import ShardWriter
 from headrace.formats.barecat.edit.undo import UndoLog, read_user_version
 from headrace.formats.barecat.index.connections import connect_writer, translated
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.row_queue import FileQueue
-from headrace.formats.barecat.index.schema import UNLIMITED, check_version, create_schema
+from headrace.formats.barecat.index.schema import UNLIMITED
 from headrace.formats.barecat.names import index_path, place_of, shard_numbers, shard_path, undo_path
 from headrace.progress import format_count
-from headrace.storage.atomic import write_all
-from headrace.storage.leftovers import remove_leftovers_in
-from headrace.storage.new_file import NewFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-    from headrace.formats.barecat.index.connections import WriteConnection
 
 __all__ = ["Transactions", "WriteOptions"]
 
@@ -127,7 +123,14 @@ class Transactions:
         try:
             if unfinished_files(self.full_path):
                 raise ArchiveBusyError(f"{self.path}: another writer was killed just now; try again")
-            self.connection = _open_index(self.full_path, options)
+            _refuse_lost_index(self.full_path)
+            self.connection = open_index(
+                index_path(self.full_path),
+                wal=options.wal,
+                is_synced=options.is_synced,
+                limit=options.shard_size,
+                like=first,
+            )
             self._index_status = os.stat(index_path(self.full_path))
             self._refuse_missing_shards({0} if is_missing else set())
         except BaseException:
@@ -426,49 +429,13 @@ class Transactions:
             self.connection.execute(f"PRAGMA foreign_keys = {int(is_on)}")
 
 
-def _open_index(path: str, options: WriteOptions) -> WriteConnection:
-    file = index_path(path)
-    is_new = not os.path.exists(file) or os.path.getsize(file) == 0
-    if is_new:
-        sizes = [os.path.getsize(shard_path(path, number)) for number in shard_numbers(path)]
-        if any(sizes):
-            shards, held = format_count(len(sizes), "shard"), format_count(sum(sizes), "byte")
-            raise FormatError(
-                file,
-                problem=f"there is no index, but {shards} with {held}",
-                fix="Restore the index from a copy, or remove the shards.",
-            )
-        _create_index(path, file, options.shard_size or UNLIMITED, is_synced=options.is_synced)
-    os.close(open_own(file, os.O_RDWR))
-    connection = connect_writer(file, wal=options.wal, sync=options.is_synced)
-    try:
-        check_version(file, connection, is_writer=True)
-    except BaseException as error:
-        connection.close()
-        if isinstance(error, sqlite3.DatabaseError):
-            raise translated(file, error) from error
-        raise
-    return connection
-
-
-def _create_index(path: str, file: str, limit: int, *, is_synced: bool) -> None:
-    """Make an index without files, in one step: half of one could neither be read nor repaired."""
-    if os.path.lexists(file):  # an empty file
-        os.close(open_own(file, os.O_RDWR))  # and no link
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        create_schema(connection, shard_size_limit=limit)
-        data = connection.serialize()
-    directory = os.open(os.path.dirname(file), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with contextlib.ExitStack() as stack:
-        stack.callback(os.close, directory)
-        remove_leftovers_in(directory, os.path.basename(file))
-        new = NewFile(directory, os.path.basename(file), is_private=True)
-        stack.callback(new.close)
-        new.create()
-        write_all(new.fd, [data], 0)
-        take_over(new.fd, os.stat(shard_path(path, 0)))
-        if is_synced:
-            os.fsync(new.fd)
-        new.give_name(replace=True, is_synced=is_synced)
-        if is_synced:
-            os.fsync(directory)
+def _refuse_lost_index(path: str) -> None:
+    """FormatError when there are bytes in the shards, and no index that says what they are."""
+    sizes = [os.path.getsize(shard_path(path, number)) for number in shard_numbers(path)]
+    if any(sizes) and is_index_missing(index_path(path)):
+        shards, held = format_count(len(sizes), "shard"), format_count(sum(sizes), "byte")
+        raise FormatError(
+            index_path(path),
+            problem=f"there is no index, but {shards} with {held}",
+            fix="Restore the index from a copy, or remove the shards.",
+        )

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace._native import crc32c
 from headrace.formats.barecat.edit.lock import sync_directory
-from headrace.formats.barecat.edit.own_files import archive_status, open_own
-from headrace.formats.barecat.names import undo_path
+from headrace.formats.barecat.names import archive_status, undo_path
 from headrace.storage.atomic import write_all
+from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
     import sqlite3

@@ -103,7 +103,7 @@ def test_a_new_index_is_there_whole_or_not_at_all(path: Path, monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("headrace.formats.barecat.edit.transactions.create_schema", fail)
+        patch.setattr("headrace.formats.barecat.edit.index_file.create_schema", fail)
         with pytest.raises(KeyboardInterrupt):
             Archive(path, "x")
     assert os.listdir(path.parent) == []

@@ -1,0 +1,195 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpu/driver.hpp"
+#include "gpu/driver_state.hpp"
+#include "gpu/loader.hpp"
+#include "load_arguments.hpp"
+
+namespace headrace::bindings {
+namespace {
+
+using AnyArray = nb::ndarray<>;
+using DeviceArray = nb::ndarray<nb::device::cuda>;
+
+constexpr std::size_t kBatchAxes = 4;
+
+// Of one GPU. Arrays that it gave out keep it, and it keeps the threads it uses.
+struct Owner {
+  nb::object cpu;
+  std::unique_ptr<gpu::GpuLoader> loader;
+};
+
+std::unique_ptr<gpu::GpuLoader> open_loader(int device, const nb::bytes& kernels,
+                                            ImageLoader& cpu) {
+  const ByteSpan binary{static_cast<const std::byte*>(kernels.data()), kernels.size()};
+  Result<std::unique_ptr<gpu::GpuLoader>> made = [&]() -> Result<std::unique_ptr<gpu::GpuLoader>> {
+    nb::gil_scoped_release unlocked;  // a context takes a good part of a second
+    auto opened = gpu::Driver::open(device, binary);
+    if (!opened.status().is_ok()) return opened.status();
+    return gpu::GpuLoader::create(std::move(opened.value()), cpu);
+  }();
+  return value_or_throw(std::move(made));
+}
+
+bool is_contiguous(const AnyArray& array) {
+  std::int64_t size = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) != 1 && array.stride(i) != size) return false;
+    size *= static_cast<std::int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+void check_output(const AnyArray& out, int device) {
+  if (out.device_type() != nb::device::cuda::value || out.device_id() != device) {
+    throw_invalid(Detail("out must lie on the CUDA device ")
+                  << std::uint64_t(device) << ", not on device " << std::uint64_t(out.device_id())
+                  << " of DLPack's type " << std::uint64_t(out.device_type()));
+  }
+  if (out.ndim() != kBatchAxes) {
+    throw_invalid(Detail("out must have 4 axes, not ") << std::uint64_t{out.ndim()});
+  }
+  if (!is_contiguous(out)) throw_invalid(Detail("out must be C-contiguous, and has gaps"));
+}
+
+nb::dlpack::dtype dtype_of(std::string_view name) {
+  if (name == "uint8") return nb::dtype<std::uint8_t>();
+  if (name == "float32") return nb::dtype<float>();
+  if (name == "float16") {
+    return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+  }
+  throw_invalid(Detail("unknown dtype '") << name << "'; known are uint8, float16 and float32");
+}
+
+std::size_t bytes_of_array(const std::vector<std::size_t>& shape, std::size_t item) {
+  std::size_t size = item;
+  for (const std::size_t side : shape) {
+    if (__builtin_mul_overflow(size, side, &size)) {
+      throw_invalid(Detail("an array of that shape is larger than any memory"));
+    }
+  }
+  return size;
+}
+
+class GpuLoader {
+ public:
+  GpuLoader(int device, const nb::bytes& kernels, const nb::object& cpu)
+      : device_(device), owner_(std::make_shared<Owner>()) {
+    Loader* threads = nullptr;
+    if (!nb::try_cast<Loader*>(cpu, threads, false) || threads == nullptr) {
+      throw_invalid(Detail("cpu must be an ImageLoader"));
+    }
+    owner_->cpu = cpu;
+    owner_->loader = open_loader(device, kernels, threads->core());
+  }
+
+  [[nodiscard]] std::size_t device_bytes() const noexcept { return loader().device_bytes(); }
+
+  LoadReport load(const Spans& spans, const std::optional<Crops>& crops,
+                  const std::optional<ByteArray>& flips, const AnyArray& out,
+                  const Options& options, const Steps& steps) const {
+    check_output(out, device_);
+    const LoadOptions wanted = options.with_output(out);
+    const LoadArguments arguments(spans, crops, flips, out, steps);
+    const auto address = reinterpret_cast<gpu::DevicePointer>(out.data());
+    LoadReport report;
+    Status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status =
+          loader().load(arguments.base(), arguments.batch(), wanted, address, out.nbytes(), report);
+    }
+    throw_if_error(status);
+    return report;
+  }
+
+  [[nodiscard]] DeviceArray empty(const std::vector<std::size_t>& shape,
+                                  std::string_view dtype) const {
+    const nb::dlpack::dtype type = dtype_of(dtype);
+    auto lent = std::make_unique<Lent>(owner_, bytes_of_array(shape, type.bits / 8));
+    throw_if_error(lent->status);
+    void* const address = reinterpret_cast<void*>(lent->memory);
+    nb::capsule owner(lent.get(), [](void* held) noexcept { delete static_cast<Lent*>(held); });
+    static_cast<void>(lent.release());
+    return {address, shape.size(), shape.data(), owner, nullptr, type, nb::device::cuda::value,
+            device_};
+  }
+
+ private:
+  // The memory of one array.
+  struct Lent {
+    Lent(std::shared_ptr<Owner> of, std::size_t bytes) : owner(std::move(of)), size(bytes) {
+      nb::gil_scoped_release unlocked;
+      auto result = owner->loader->allocate(size);
+      status = result.status();
+      if (status.is_ok()) memory = result.value();
+    }
+    ~Lent() {
+      if (status.is_ok()) owner->loader->release(memory, size);
+    }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+
+    std::shared_ptr<Owner> owner;
+    std::size_t size;
+    Status status;
+    gpu::DevicePointer memory = 0;
+  };
+
+  [[nodiscard]] gpu::GpuLoader& loader() const noexcept { return *owner_->loader; }
+
+  int device_;
+  std::shared_ptr<Owner> owner_;
+};
+
+bool gpu_can(const Options& options, const std::vector<std::string>& steps) {
+  std::vector<StepKind> kinds;
+  for (const std::string& name : steps) kinds.push_back(step_kind_of(name));
+  return gpu::GpuLoader::is_possible(options.common(), kinds);
+}
+
+}  // namespace
+
+void bind_gpu(nb::module_& module) {
+  nb::class_<GpuLoader>(
+      module, "GpuImageLoader",
+      "An ImageLoader whose batches lie on a GPU. `kernels` are those of gpu_kernels(); the "
+      "threads "
+      "of `cpu` prepare batches and decode what the GPU cannot. Several threads may call it at "
+      "once. NativeError with the code \"unsupported\": there is no driver, no such device, or it "
+      "is of a kind that the kernels were not built for.")
+      .def(nb::init<int, const nb::bytes&, const nb::object&>(), nb::arg("device"),
+           nb::arg("kernels"), nb::arg("cpu"),
+           nb::sig("def __init__(self, device: int, kernels: bytes, cpu: ImageLoader) -> None"))
+      .def("load", &GpuLoader::load, nb::arg("spans"), nb::arg("crops").noconvert(),
+           nb::arg("flips").noconvert(), nb::arg("out").noconvert(), nb::arg("options"),
+           nb::arg("steps").noconvert() = Steps(),
+           nb::sig("def load(self, spans: headrace.types.ImageSpans, crops: "
+                   "Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', "
+                   "device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], "
+                   "dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: "
+                   "object, options: LoadOptions, steps: Sequence[tuple[str, "
+                   "Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', "
+                   "device='cpu', writable=False)]]] = []) -> LoadReport"),
+           "As ImageLoader.load, to the last bit; `out` is any array on the device with "
+           "`__dlpack__`. The batch is complete when this returns, for every stream.")
+      .def("empty", &GpuLoader::empty, nb::arg("shape"), nb::arg("dtype"),
+           "Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is "
+           "used again once the array and all that was made of it are gone.")
+      .def_prop_ro("device_bytes", &GpuLoader::device_bytes,
+                   "Memory of the device held for batches under way; arrays are not counted.");
+  module.def("gpu_can", gpu_can, nb::arg("options"), nb::arg("steps"),
+             "True when the GPU can do what the options and the kinds of steps ask for.");
+  module.def(
+      "gpu_driver_is_open", [] { return gpu::is_driver_open(); },
+      "True when this process uses the driver of NVIDIA's GPUs, through whatever library.");
+}
+
+}  // namespace headrace::bindings

@@ -1,0 +1,95 @@
+"""What the program that started this process says: which of how many it is, and how many share the machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+__all__ = ["default_workers", "find_rank", "preferred_gpu"]
+
+# What launchers tell the processes they start: torchrun and most others, then Slurm.
+_RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+_LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+# Of this machine: torchrun and most others, Open MPI, MPICH and Intel MPI.
+_LOCAL_WORLD_VARIABLES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_SLURM_TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+
+
+def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:
+    """Which of how many processes this is: as given, or as torch.distributed or the launcher says."""
+    if (rank is None) != (world is None):
+        raise ValueError(f"rank and world belong together, got rank={rank} and world={world}")
+    if rank is not None and world is not None:
+        return rank, world
+    if not distributed:
+        return 0, 1
+    torch_distributed: Any = sys.modules.get("torch.distributed")
+    if torch_distributed is not None and torch_distributed.is_available() and torch_distributed.is_initialized():
+        return torch_distributed.get_rank(), torch_distributed.get_world_size()
+    for rank_name, world_name in _RANK_VARIABLES:
+        if rank_name in os.environ and world_name in os.environ:
+            return int(os.environ[rank_name]), int(os.environ[world_name])
+    raise ValueError(
+        "distributed=True, but neither torch.distributed is initialised nor are RANK and WORLD_SIZE set; "
+        "start the program with torchrun, or name rank and world"
+    )
+
+
+def default_workers() -> int:
+    """This process's part of the cores: those of all processes that were started on this machine, shared out equally.
+
+    A launcher may have bound the process to some of the cores already. Then these are the most it gets, and they are
+    not divided again.
+    """
+    own = len(os.sched_getaffinity(0))
+    processes = _local_world()
+    return max(1, min(own, _shared_cores(own) // processes)) if processes > 1 else own
+
+
+def _local_world() -> int:
+    """How many processes were started on this machine; 1 when nobody says so."""
+    for name in _LOCAL_WORLD_VARIABLES:
+        if count := _number(name):
+            return count
+    # Of the step that srun has started, for each of its nodes, such as 4(x2),3.
+    runs = _SLURM_TASKS.findall(os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    node = _number("SLURM_NODEID") or 0
+    for tasks, nodes in runs:
+        node -= int(nodes or 1)
+        if node < 0:
+            return max(1, int(tasks))
+    return _number("SLURM_NTASKS_PER_NODE") or 1
+
+
+def _shared_cores(own: int) -> int:
+    """The cores that the processes of this machine have together."""
+    if all(_number(name) is None for name in _LOCAL_WORLD_VARIABLES):
+        return max(own, _number("SLURM_CPUS_ON_NODE") or 0)
+    try:
+        return max(own, len(os.sched_getaffinity(os.getppid())))  # of the launcher, which is not bound
+    except OSError:  # it is gone, or not ours to ask
+        return own
+
+
+def preferred_gpu(current: int, count: int) -> int:
+    """The number of the GPU that ``"cuda"`` means.
+
+    The current device, if the program has chosen one; otherwise that of this process's number on the machine, if it can
+    see so many.
+
+    Args:
+        current: the framework's current device; 0 when none was chosen.
+        count: how many GPUs this process sees.
+    """
+    if current:
+        return current
+    local = next((number for name in _LOCAL_RANK_VARIABLES if (number := _number(name)) is not None), 0)
+    return local if local < count else current
+
+
+def _number(variable: str) -> int | None:
+    """A number from the environment; None where there is none."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,353 @@
+"""Batches as arrays of JAX. Run in processes of their own: JAX has threads, and complains of every later fork."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, values_of, wait_until, write_rows
+
+import headrace as hr
+from headrace import Loader, ops
+from headrace.loader.slots import SlotPool
+from headrace.types import Batch, Padded, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed"),
+]
+LARGE = (8, 64, 64, 3)  # of the pool, not of numpy
+
+
+@pytest.fixture(scope="module")
+def jax() -> Any:
+    return pytest.importorskip("jax")
+
+
+@pytest.fixture
+def x64(jax: Any) -> Iterator[None]:
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_rows(tmp_path_factory.mktemp("jax") / "x.beton")
+
+
+def as_arrays(batch: Any) -> list[Any]:
+    """The batch as it would be without JAX."""
+
+    def array_of(value: Any) -> Any:
+        if isinstance(value, Padded | Ragged):
+            return type(value)(*map(array_of, value))
+        return value if isinstance(value, list) else np.asarray(value)
+
+    return values_of([array_of(value) for value in batch])
+
+
+def address_of(array: Any) -> int:
+    return int(array.unsafe_buffer_pointer())
+
+
+def sent(value: np.ndarray, device: Any = "cpu") -> Any:
+    """An array as the loader gives it out."""
+    from headrace.frameworks.jax import JaxOutput
+
+    output = JaxOutput(device)
+    return output.receive(output.send(Batch(("x",), (value,)), {})).x
+
+
+# -- arrays -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("collate", ["list", "pad", "offsets"])
+def test_arrays_have_the_values_of_numpys(jax: Any, path: Path, collate: Any) -> None:
+    options: dict[str, Any] = {"order": "random", "pipelines": {"image": CROP}, "collate": collate}
+    batches = list(Loader(path, 5, framework="jax", **options))
+    assert [as_arrays(batch) for batch in batches] == contents(Loader(path, 5, **options))
+    batch = batches[0]
+    assert batch.keys() == ("image", "label", "array", "text")
+    assert all(isinstance(value, jax.Array) for value in (batch.image, batch.label, batch.array))
+    assert type(batch.text) is {"list": list, "pad": Padded, "offsets": Ragged}[collate]
+    if collate != "list":
+        assert all(isinstance(part, jax.Array) for part in batch.text)
+
+
+@pytest.mark.parametrize("how", [{"framework": "jax"}, {"device": "jax"}, {"framework": "jax", "device": "cpu:0"}])
+def test_ways_to_ask_for_it(jax: Any, path: Path, how: dict[str, Any]) -> None:
+    loader = Loader(path, 5, pipelines=LABELS_ONLY, **how)
+    assert loader.options.framework == "jax"
+    assert [batch.label.tolist() for batch in loader] == labels(Loader(path, 5, pipelines=LABELS_ONLY))
+    assert loader[1].label.devices() == {jax.devices()[0]}
+    assert loader[1].label.committed == ("device" in how and how["device"] != "jax")
+
+
+def test_a_device_of_jax(jax: Any, path: Path) -> None:
+    batch = Loader(path, 5, framework="jax", device=jax.devices("cpu")[0], pipelines={"image": CROP})[0]
+    assert batch.image.devices() == {jax.devices("cpu")[0]}
+
+
+@pytest.mark.parametrize(("device", "problem"), [
+    ("cuda:0", "device='cuda:0', but JAX finds only cpu here"),
+    ("abacus", "device='abacus', but JAX finds only cpu here"),
+    ("cpu:7", "device='cpu:7', but JAX finds 1 of 'cpu' here, counted from 0"),
+    ("cpu:x", "device must be a kind and perhaps a number, such as 'cpu' or 'cuda:1', got 'cpu:x'"),
+])  # fmt: skip
+def test_a_device_that_is_not_there_is_told_at_once(jax: Any, path: Path, device: str, problem: str) -> None:
+    if device.startswith("cuda") and jax.devices()[0].platform != "cpu":
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match=problem):
+        Loader(path, 5, framework="jax", device=device)
+
+
+def test_a_device_must_be_text_or_a_device(jax: Any, path: Path) -> None:
+    with pytest.raises(TypeError, match=r"device must be text such as 'cpu' or 'cuda:1', or a jax.Device, got 3"):
+        Loader(path, 5, framework="jax", device=3)
+
+
+def test_modules_of_torch_are_refused(path: Path) -> None:
+    class Module:
+        def __call__(self, value: Any) -> Any:
+            return value
+
+        forward = state_dict = __call__
+
+    with pytest.raises(ValueError, match="pipelines have modules of torch, and framework is 'jax'"):
+        Loader(path, 5, framework="jax", pipelines={"image": [*CROP, Module()]})
+
+
+def test_a_loader_of_jax_pickles_and_resumes(path: Path) -> None:
+    options: dict[str, Any] = {"order": "random", "pipelines": LABELS_ONLY}
+    loader = Loader(path, 5, framework="jax", device="cpu", **options)
+    assert [as_arrays(b) for b in pickle.loads(pickle.dumps(loader))] == [as_arrays(b) for b in loader]
+    batches = iter(loader)
+    next(batches)
+    state = json.loads(json.dumps(loader.state_dict()))
+    resumed = Loader(path, 5, **options)  # the framework is no part of where a loader stands
+    resumed.load_state_dict(state)
+    assert labels(resumed) == [batch.label.tolist() for batch in batches]
+
+
+# -- memory -------------------------------------------------------------------------------------------------------
+
+
+def test_arrays_lie_on_the_memory_of_the_loader(tmp_path: Path) -> None:
+    rows = [(np.full((80, 80, 3), i, np.uint8), i) for i in range(12)]
+    hr.write(tmp_path / "x.beton", rows, fields={"image": hr.Image(mode="raw"), "label": hr.Int()})
+    for device, layout in ((None, "NHWC"), (None, "NCHW"), ("cpu", "NHWC"), ("cpu", "channels_last")):
+        seen: list[int] = []
+
+        def note(images: np.ndarray, seen: list[int] = seen) -> np.ndarray:
+            seen.append(images.ctypes.data)
+            return images
+
+        pipelines = {"image": [ops.Resize(64), ops.ToLayout(layout), ops.Apply(note)], "label": None}
+        batches = list(Loader(tmp_path / "x.beton", 6, framework="jax", device=device, pipelines=pipelines))
+        assert [address_of(batch.image) for batch in batches] == seen
+        assert np.asarray(batches[1].image[:, 0, 0, 0]).tolist() == [6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(("device", "axes"), [(None, (0, 1, 2, 3)), ("cpu", (0, 1, 2, 3)), ("cpu", (0, 3, 1, 2))])
+def test_memory_returns_to_the_pool_when_jax_has_let_go_of_it(jax: Any, device: Any, axes: tuple[int, ...]) -> None:
+    pool = SlotPool(keep=1)
+    array = pool.take(LARGE, "uint8")
+    array[:] = np.arange(array.size, dtype=np.uint64).reshape(LARGE) % 251
+    address, expected = array.ctypes.data, array.transpose(axes).copy()
+    held = sent(array.transpose(axes), device)
+    assert address_of(held) == address
+    del array
+    other = pool.take(LARGE, "uint8")
+    assert other.ctypes.data != address
+    other[:] = 99
+    np.testing.assert_array_equal(np.asarray(held), expected)
+    view = np.asarray(held)
+    del held
+    gc.collect()
+    if view.ctypes.data == address:  # it holds the memory, too; with the axes in another order it is a copy
+        assert pool.take(LARGE, "uint8").ctypes.data != address
+    np.testing.assert_array_equal(view, expected)
+    del view
+    assert wait_until(lambda: pool.take(LARGE, "uint8").ctypes.data == address)
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_memory_stays_while_work_is_queued_on_it(jax: Any, device: Any) -> None:
+    """The array is gone, but JAX runs asynchronously and has not read it yet."""
+    pool = SlotPool(keep=4)
+
+    @jax.jit
+    def slow(x: Any) -> Any:
+        busy = jax.lax.fori_loop(0, 40, lambda _, m: jax.numpy.tanh(m @ m), x[0, :, :, 0] / 255.0)
+        return busy.sum() * 0 + x.astype("float32").sum()
+
+    shape = (4, 512, 512, 3)
+    for value in (3, 4):
+        array = pool.take(shape, "uint8")
+        array[:] = value
+        address = array.ctypes.data
+        given = sent(array, device)
+        if value == 3:
+            slow(given).block_until_ready()  # compiled
+        result = slow(given)
+        assert not result.is_ready()
+        del array, given
+        other = pool.take(shape, "uint8")
+        assert other.ctypes.data != address
+        other[:] = 200
+        assert float(result) == value * other.size
+        del other
+    free = lambda: [array.ctypes.data for array in [pool.take(shape, "uint8") for _ in range(3)]]  # noqa: E731
+    assert wait_until(lambda: address in free())
+
+
+def test_donated_memory_is_not_in_two_hands(jax: Any) -> None:
+    pool = SlotPool(keep=1)
+    array = pool.take(LARGE, "uint8")
+    array[:] = 5
+    given = sent(array)
+    del array
+    result = jax.jit(lambda x: x + 1, donate_argnums=0)(given).block_until_ready()
+    del given
+    gc.collect()
+    pool.take(LARGE, "uint8")[:] = 77
+    assert np.unique(np.asarray(result)).tolist() == [6]
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_arrays_that_jax_cannot_take_as_they_are(device: Any) -> None:
+    large = np.arange(100_000, dtype=np.int32)
+    read_only = large.copy()
+    read_only.flags.writeable = False
+    odd = [large[::-1], large[1:], large[::2], large.astype(">i4"), read_only, large[:0], large[:1].reshape(())]
+    odd += [
+        np.broadcast_to(large[:1], (4, 1000)),
+        large.astype(np.complex64),
+        large > 3,
+        (large % 9).astype(np.float16),
+    ]
+    for array in odd:
+        found = sent(array, device)
+        assert found.dtype == array.dtype.newbyteorder("=")
+        np.testing.assert_array_equal(np.asarray(found), array)
+    words = np.array(["a", "b"])
+    assert sent(words) is words
+    long = np.zeros(3, np.longdouble)
+    assert sent(long) is long
+
+
+# -- numbers of 64 bits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_become_32_bits_where_they_fit(jax: Any, dtype: str) -> None:
+    limits = np.iinfo(dtype.replace("64", "32"))
+    for values in ([limits.min, limits.max], []):
+        found = sent(np.array(values, dtype))
+        assert found.dtype == dtype.replace("64", "32")
+        assert found.tolist() == values
+
+
+@pytest.mark.parametrize(("values", "dtype"), [([2**31], "int64"), ([-(2**31) - 1, 0], "int64"), ([2**32], "uint64")])
+def test_integers_that_do_not_fit_are_an_error(jax: Any, values: list[int], dtype: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"the output 'x' is u?int64 with numbers from .* to .*jax_enable_x64"
+    ) as caught:
+        sent(np.array(values, dtype))
+    assert str(values[0]) in str(caught.value)
+
+
+@pytest.mark.parametrize(("dtype", "op"), [("float64", r"ops.ToDtype\('float32'\)"), ("complex128", "ops.Apply")])
+def test_numbers_are_not_rounded_silently(jax: Any, dtype: str, op: str) -> None:
+    with pytest.raises(ValueError, match=f"the output 'x' is {dtype}, and JAX would round it .* add {op}"):
+        sent(np.zeros(3, dtype))  # zeros would do, but the next batch would not
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
+def test_with_x64_they_stay(dtype: str) -> None:
+    assert sent(np.array([2**40], dtype)).dtype == dtype
+
+
+def test_a_loader_says_which_output_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "x.beton"
+    hr.write(path, [(2**31 + i, i / 3) for i in range(8)], fields={"n": hr.Int(), "x": hr.Float()})
+    with pytest.raises(ValueError, match="the output 'n' is int64 with numbers from 2147483648 to 2147483651"):
+        Loader(path, 4, framework="jax", pipelines={"x": None})[0]
+    with pytest.raises(ValueError, match="the output 'x' is float64"):
+        next(iter(Loader(path, 4, framework="jax", pipelines={"n": None})))
+    (x,) = Loader(path, 4, framework="jax", pipelines={"n": None, "x": [ops.ToDtype("float32")]})[0]
+    assert x.dtype == np.float32
+
+
+# -- a GPU that is not there --------------------------------------------------------------------------------------
+
+
+class HostMemory:
+    """Stands for memory of the native decoder: has ``__dlpack__`` and nothing else."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_pictures_of_the_native_decoder_are_copied_into_jaxs_memory(jax: Any) -> None:
+    from headrace.frameworks.jax import JaxOutput
+
+    class Native:
+        def empty(self, shape: tuple[int, ...], dtype: str) -> HostMemory:
+            return HostMemory(pool.take(shape, dtype))
+
+    pool = SlotPool(keep=2)
+    output = JaxOutput("cpu")
+    output.gpu = 0
+    for axes in (None, (0, 3, 1, 2)):
+        memory = output.empty(LARGE, "uint8", Native())
+        memory.array[:] = 7
+        address = memory.array.ctypes.data
+        value = memory if axes is None else output.transposed(memory, axes)
+        batch = output.receive(output.send(Batch(("x",), (value,)), {}))
+        assert batch.x.shape == (LARGE if axes is None else (8, 3, 64, 64))
+        assert address_of(batch.x) != address
+        del memory, value
+        batch.x.block_until_ready()
+        output.send(Batch((), ()), {})  # the next one lets go of what is copied
+        assert wait_until(lambda address=address: pool.take(LARGE, "uint8").ctypes.data == address)
+        pool.take(LARGE, "uint8")[:] = 1
+        assert np.unique(np.asarray(batch.x)).tolist() == [7]
+
+
+def test_an_epoch_in_a_training_step(jax: Any, path: Path) -> None:
+    pipelines: dict[str, Any] = {"image": [*CROP, ops.Normalize([120] * 3, [60] * 3)], "array": None, "text": None}
+
+    @jax.jit
+    def step(weights: Any, images: Any, targets: Any) -> Any:
+        def loss(weights: Any) -> Any:
+            return ((images.reshape(len(images), -1) @ weights - targets) ** 2).mean()
+
+        return weights - 1e-6 * jax.grad(loss)(weights)
+
+    weights = jax.numpy.zeros(16 * 16 * 3)
+    loader = Loader(path, 5, order="random", framework="jax", pipelines=pipelines, drop_last=False)
+    seen = []
+    for images, targets in loader:
+        weights = step(weights, images, targets)
+        seen += targets.tolist()
+    assert sorted(seen) == list(range(COUNT))
+    assert bool(jax.numpy.isfinite(weights).all())
