@@ -154,8 +154,7 @@ bool plan_opencv(bool is_growing, Picture& picture) noexcept {
 // there are: an upper limit is enough unless it is above theirs. False: more than the GPU takes.
 bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
                  Picture& picture) noexcept {
-  AxisKind kind = axis_kind_of(filter);
-  if (kind == AxisKind::area && is_growing) kind = AxisKind::area_linear;
+  const AxisKind kind = axis_kind_of(filter, is_growing);
   std::size_t most = 0;
   for (Axis& axis : picture.axes) {
     const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
@@ -179,23 +178,6 @@ bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
 }
 
 }  // namespace
-
-AxisKind axis_kind_of(ResampleFilter filter) noexcept {
-  switch (filter) {
-    case ResampleFilter::bilinear:
-      return AxisKind::triangle;
-    case ResampleFilter::bicubic:
-      return AxisKind::cubic;
-    case ResampleFilter::lanczos:
-      return AxisKind::lanczos;
-    case ResampleFilter::nearest:
-      return AxisKind::nearest;
-    case ResampleFilter::area:
-    case ResampleFilter::opencv_area:
-      break;
-  }
-  return AxisKind::area;
-}
 
 bool Batch::is_possible(const LoadOptions& options) noexcept {
   const ImageShape shape = options.shape;
@@ -422,9 +404,9 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
 // As few as fit: each reads the rows and columns around it, too.
 void Batch::add_parts(uint32_t number, const Picture& picture, PartList& list) {
   const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
-  const auto bytes = picture.way != kWholeNumbers               ? float_bytes
-                     : is_sharp(axis_kind_of(options_->filter)) ? sharp_bytes
-                                                                : smooth_bytes;
+  const auto bytes = picture.way != kWholeNumbers                      ? float_bytes
+                     : is_sharp(axis_kind_of(options_->filter, false)) ? sharp_bytes
+                                                                       : smooth_bytes;
   const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
   for (std::uint32_t x = 0, columns = width; x < width; x += columns) {
     columns = std::min(columns, width - x);

@@ -20,9 +20,6 @@
 
 namespace headrace::gpu {
 
-// `area` where it shrinks.
-[[nodiscard]] AxisKind axis_kind_of(ResampleFilter filter) noexcept;
-
 // Of one thread that adds pictures; used from picture to picture.
 struct BatchScratch {
   BaselineJpeg jpeg;

@@ -1,5 +1,6 @@
 #include "gpu/stages.hpp"
 
+#include "core/resample/filter_plan.hpp"
 #include "gpu/destuff.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
@@ -79,7 +80,7 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
                     blob, units, static_cast<const std::uint8_t*>(codes), samples, status);
     if (!result.is_ok()) return result;
   }
-  const AxisKind kind = axis_kind_of(options.filter);
+  const AxisKind kind = axis_kind_of(options.filter, false);
   const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.weights),
                         sizes.axis_size};
   result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,

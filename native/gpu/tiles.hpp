@@ -8,6 +8,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/layout.hpp"
+#include "kernels/plain_idct.hpp"
 
 namespace headrace::gpu {
 
@@ -224,30 +225,6 @@ struct Limits {
   HEADRACE_GPU_INLINE bool is_tame() const { return low >= -kMaxValue && high <= kMaxValue; }
 };
 
-// One dimension of the accurate inverse DCT of libjpeg, in 1/8192; in exact arithmetic the order of
-// additions does not matter. `rounding` is added before the shift. Numbers out of range wrap
-// around.
-template <int kShift>
-HEADRACE_GPU_INLINE void transform(const int32_t* values, uint32_t rounding, int32_t* out) {
-  uint32_t v[8];
-  HEADRACE_UNROLL
-  for (int i = 0; i < 8; ++i) v[i] = static_cast<uint32_t>(values[i]);
-  const uint32_t t0 = (v[0] + v[4]) * 8192 + rounding;
-  const uint32_t t1 = (v[0] - v[4]) * 8192 + rounding;
-  const uint32_t t2 = 4433 * v[2] - 10704 * v[6];
-  const uint32_t t3 = 10703 * v[2] + 4433 * v[6];
-  const uint32_t even[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
-  const uint32_t odd[4] = {11363 * v[1] + 9633 * v[3] + 6437 * v[5] + 2260 * v[7],
-                           9633 * v[1] - 2259 * v[3] - 11362 * v[5] - 6436 * v[7],
-                           6437 * v[1] - 11362 * v[3] + 2261 * v[5] + 9633 * v[7],
-                           2260 * v[1] - 6436 * v[3] + 9633 * v[5] - 11363 * v[7]};
-  HEADRACE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    out[i] = static_cast<int32_t>(even[i] + odd[i]) >> kShift;
-    out[7 - i] = static_cast<int32_t>(even[i] - odd[i]) >> kShift;
-  }
-}
-
 HEADRACE_GPU_INLINE int32_t low_half(uint32_t word) { return static_cast<int16_t>(word); }
 HEADRACE_GPU_INLINE int32_t high_half(uint32_t word) { return static_cast<int32_t>(word) >> 16; }
 
@@ -275,9 +252,9 @@ HEADRACE_GPU_INLINE bool transform_block(int16_t* slot, const uint16_t* quantise
   for (uint32_t x = 0; x < 8; x += 2) {
     int32_t v[8], a[8], b[8];
     take_column(slot + 8 * x, quantiser + 8 * x, limits, v);
-    transform<11>(v, 1 << 10, a);
+    kernels::inverse_dct<11>(v, 1 << 10, a);
     take_column(slot + 8 * x + 8, quantiser + 8 * x + 8, limits, v);
-    transform<11>(v, 1 << 10, b);
+    kernels::inverse_dct<11>(v, 1 << 10, b);
     HEADRACE_UNROLL
     for (uint32_t y = 0; y < 8; ++y) {
       limits.take(a[y], b[y]);
@@ -295,7 +272,7 @@ HEADRACE_GPU_INLINE bool transform_block(int16_t* slot, const uint16_t* quantise
         v[2 * x] = low_half(pairs[y + i][x]);
         v[2 * x + 1] = high_half(pairs[y + i][x]);
       }
-      transform<18>(v, (128 << 18) + (1 << 17), row);
+      kernels::inverse_dct<18>(v, (128 << 18) + (1 << 17), row);
       words.v[2 * i] = pack_levels(row[0], row[1], row[2], row[3]);
       words.v[2 * i + 1] = pack_levels(row[4], row[5], row[6], row[7]);
     }

@@ -165,6 +165,10 @@ Status CpuDevice::launch(const Launch& launch, void** arguments, Stream* stream)
   if (Status status = count_call(DeviceCall::launch); !status.is_ok()) return status;
   const auto kernel = kKernels.find(launch.kernel);
   if (kernel == kKernels.end()) return Status(Code::invalid_argument, "no such kernel");
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_kernels_) return {};
+  }
   CpuStream::of(stream).work.emplace_back([launch, body = kernel->second(arguments)] {
     grid::run(launch.blocks, launch.layers, launch.threads, launch.shared_bytes, body);
   });
@@ -196,6 +200,11 @@ void CpuDevice::fail(DeviceCall call, std::size_t n, Code code, bool is_for_good
 bool CpuDevice::has_failed() const {
   const std::lock_guard lock(mutex_);
   return has_failed_;
+}
+
+void CpuDevice::leave_out_kernels() {
+  const std::lock_guard lock(mutex_);
+  has_kernels_ = false;
 }
 
 void CpuDevice::set_total(std::size_t bytes) {
