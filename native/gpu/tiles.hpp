@@ -384,13 +384,15 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
 
 // `status` gets the worst of each picture; threads that write at the same time write what is wrong.
 HEADRACE_KERNEL(decode_tiles, kUnitTiles)
-(const uint8_t* blob, const Unit* units, const uint8_t* codes, uint8_t* samples, uint32_t* status) {
+(const uint8_t* blob, const Unit* units, const uint32_t* words, const uint8_t* codes,
+ uint8_t* samples, uint32_t* status) {
   TileMemory& s = *shared_memory<TileMemory>();
   const Unit unit = units[block_number()];
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[unit.picture];
   fill_tables(picture, s);
-  const uint32_t number = unit.first + thread_number(), rows = picture.tile_rows;
-  if (number >= picture.tile_columns * rows) return;
+  const uint32_t place = unit.first + thread_number(), rows = picture.tile_rows;
+  if (place >= picture.tile_columns * rows) return;
+  const uint32_t number = words[picture.order + place];
   const Tile* tiles = reinterpret_cast<const Tile*>(codes) + picture.tiles;
   const Tile tile = tiles[number];
   const uint32_t first = number / rows * picture.tile;
