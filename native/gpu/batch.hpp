@@ -4,8 +4,8 @@
 // What stays with the CPU (Verdict::on_cpu), because it is rare: JPEGs without a tile index or with
 // one that is not right; of kinds that the tile index does not know (progressive, arithmetic,
 // CMYK); with halved chroma across and less than five columns; with more than two Huffman tables of
-// a kind, or a DC table of more than 16 codes; with more than two blocks for each bit of their
-// codes; raw pictures of a wrong size; filters of more than 128 taps, as where a side shrinks by
+// a kind, or a DC table of more than 16 codes; with less than two bits for each block;
+// raw pictures of a wrong size; filters of more than 128 taps, as where a side shrinks by
 // more than 63 (bilinear), 31 (bicubic), 21 (lanczos) or 125 (area). Of the options (is_possible):
 // other decoders than `window`, fast and reduced decoding, and outputs of more than 65535 rows or
 // columns or 2^24 pixels. All steps are possible.

@@ -79,14 +79,21 @@ HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint
   return table < 2 ? s.dc_symbols[table][at & 15] : s.ac_symbols[table - 2][at & 255];
 }
 
-// Entry `at` of a table of so many bits.
-HEADRACE_GPU_INLINE uint16_t short_entry(const TileMemory& s, uint32_t table, uint32_t bits,
-                                         uint32_t at) {
-  const uint32_t top = at << (16 - bits);
-  uint32_t length = 1;
-  while (length <= bits && top >= s.limits[table][length]) ++length;
-  return static_cast<uint16_t>(
-      length > bits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+// The entries of codes of at most kBits. All lengths are compared at once: a search would wait for
+// each.
+template <uint32_t kBits>
+HEADRACE_GPU_INLINE void fill_entries(const TileMemory& s, uint32_t table, uint16_t* entries) {
+  uint32_t limits[kBits];
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < kBits; ++i) limits[i] = s.limits[table][i + 1];
+  for (uint32_t at = thread_number(); at < 1U << kBits; at += thread_count()) {
+    const uint32_t top = at << (16 - kBits);
+    uint32_t length = 1;
+    HEADRACE_UNROLL
+    for (uint32_t i = 0; i < kBits; ++i) length += top >= limits[i];
+    entries[at] = static_cast<uint16_t>(
+        length > kBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+  }
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
@@ -106,13 +113,10 @@ HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
     reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
-  for (uint32_t i = t; i < 2U << kDcBits; i += threads) {
-    const uint32_t table = i >> kDcBits, at = i & ((1U << kDcBits) - 1);
-    s.dc_entries[table][at] = short_entry(s, table, kDcBits, at);
-  }
-  for (uint32_t i = t; i < 2U << kAcBits; i += threads) {
-    const uint32_t table = i >> kAcBits, at = i & ((1U << kAcBits) - 1);
-    s.ac_entries[table][at] = short_entry(s, 2 + table, kAcBits, at);
+  HEADRACE_NO_UNROLL
+  for (uint32_t table = 0; table < 2; ++table) {
+    fill_entries<kDcBits>(s, table, s.dc_entries[table]);
+    fill_entries<kAcBits>(s, 2 + table, s.ac_entries[table]);
   }
   sync_threads();
 }
@@ -158,7 +162,7 @@ struct Reader {
   HEADRACE_GPU_INLINE uint32_t position() const { return word * 32 + used; }
 };
 
-// All lengths are compared at once: a search would wait for each. 0: no such code.
+// 0: no such code.
 #ifdef __CUDACC__
 __device__ __noinline__
 #else
