@@ -319,12 +319,16 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
       tile.end = range.position(row, column + 1) + shift;
       longest = std::max(longest, tile.end - tile.begin);
       sum += tile.end - tile.begin;
-      const auto& predictors = range.index.predictors[row * range.index.info.columns + column];
-      std::copy(predictors.begin(), predictors.end(), tile.predictors);
       const std::size_t interval = range.jpeg.restart_interval;
       const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
       tile.until_restart =
           static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
+      // Behind a restart marker nothing is predicted, whatever the tile index says; of a row's
+      // first tile the CPU's decoder believes it.
+      const bool is_restarted = interval != 0 && mcu % interval == 0 && column > range.first;
+      auto predictors = range.index.predictors[row * range.index.info.columns + column];
+      if (is_restarted) predictors = {};
+      std::copy(predictors.begin(), predictors.end(), tile.predictors);
     }
     to += round_up(size, kLineBytes);
   }
