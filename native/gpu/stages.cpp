@@ -77,7 +77,7 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     const auto* units = at<const Unit>(memory.blob + sizes.units_at);
     result = launch(launcher,
                     {"decode_tiles", static_cast<std::uint32_t>(sizes.units), 1, kUnitTiles,
-                     sizeof(TileMemory)},
+                     sizeof(TileMemory), true},
                     blob, units, static_cast<const std::uint32_t*>(words),
                     static_cast<const std::uint8_t*>(codes), samples, status);
     if (!result.is_ok()) return result;
