@@ -21,6 +21,7 @@ constexpr Result32 kOutOfMemory = 2;
 // UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED.
 constexpr std::array<Result32, 6> kCannotRunKernels = {200, 209, 218, 221, 222, 223};
 constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
+constexpr int kSharedCarveout = 9;          // in per cent of what a multiprocessor has; a wish
 constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
 constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 constexpr unsigned kSleepingEvent = 1 | 2;  // CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
@@ -287,6 +288,7 @@ Status Driver::launch(const Launch& launch, void** arguments, Stream* stream) no
       const std::string name(launch.kernel);
       const Result32 result = state.f.get_function(&kernel, state.module, name.c_str());
       if (result != 0) return failed(state.f, result, launch.kernel);
+      if (launch.prefers_shared) state.f.set_function(kernel, kSharedCarveout, 100);
       found = state.kernels.emplace(name, kernel).first;
     }
     kernel = found->second;

@@ -80,14 +80,21 @@ HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint
   return table < 2 ? s.dc_symbols[table][at & 15] : s.ac_symbols[table - 2][at & 255];
 }
 
-// Entry `at` of a table of so many bits.
-HEADRACE_GPU_INLINE uint16_t short_entry(const TileMemory& s, uint32_t table, uint32_t bits,
-                                         uint32_t at) {
-  const uint32_t top = at << (16 - bits);
-  uint32_t length = 1;
-  while (length <= bits && top >= s.limits[table][length]) ++length;
-  return static_cast<uint16_t>(
-      length > bits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+// The entries of codes of at most kBits. All lengths are compared at once: a search would wait for
+// each.
+template <uint32_t kBits>
+HEADRACE_GPU_INLINE void fill_entries(const TileMemory& s, uint32_t table, uint16_t* entries) {
+  uint32_t limits[kBits];
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < kBits; ++i) limits[i] = s.limits[table][i + 1];
+  for (uint32_t at = thread_number(); at < 1U << kBits; at += thread_count()) {
+    const uint32_t top = at << (16 - kBits);
+    uint32_t length = 1;
+    HEADRACE_UNROLL
+    for (uint32_t i = 0; i < kBits; ++i) length += top >= limits[i];
+    entries[at] = static_cast<uint16_t>(
+        length > kBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+  }
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
@@ -107,13 +114,10 @@ HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
     reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
-  for (uint32_t i = t; i < 2U << kDcBits; i += threads) {
-    const uint32_t table = i >> kDcBits, at = i & ((1U << kDcBits) - 1);
-    s.dc_entries[table][at] = short_entry(s, table, kDcBits, at);
-  }
-  for (uint32_t i = t; i < 2U << kAcBits; i += threads) {
-    const uint32_t table = i >> kAcBits, at = i & ((1U << kAcBits) - 1);
-    s.ac_entries[table][at] = short_entry(s, 2 + table, kAcBits, at);
+  HEADRACE_NO_UNROLL
+  for (uint32_t table = 0; table < 2; ++table) {
+    fill_entries<kDcBits>(s, table, s.dc_entries[table]);
+    fill_entries<kAcBits>(s, 2 + table, s.ac_entries[table]);
   }
   sync_threads();
 }
@@ -159,7 +163,7 @@ struct Reader {
   HEADRACE_GPU_INLINE uint32_t position() const { return word * 32 + used; }
 };
 
-// All lengths are compared at once: a search would wait for each. 0: no such code.
+// 0: no such code.
 #ifdef __CUDACC__
 __device__ __noinline__
 #else
@@ -362,13 +366,15 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
 
 // `status` gets the worst of each picture; threads that write at the same time write what is wrong.
 HEADRACE_KERNEL(decode_tiles, kUnitTiles)
-(const uint8_t* blob, const Unit* units, const uint8_t* codes, uint8_t* samples, uint32_t* status) {
+(const uint8_t* blob, const Unit* units, const uint32_t* words, const uint8_t* codes,
+ uint8_t* samples, uint32_t* status) {
   TileMemory& s = *shared_memory<TileMemory>();
   const Unit unit = units[block_number()];
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[unit.picture];
   fill_tables(picture, s);
-  const uint32_t number = unit.first + thread_number(), rows = picture.tile_rows;
-  if (number >= picture.tile_columns * rows) return;
+  const uint32_t place = unit.first + thread_number(), rows = picture.tile_rows;
+  if (place >= picture.tile_columns * rows) return;
+  const uint32_t number = words[picture.order + place];
   const Tile* tiles = reinterpret_cast<const Tile*>(codes) + picture.tiles;
   const Tile tile = tiles[number];
   const uint32_t first = number / rows * picture.tile;

@@ -15,6 +15,7 @@
 
 #include "gpu/destuff.hpp"
 #include "gpu/driver.hpp"
+#include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
@@ -42,6 +43,7 @@ std::function<void()> wrapped(void** arguments) {
 
 const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
     {"destuff_pictures", wrapped<destuff_pictures>},
+    {"order_tiles", wrapped<order_tiles>},
     {"decode_tiles", wrapped<decode_tiles>},
     {"plan_axes", wrapped<plan_axes>},
     {"fill_around", wrapped<fill_around>},
