@@ -178,10 +178,11 @@ Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexc
     if (!scope.status().is_ok()) return scope.status();
     result = f.load_module(&state.module, kernels.data());
     if (std::ranges::find(kCannotRunKernels, result) != kCannotRunKernels.end()) {
-      return Status(Code::unsupported,
-                    Detail("its driver is older than the CUDA that compiled the kernels, or they "
-                           "were not compiled for this kind of GPU (")
-                        << error_text(f, result) << ")");
+      return Status(
+          Code::unsupported,
+          Detail("the kernels were not built for this kind of GPU, or by a later CUDA than "
+                 "its driver knows (")
+              << error_text(f, result) << ")");
     }
     if (result != 0) return failed(f, result, "loading the kernels");
     return driver;
