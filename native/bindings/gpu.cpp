@@ -16,7 +16,7 @@ namespace headrace::bindings {
 namespace {
 
 using AnyArray = nb::ndarray<>;
-using DeviceArray = nb::ndarray<nb::device::cuda>;
+using DeviceArray = nb::ndarray<nb::array_api, nb::device::cuda>;  // has __dlpack__
 
 constexpr std::size_t kBatchAxes = 4;
 

@@ -1,23 +1,34 @@
 """Tests that need a GPU of NVIDIA, torch for CUDA, and a build with kernels; skipped with a word elsewhere.
 
 Run them with: python -m pytest -m gpu tests/gpu -p no:benchmark
+
+Those of test_same_pixels.py also run without a GPU, on a driver that is none: see fake_cuda.py.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.gpu import fake_cuda
 from tests.unit.loader.jpegs import OTHER_KINDS, WINDOWED, Files
 from tests.unit.loader.tools import write_rows
 
 from headrace._native import gpu_kernels
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAKE = os.environ.get("HEADRACE_FAKE_CUDA", "")
+
 
 def missing() -> str:
     """What these tests need and is not here; empty when all is."""
+    if FAKE:
+        return ""
     try:
         torch: Any = importlib.import_module("torch")
     except ImportError:
@@ -35,6 +46,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.filterwarnings("ignore:::torch"))  # what torch has to say of itself
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def driver() -> Iterator[None]:
+    """The one that is none, where it is asked for."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if FAKE:
+            fake_cuda.install(FAKE, monkeypatch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,8 @@ def test_filters(large: Files, interpolation: Any, size: tuple[int, int]) -> Non
         ops.CenterCrop(size, ratio=0.9, interpolation=interpolation),
         ops.Resize(size, interpolation=interpolation),
     ):
-        assert_same(large.indexed, [crop, ops.RandomHorizontalFlip()])
+        is_counted = size != (1, 1)  # pictures that shrink so much are the CPU's
+        assert_same(large.indexed, [crop, ops.RandomHorizontalFlip()], is_counted=is_counted)
         assert_same(large.raw, [crop, ops.RandomHorizontalFlip()])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
@@ -383,7 +383,7 @@ class GpuImageLoader:
         As ImageLoader.load, to the last bit; `out` is any array on the device with `__dlpack__`. The batch is complete when this returns, for every stream.
         """
 
-    def empty(self, shape: Sequence[int], dtype: str) -> Annotated[NDArray, dict(device='cuda')]:
+    def empty(self, shape: Sequence[int], dtype: str) -> Annotated[Any, dict(device='cuda')]:
         """
         Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is used again once the array and all that was made of it are gone.
         """

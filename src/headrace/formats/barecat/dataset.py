@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.codecs import jpeg
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
-from headrace.fields import Image, Int, NDArray
+from headrace.fields import Int, NDArray
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
@@ -62,6 +62,8 @@ class BarecatDataset(BaseDataset):
         follow_links: also read shards and an annex that are symbolic links.
     """
 
+    holds_picture_files = True
+
     def __init__(
         self,
         path: PathLike,
@@ -75,13 +77,8 @@ class BarecatDataset(BaseDataset):
         if decode not in (None, "bytes") or (decode and group):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
         self.archive = Archive(path, checksums=checksums, cold=cold, follow_links=follow_links)
-        self._options: dict[str, Any] = {
-            "group": group,
-            "checksums": checksums,
-            "cold": cold,
-            "decode": decode,
-            "follow_links": follow_links,
-        }
+        self._options = dict[str, Any](group=group, checksums=checksums, cold=cold, decode=decode)
+        self._options["follow_links"] = follow_links
         rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
@@ -149,7 +146,7 @@ class BarecatDataset(BaseDataset):
         return len(self._keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (os.path.abspath(self.path), self._options)
+        return partial(BarecatDataset, **self._options), (os.path.abspath(self.path),)
 
     @property
     def reading(self) -> str:
@@ -159,10 +156,6 @@ class BarecatDataset(BaseDataset):
     def close(self) -> None:
         """Let go of the files."""
         self.archive.close()
-
-    def sources(self) -> SampleSequence:
-        """The samples as a writer takes them: pictures as they are stored."""
-        return _StoredSamples(self)
 
     # Reading
 
@@ -196,9 +189,11 @@ class BarecatDataset(BaseDataset):
         """Stored bytes of one field, one value after the other, copied by one native call for each shard."""
         places = self._stored(field).take(indices)
         with _Naming(self, indices, field):
-            return gather_ragged(
-                self.path, self.archive.shards, places, self._name_of(indices, field), is_checked=self._is_checked
-            )
+            return self._gather_ragged(places, self._name_of(indices, field))
+
+    def _gather_ragged(self, places: Places, name_of: Callable[[int], str], from_disk: bool | None = None) -> Ragged:
+        shards, is_checked = self.archive.shards, self._is_checked
+        return gather_ragged(self.path, shards, places, name_of, is_checked=is_checked, from_disk=from_disk)
 
     def read_values(
         self, indices: IndexArray, field: str, source: Source | None = None
@@ -247,14 +242,7 @@ class BarecatDataset(BaseDataset):
                 base, offsets = shard.array, places.offset.astype(np.uint64)
                 checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
             else:
-                ragged = gather_ragged(
-                    self.path,
-                    self.archive.shards,
-                    places,
-                    name_of,
-                    is_checked=self._is_checked,
-                    from_disk=from_disk,
-                )
+                ragged = self._gather_ragged(places, name_of, from_disk)
                 base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
         sizes = places.size.astype(np.uint64)
         sides = self._find_sides(field, indices, base, offsets, sizes)
@@ -338,28 +326,6 @@ class _Naming:
             raise CorruptSampleError(
                 dataset.path, sample=sample, field=field, problem=problem, fix=error.fix
             ) from error
-
-
-class _StoredSamples:
-    """What ``sources`` gives: pictures as bytes, everything else decoded."""
-
-    def __init__(self, dataset: BarecatDataset) -> None:
-        self._dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: int) -> Sample:
-        dataset = self._dataset
-        where = np.array([index], np.int64)
-        values = []
-        for name, field in dataset.schema.items():
-            values.append((dataset._read if isinstance(field, Image) else dataset._values)(where, name)[0])
-        return Sample(tuple(dataset.schema), tuple(values))
-
-
-def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
-    return BarecatDataset(path, **options)
 
 
 def index_archive(

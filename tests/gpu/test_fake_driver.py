@@ -1,0 +1,147 @@
+"""What a real GPU shows only when something is wrong with it: little memory, old kernels, wrong arrays, fork."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.gpu.conftest import FAKE
+from tests.gpu.fake_cuda import host_view
+from tests.gpu.tools import assert_same_batches, pair
+from tests.unit.loader.jpegs import CROPS, Files, loader
+
+from headrace import ops
+from headrace._native import GpuImageLoader, ImageLoader, LoadOptions, NativeError, gpu_driver_is_open
+from headrace.errors import DeviceError
+
+if TYPE_CHECKING:
+    import headrace as hr
+
+pytestmark = pytest.mark.skipif(not FAKE, reason="this is for a driver that is none")
+
+
+class Sized:
+    """An array of the native side that knows its size."""
+
+    def __init__(self, memory: Any, size_bytes: int) -> None:
+        self.memory, self.size_bytes = memory, size_bytes
+
+    def __dlpack__(self) -> Any:
+        return self.memory.__dlpack__()
+
+
+def native_of(loader: hr.Loader) -> GpuImageLoader:
+    assert loader._gpu.decoder is not None
+    native = loader._gpu.decoder.native()
+    assert native is not None
+    return native
+
+
+def test_too_little_memory(large: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, expected = pair(large.indexed, [ops.Resize(64)], batch_size=12)
+    monkeypatch.setenv("FAKE_CUDA_BYTES", "900000")
+    with pytest.raises(DeviceError, match=r"cuda:0, field 'image': the GPU has too little memory for a batch of 12 "):
+        list(found)
+    monkeypatch.delenv("FAKE_CUDA_BYTES")
+    found.set_epoch(0)
+    assert_same_batches(found, expected)
+
+
+def test_kernels_for_other_gpus(large: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")[0]
+    assert gpu_driver_is_open()
+    monkeypatch.setattr("headrace.loader.gpu.gpu_kernels", lambda: b"old ones")
+    with pytest.raises(ValueError, match="cuda:0 does not do: the kernels were not built for this kind of GPU"):
+        loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")
+    found = loader(large.indexed, CROPS["random"], device="cuda")
+    assert "GPU: makes no pictures, for cuda:0 does not do: the kernels were not built" in found.plan()
+    assert_same_batches(found, loader(large.indexed, CROPS["random"]))
+
+
+def test_gpus_that_do_not_exist() -> None:
+    with pytest.raises(NativeError, match="there is no GPU 2; the driver finds 2") as caught:
+        GpuImageLoader(2, b"kernels", ImageLoader(1))
+    assert caught.value.code == "unsupported"
+
+
+def test_another_gpu(large: Files) -> None:
+    found = loader(large.indexed, CROPS["random"], device="cuda:1", jpeg="gpu")
+    assert_same_batches(found, loader(large.indexed, CROPS["random"]))
+
+
+def test_wrong_arrays_are_refused(large: Files) -> None:
+    native, other = (native_of(loader(large.raw, [ops.Resize(8)], device=f"cuda:{n}", jpeg="gpu")) for n in (0, 1))
+    spans = loader(large.raw, []).dataset.image_spans(np.arange(2), "image")
+    crops = np.array([[0, 0, 20, 20]] * 2, np.int32)
+
+    def load(out: Any, options: LoadOptions | None = None) -> None:
+        native.load(spans, crops, None, out, options or LoadOptions())
+
+    load(native.empty((2, 8, 8, 3), "uint8"))
+    wrong = {
+        "out must lie on the CUDA device 0, not on device 0 of DLPack's type 1": np.empty((2, 8, 8, 3), np.uint8),
+        "out must lie on the CUDA device 0, not on device 1 of DLPack's type 2": other.empty((2, 8, 8, 3), "uint8"),
+        "out must have 4 axes, not 3": native.empty((8, 8, 3), "uint8"),
+        "out has room for 3 images, not for 2": native.empty((3, 8, 8, 3), "uint8"),
+        r"out must have the shape \(images, height, width, 3\)": native.empty((2, 3, 8, 8), "uint8"),
+    }
+    for message, out in wrong.items():
+        with pytest.raises(NativeError, match=message):
+            load(out)
+    with pytest.raises(NativeError, match="scale and bias need a float16 or float32 output"):
+        load(native.empty((2, 8, 8, 3), "uint8"), LoadOptions(scale=np.ones(3, np.float32)))
+    with pytest.raises(TypeError):
+        load("no array")
+
+
+def test_arrays_outlive_their_loader(large: Files) -> None:
+    found = loader(large.raw, [ops.Resize(8)], device="cuda", jpeg="gpu")
+    array = Sized(native_of(found).empty((2, 3), "float32"), 24)
+    del found
+    gc.collect()
+    host_view(array)[:] = 7
+    assert host_view(array).tolist() == [7] * 24
+    with pytest.raises(NativeError, match="unknown dtype 'int3'; known are uint8, float16 and float32"):
+        native_of(loader(large.raw, [ops.Resize(8)], device="cuda", jpeg="gpu")).empty((4,), "int3")
+
+
+def test_memory_is_used_again(large: Files) -> None:
+    found = loader(large.indexed, [ops.Resize(40)], device="cuda", jpeg="gpu", batch_size=4)
+    for _ in range(2):
+        list(found)
+    before = native_of(found).device_bytes
+    assert before > 0
+    for _ in range(5):
+        list(found)
+    assert native_of(found).device_bytes <= 2 * before  # a slot that had small batches may have got larger ones
+    native = native_of(found)
+    first = Sized(native.empty((1 << 20,), "uint8"), 1 << 20)
+    address = host_view(first).ctypes.data
+    del first
+    second = Sized(native.empty((1 << 20,), "uint8"), 1 << 20)
+    assert host_view(second).ctypes.data == address
+
+
+def test_a_process_that_uses_the_gpu_cannot_fork(large: Files) -> None:
+    used = loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")
+    used[0]
+    pid = os.fork()
+    if not pid:
+        code = 3
+        try:
+            assert not gpu_driver_is_open()
+            fresh = loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")
+            texts = []
+            for each in (used, fresh):
+                try:
+                    each[0]
+                except (DeviceError, ValueError) as error:
+                    texts.append(str(error))
+            code = 0 if len(texts) == 2 and all("fork" in text for text in texts) else 1
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    used[1]
