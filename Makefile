@@ -18,8 +18,9 @@ test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not slow and not frameworks" $(ARGS)
 
 # JAX and TensorFlow have threads that do not survive a fork: processes of their own. 5 says that there were no tests.
+FRAMEWORKS := -n $(JOBS) --dist loadfile -m frameworks
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
-	bash scripts/tests.sh -n $(JOBS) --dist loadfile -m frameworks $(ARGS) || [ $$? = 5 ]
+	bash scripts/tests.sh $(FRAMEWORKS) tests/unit/frameworks tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks" $(ARGS)
 
 soak: $(VENV)/package $(VENV)/test ## a fault at every call of every writing command, full disks, readers beside a writer: an hour or more
@@ -42,7 +43,7 @@ bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refres
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
-	bash scripts/tests.sh -n $(JOBS) -m frameworks tests/docs $(ARGS) || [ $$? = 5 ]
+	bash scripts/tests.sh $(FRAMEWORKS) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks" tests/docs $(ARGS)
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment

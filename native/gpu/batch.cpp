@@ -1,7 +1,9 @@
 #include "gpu/batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/images/source_window.hpp"
 #include "core/images/stored_view.hpp"
@@ -49,9 +51,14 @@ struct TileRange {
 
 namespace {
 
+// Of blocks of samples, and of words of weights.
+constexpr std::size_t kMaxNumber = 0xFFFFFFFF;
 // What every GPU gives a thread block.
 constexpr std::size_t kSharedBytes = 48 << 10;
 constexpr std::uint32_t kPartRows = 32;
+// Units whose longest tiles differ by less are not sorted.
+constexpr std::size_t kUnitBucketBits = 128;
+constexpr std::size_t kUnitBuckets = 256;
 // Of an output: places in it have 16 bits, and sums of its levels 32.
 constexpr std::size_t kMaxSide = 0xFFFF;
 constexpr std::size_t kMaxPixels = std::size_t{1} << 24;
@@ -208,8 +215,6 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   weights_ = 0;
   has_fill_ = false;
   has_steps_ = false;
-  longest_.assign(count, 0);
-  units_.clear();
   for (PartList* const list : {&parts_, &float_parts_}) {
     list->parts.clear();
     list->shared_bytes = 0;
@@ -241,7 +246,9 @@ bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& 
   if (!is_planned) return false;
   for (Axis& axis : picture.axes) {
     const std::size_t words = weight_words(picture.way == kWholeNumbers, axis.taps, axis.size);
-    axis.weights = static_cast<std::uint32_t>(weights_.fetch_add(words, std::memory_order_relaxed));
+    const std::size_t first = weights_.fetch_add(words, std::memory_order_relaxed);
+    if (first + words > kMaxNumber) return false;
+    axis.weights = static_cast<std::uint32_t>(first);
   }
   return true;
 }
@@ -282,46 +289,54 @@ Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
   return Verdict::on_gpu;
 }
 
-Verdict Batch::copy_tiles(const TileRange& range, std::size_t number, Picture& picture) noexcept {
+Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const std::size_t columns = range.end - range.first, rows = range.rows();
   std::size_t code_bytes = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
     code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
-  const std::size_t tile_bytes = round_up(rows * columns * sizeof(Tile), kLineBytes);
+  const std::size_t units = divide_up(rows * columns, kUnitTiles);
+  const std::size_t tile_bytes =
+      round_up(rows * columns * sizeof(Tile) + units * sizeof(std::uint32_t), kLineBytes);
   std::byte* const memory = take(tile_bytes + code_bytes);
   if (memory == nullptr) return Verdict::no_room;
   auto* const tiles = reinterpret_cast<Tile*>(memory);
+  auto* const longest = reinterpret_cast<std::uint32_t*>(tiles + rows * columns);
+  std::fill_n(longest, units, 0U);
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
   std::size_t to = first_byte + tile_bytes;
-  std::uint32_t longest = 0;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
     const auto [begin, size] = range.bytes(row);
     stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
     const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
     for (std::size_t column = range.first; column < range.end; ++column) {
       // Lanes of a warp take tiles of one column: these have the same number of MCUs.
-      Tile& tile = tiles[(column - range.first) * rows + row - range.mcus.top];
+      const std::size_t number = (column - range.first) * rows + row - range.mcus.top;
+      Tile& tile = tiles[number];
       tile.begin = range.position(row, column) + shift;
       tile.end = range.position(row, column + 1) + shift;
-      longest = std::max(longest, tile.end - tile.begin);
-      const auto& predictors = range.index.predictors[row * range.index.info.columns + column];
-      std::copy(predictors.begin(), predictors.end(), tile.predictors);
+      std::uint32_t& most = longest[number / kUnitTiles];
+      most = std::max(most, tile.end - tile.begin);
       const std::size_t interval = range.jpeg.restart_interval;
       const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
       tile.until_restart =
           static_cast<std::uint16_t>(interval == 0 ? 0 : interval - mcu % interval);
+      // Behind a restart marker nothing is predicted, whatever the tile index says; of a row's
+      // first tile the CPU's decoder believes it.
+      const bool is_restarted = interval != 0 && mcu % interval == 0 && column > range.first;
+      auto predictors = range.index.predictors[row * range.index.info.columns + column];
+      if (is_restarted) predictors = {};
+      std::copy(predictors.begin(), predictors.end(), tile.predictors);
     }
     to += round_up(size, kLineBytes);
   }
   finish_stream_copies();
-  longest_[number] = longest;
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
   picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   return Verdict::on_gpu;
 }
 
-Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScratch& scratch,
+Verdict Batch::add_jpeg(const SourcePlace& place, BatchScratch& scratch,
                         Picture& picture) noexcept {
   McuRange mcus{};
   if (!read_jpeg(place, scratch, mcus)) return Verdict::on_cpu;
@@ -333,10 +348,11 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   const std::size_t blocks = mcu_count * (jpeg.h * jpeg.v + jpeg.components - 1);
   // A block takes two bits at least: no memory is asked for that the data do not stand for.
   if (blocks > place.image.bytes.size() * 4 || !copy_tables(jpeg, picture)) return Verdict::on_cpu;
-  if (const Verdict verdict = copy_tiles(range, number, picture); verdict != Verdict::on_gpu) {
+  if (const Verdict verdict = copy_tiles(range, picture); verdict != Verdict::on_gpu) {
     return verdict;
   }
   std::size_t block = blocks_.fetch_add(blocks, std::memory_order_relaxed);
+  if (block + blocks > kMaxNumber) return Verdict::on_cpu;
   for (std::size_t c = 0; c < jpeg.components; ++c) {
     const std::size_t h = c == 0 ? jpeg.h : 1, v = c == 0 ? jpeg.v : 1;
     picture.planes[c] = static_cast<std::uint32_t>(block);
@@ -364,8 +380,8 @@ Verdict Batch::add_jpeg(const SourcePlace& place, std::size_t number, BatchScrat
   return Verdict::on_gpu;
 }
 
-Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
-                       BatchScratch& scratch, Picture& picture, Status& failure) noexcept {
+Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, BatchScratch& scratch,
+                       Picture& picture, Status& failure) noexcept {
   const auto located = locate_image(base, batch, *options_, i);
   if (!located.is_ok()) {
     failure = located.status();
@@ -389,7 +405,7 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std
   const SourcePlace place{image, source_window(*options_, image, 1),
                           has_crc32c ? batch.checksums[i] : 0, has_crc32c};
   if (!plan_axes(place, scratch, picture)) return Verdict::on_cpu;
-  return image.mode == StoredMode::jpeg ? add_jpeg(place, number, scratch, picture)
+  return image.mode == StoredMode::jpeg ? add_jpeg(place, scratch, picture)
                                         : add_raw(place, picture);
 }
 
@@ -398,7 +414,7 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
   const bool has_place = memory_.size() / sizeof(Picture) > number;
   Picture& picture = has_place ? pictures()[number] : scratch.without_place;
   picture = {};
-  const Verdict verdict = prepare(base, batch, i, number, scratch, picture, failure);
+  const Verdict verdict = prepare(base, batch, i, scratch, picture, failure);
   if (verdict != Verdict::on_gpu) picture = {};
   return verdict;
 }
@@ -433,34 +449,49 @@ PartSizes Batch::put_parts(const PartList& list) noexcept {
   return {static_cast<std::size_t>(memory - memory_.data()), list.parts.size(), list.shared_bytes};
 }
 
+// What takes longest comes first: units are sorted by their longest tiles, nearly.
+void Batch::put_units() noexcept {
+  std::array<std::size_t, kUnitBuckets> begins{};
+  const auto for_units = [this](auto&& act) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Picture& picture = pictures()[i];
+      if (picture.kind != kJpeg) continue;
+      const uint32_t tiles = picture.tile_columns * picture.tile_rows;
+      const auto* const longest = reinterpret_cast<const std::uint32_t*>(
+          memory_.data() + (std::size_t{picture.tiles} + tiles) * sizeof(Tile));
+      for (uint32_t first = 0; first < tiles; first += kUnitTiles) {
+        const std::size_t length = longest[first / kUnitTiles] / kUnitBucketBits;
+        act(Unit{i, first}, kUnitBuckets - 1 - std::min(length, kUnitBuckets - 1));
+      }
+    }
+  };
+  for_units([&](const Unit&, std::size_t bucket) { ++begins[bucket]; });
+  std::size_t count = 0;
+  for (std::size_t& begin : begins) count += std::exchange(begin, count);
+  std::byte* const memory = take(count * sizeof(Unit));
+  if (memory == nullptr) return;
+  auto* const units = reinterpret_cast<Unit*>(memory);
+  for_units([&](const Unit& unit, std::size_t bucket) { units[begins[bucket]++] = unit; });
+  sizes_.units_at = static_cast<std::size_t>(memory - memory_.data());
+  sizes_.units = count;
+}
+
 const BatchSizes& Batch::finish() {
-  sizes_.blob_bytes = used_;
-  if (sizes_.blob_bytes <= memory_.size()) {
+  if (used_ <= memory_.size()) {
     for (uint32_t i = 0; i < count_; ++i) {
       const Picture& picture = pictures()[i];
       if (picture.kind == kAbsent || picture.kind == kEmpty) continue;
       add_parts(i, picture, picture.way == kWholeNumbers ? parts_ : float_parts_);
-      if (picture.kind != kJpeg) continue;
-      sizes_.has_jpegs = true;
-      for (uint32_t tile = 0; tile < picture.tile_columns * picture.tile_rows; tile += kUnitTiles) {
-        units_.push_back({i, tile});
-      }
     }
-    // What takes longest comes first.
-    std::stable_sort(units_.begin(), units_.end(),
-                     [this](Unit a, Unit b) { return longest_[a.picture] > longest_[b.picture]; });
+    put_units();
+    sizes_.parts = put_parts(parts_);
+    sizes_.float_parts = put_parts(float_parts_);
   }
-  const std::size_t unit_bytes = units_.size() * sizeof(Unit);
-  std::byte* const units = take(unit_bytes);
-  sizes_.parts = put_parts(parts_);
-  sizes_.float_parts = put_parts(float_parts_);
   sizes_.blob_bytes = used_;
   sizes_.missing_bytes =
       sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
   if (sizes_.missing_bytes > 0) return sizes_;
-  std::memcpy(units, units_.data(), unit_bytes);
-  sizes_.units_at = static_cast<std::size_t>(units - memory_.data());
-  sizes_.units = units_.size();
+  sizes_.has_jpegs = sizes_.units > 0;
   sizes_.sample_blocks = blocks_;
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
   sizes_.weight_words = weights_;

@@ -83,15 +83,16 @@ class Batch {
 
   [[nodiscard]] Picture* pictures() const noexcept;
   std::byte* take(std::size_t size) noexcept;
-  Verdict prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
-                  BatchScratch& scratch, Picture& picture, Status& failure) noexcept;
+  Verdict prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, BatchScratch& scratch,
+                  Picture& picture, Status& failure) noexcept;
   bool plan_axes(const struct SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept;
   bool add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept;
   Verdict add_raw(const struct SourcePlace& place, Picture& picture) noexcept;
-  Verdict add_jpeg(const struct SourcePlace& place, std::size_t number, BatchScratch& scratch,
+  Verdict add_jpeg(const struct SourcePlace& place, BatchScratch& scratch,
                    Picture& picture) noexcept;
-  Verdict copy_tiles(const struct TileRange& range, std::size_t number, Picture& picture) noexcept;
+  Verdict copy_tiles(const struct TileRange& range, Picture& picture) noexcept;
   void add_parts(uint32_t number, const Picture& picture, PartList& list);
+  void put_units() noexcept;
   PartSizes put_parts(const PartList& list) noexcept;
 
   MutableByteSpan memory_;
@@ -102,8 +103,6 @@ class Batch {
   std::atomic<std::size_t> weights_{0};
   std::atomic<bool> has_fill_{false};
   std::atomic<bool> has_steps_{false};
-  std::vector<uint32_t> longest_;  // tile of each picture, in bits
-  std::vector<Unit> units_;
   PartList parts_, float_parts_;
   BatchSizes sizes_;
 };

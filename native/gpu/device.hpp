@@ -13,12 +13,16 @@
 #define HEADRACE_KERNEL(name, most_threads) \
   extern "C" __global__ void __launch_bounds__(most_threads) name
 #define HEADRACE_UNROLL _Pragma("unroll")
+#define HEADRACE_UNROLL_BY_TWO _Pragma("unroll 2")
+#define HEADRACE_NO_UNROLL _Pragma("unroll 1")
 #else
 #include "gpu/grid.hpp"
 #define HEADRACE_GPU inline
 #define HEADRACE_GPU_INLINE inline
 #define HEADRACE_KERNEL(name, most_threads) inline void name
 #define HEADRACE_UNROLL
+#define HEADRACE_UNROLL_BY_TWO
+#define HEADRACE_NO_UNROLL
 #endif
 
 namespace headrace::gpu {
@@ -63,6 +67,16 @@ HEADRACE_GPU_INLINE int32_t add_high(int32_t sum, uint32_t weights, uint32_t byt
   int32_t result;
   asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(weights), "r"(bytes), "r"(sum));
   return result;
+}
+// The low halves of both, that of the second one above.
+HEADRACE_GPU_INLINE uint32_t pack_halves(int32_t a, int32_t b) {
+  return __byte_perm(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0x5410);
+}
+HEADRACE_GPU_INLINE int32_t least_of(int32_t a, int32_t b, int32_t c) {
+  return __vimin3_s32(a, b, c);
+}
+HEADRACE_GPU_INLINE int32_t most_of(int32_t a, int32_t b, int32_t c) {
+  return __vimax3_s32(a, b, c);
 }
 // Four levels, cut to 0 to 255.
 HEADRACE_GPU_INLINE uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
@@ -159,6 +173,17 @@ inline int32_t add_low(int32_t sum, uint32_t weights, uint32_t bytes) {
 }
 inline int32_t add_high(int32_t sum, uint32_t weights, uint32_t bytes) {
   return add_low(sum, weights, bytes >> 16);
+}
+inline uint32_t pack_halves(int32_t a, int32_t b) {
+  return static_cast<uint16_t>(a) | static_cast<uint32_t>(b) << 16;
+}
+inline int32_t least_of(int32_t a, int32_t b, int32_t c) {
+  const int32_t least = a < b ? a : b;
+  return c < least ? c : least;
+}
+inline int32_t most_of(int32_t a, int32_t b, int32_t c) {
+  const int32_t most = a > b ? a : b;
+  return c > most ? c : most;
 }
 inline uint32_t pack_levels(int32_t a, int32_t b, int32_t c, int32_t d) {
   const auto cut = [](int32_t value) {

@@ -4,17 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace headrace::gpu {
 namespace {
 
 using Result32 = int;  // CUresult
 constexpr Result32 kOutOfMemory = 2;
-constexpr Result32 kNoKernelsForDevice = 209;
+// The driver cannot run the kernels: they are of a later CUDA than it knows, or there are none for
+// this GPU. CUDA_ERROR_INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, JIT_COMPILER_NOT_FOUND,
+// UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED.
+constexpr std::array<Result32, 6> kCannotRunKernels = {200, 209, 218, 221, 222, 223};
 constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
 constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
 constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
@@ -105,11 +110,15 @@ const Library* library() noexcept {
   return found;
 }
 
-Status failed(const DriverFunctions& f, Result32 result, std::string_view what) noexcept {
+std::string_view error_text(const DriverFunctions& f, Result32 result) noexcept {
   const char* text = nullptr;
-  if (f.error_text(result, &text) != 0 || text == nullptr) text = "an unknown error";
+  return f.error_text(result, &text) != 0 || text == nullptr ? "an unknown error" : text;
+}
+
+Status failed(const DriverFunctions& f, Result32 result, std::string_view what) noexcept {
   const Code code = result == kOutOfMemory ? Code::out_of_memory : Code::io_error;
-  return Status(code, Detail("the GPU's driver says: ") << text << " (" << what << ")");
+  return Status(code, Detail("the GPU's driver says: ")
+                          << error_text(f, result) << " (" << what << ")");
 }
 
 // Waiting for a stream uses up the CPU where others have asked the driver to be quick; waiting for
@@ -167,8 +176,11 @@ Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexc
     const DeviceScope scope(*driver);
     if (!scope.status().is_ok()) return scope.status();
     result = f.load_module(&state.module, kernels.data());
-    if (result == kNoKernelsForDevice) {
-      return Status(Code::unsupported, "the kernels were not built for this kind of GPU");
+    if (std::ranges::find(kCannotRunKernels, result) != kCannotRunKernels.end()) {
+      return Status(Code::unsupported,
+                    Detail("its driver is older than the CUDA that compiled the kernels, or they "
+                           "were not compiled for this kind of GPU (")
+                        << error_text(f, result) << ")");
     }
     if (result != 0) return failed(f, result, "loading the kernels");
     return driver;

@@ -163,9 +163,11 @@ void run_block(Block& block) {
     fiber.state = State::ready;
     make_context(fiber.context, fiber.stack, kStackBytes, start);
   }
-  for (bool is_any = true; is_any;) {
+  bool is_forwards = true;
+  for (bool is_any = true; is_any; is_forwards = !is_forwards) {
     is_any = false;
-    for (uint32_t i = 0; i < threads; ++i) {
+    for (uint32_t k = 0; k < threads; ++k) {
+      const uint32_t i = is_forwards ? k : threads - 1 - k;
       if (block.fibers[i].state != State::ready) continue;
       resume(block, i);
       is_any = true;

@@ -1,7 +1,7 @@
 // What the CPU hands to the GPU for one batch, in one piece ("blob") that is copied as it is:
 //
-//   Picture[n] | for each picture: the words of its steps; Tile[], then its codes, or the rows of a
-//   raw one | Unit[] | Part[]
+//   Picture[n] | for each picture: the words of its steps; Tile[], the longest of each unit of
+//   them, in bits, and the codes, or the rows of a raw one | Unit[] | Part[]
 //
 // All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
 // times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.

@@ -77,28 +77,35 @@ HEADRACE_DEVICE inline size_t sharp_bytes(const Picture& picture, uint32_t suppo
 // lies at `lead_of`.
 struct PixelSource {
   const uint8_t* blob;
-  const uint8_t* samples;
   const Picture& picture;
-  Range columns;
+  const SamplePlanes planes;
+  const Range columns;
+  const uint32_t kind, left, top;  // the picture's
 
-  HEADRACE_GPU_INLINE uint32_t aligned_begin() const {
-    return (picture.left + columns.begin) & ~7U;
-  }
-  HEADRACE_GPU_INLINE uint32_t lead() const {
-    return picture.left + columns.begin - aligned_begin();
-  }
+  HEADRACE_GPU_INLINE PixelSource(const uint8_t* first, const uint8_t* samples,
+                                  const Picture& source, const Range& range)
+      : blob(first),
+        picture(source),
+        planes(source, samples),
+        columns(range),
+        kind(source.kind),
+        left(source.left),
+        top(source.top) {}
+
+  HEADRACE_GPU_INLINE uint32_t aligned_begin() const { return (left + columns.begin) & ~7U; }
+  HEADRACE_GPU_INLINE uint32_t lead() const { return left + columns.begin - aligned_begin(); }
 
   template <typename Place>
   HEADRACE_GPU_INLINE void convert(uint32_t begin, uint32_t end, const Place& place) const {
     const uint32_t first = aligned_begin();
-    const uint32_t groups = (picture.left + columns.end - first + 7) / 8;
+    const uint32_t groups = (left + columns.end - first + 7) / 8;
     for (uint32_t i = thread_number(); i < groups * (end - begin); i += thread_count()) {
       const uint32_t row = begin + i / groups, x = i % groups * 8;
       uint32_t pixels[8];
-      if (picture.kind == kJpeg) {
-        jpeg_pixels(picture, samples, first + x, picture.top + row, pixels);
+      if (kind == kJpeg) {
+        jpeg_pixels(planes, first + x, top + row, pixels);
       } else {
-        raw_pixels(blob, picture, first + x, picture.top + row, picture.left + columns.end, pixels);
+        raw_pixels(blob, picture, first + x, top + row, left + columns.end, pixels);
       }
       auto* const to = reinterpret_cast<Four*>(place(row) + x);
       to[0] = {{pixels[0], pixels[1], pixels[2], pixels[3]}};
@@ -127,11 +134,14 @@ struct Sum {
   HEADRACE_GPU_INLINE uint32_t pixel() const {
     return pack_levels(v[0] >> kReduceShift, v[1] >> kReduceShift, v[2] >> kReduceShift, 0);
   }
+  // Without negative weights no sum is beyond black and white.
+  template <bool kIsSharp>
   HEADRACE_GPU_INLINE Parts parts() const {
     uint32_t cut[3];
     HEADRACE_UNROLL
     for (uint32_t c = 0; c < 3; ++c) {
-      cut[c] = static_cast<uint32_t>(lesser(greater(v[c] >> kBlendShift, 0), kWhiteParts));
+      const int32_t part = v[c] >> kBlendShift;
+      cut[c] = static_cast<uint32_t>(kIsSharp ? lesser(greater(part, 0), kWhiteParts) : part);
     }
     return {cut[0] | cut[1] << 16, cut[2]};
   }
@@ -152,39 +162,54 @@ struct ResampleCall {
   Output output;
 };
 
-// What all ways share: one part of one picture.
+// What all ways share: one part of one picture. Places are numbers rather than addresses, which
+// would take twice the registers.
 struct PartView {
+  const ResampleCall& call;
   const Part part;
   const Picture& picture;
-  const AxisSpan* columns;
-  const AxisSpan* rows;
-  const uint32_t* column_weights;
-  const uint32_t* row_weights;
+  const uint32_t column_weights, row_weights;
   const uint32_t width, height;  // of the picture's place
   const uint32_t left, top;      // of the part in the output
   const Range sources;
 
-  HEADRACE_GPU_INLINE PartView(const ResampleCall& call, uint32_t number)
-      : part(call.parts[number]),
+  HEADRACE_GPU_INLINE PartView(const ResampleCall& what, uint32_t number)
+      : call(what),
+        part(call.parts[number]),
         picture(reinterpret_cast<const Picture*>(call.blob)[part.picture]),
-        columns(call.plans.spans_of(part.picture, 0) + part.first_column),
-        rows(call.plans.spans_of(part.picture, 1)),
-        column_weights(call.plans.weights_of(picture.axes[0]) + part.first_column),
-        row_weights(call.plans.weights_of(picture.axes[1])),
+        column_weights(picture.axes[0].weights + part.first_column),
+        row_weights(picture.axes[1].weights),
         width(picture.axes[0].size),
         height(picture.axes[1].size),
         left(picture.place_left + part.first_column),
         top(picture.place_top),
         sources(sources_of(picture.axes[0], call.support, part.first_column, part.columns)) {}
+
+  // Columns count from the part's first one, rows do not.
+  HEADRACE_GPU_INLINE AxisSpan column(uint32_t x) const {
+    return call.plans.spans_of(part.picture, 0)[part.first_column + x];
+  }
+  HEADRACE_GPU_INLINE AxisSpan row(uint32_t y) const {
+    return call.plans.spans_of(part.picture, 1)[y];
+  }
+  // Word k of the weights.
+  HEADRACE_GPU_INLINE uint32_t column_weight(uint32_t k, uint32_t x) const {
+    return load_constant(call.plans.weights + (column_weights + k * width + x));
+  }
+  HEADRACE_GPU_INLINE uint32_t row_weight(uint32_t k, uint32_t y) const {
+    return load_constant(call.plans.weights + (row_weights + k * height + y));
+  }
 };
 
-// Rows of a ring, one after the other.
+// Rows of a ring, one after the other: where each begins.
 struct RingRow {
-  uint32_t at, size;
+  uint32_t at, stride, end;
 
+  HEADRACE_GPU_INLINE RingRow(uint32_t row, uint32_t row_stride, uint32_t rows)
+      : at(row % rows * row_stride), stride(row_stride), end(rows * row_stride) {}
   HEADRACE_GPU_INLINE uint32_t next() {
     const uint32_t here = at;
-    at = at + 1 == size ? 0 : at + 1;
+    at = at + stride == end ? 0 : at + stride;
     return here;
   }
 };
@@ -192,23 +217,22 @@ struct RingRow {
 // Threads that make one of the rows.
 inline constexpr uint32_t kRowThreads = kResampleThreads / kRowsAtOnce;
 
-// Rows of the ring, two pixels at a time, to one row of `work`: columns `begin` to `end - 1`.
-HEADRACE_GPU_INLINE void blend_rows(const uint32_t* ring, uint32_t ring_rows, uint32_t stride,
-                                    uint32_t begin, uint32_t end, AxisSpan span,
-                                    const uint32_t* weights, uint32_t step, Parts* work) {
-  const uint32_t first = span.start % ring_rows;
+// Columns `begin` to `end - 1` of rows of the ring, two pixels at a time, to one row of `work`.
+HEADRACE_GPU_INLINE void blend_rows(const PartView& view, uint32_t y, const uint32_t* ring,
+                                    const RingRow& first, uint32_t count, uint32_t begin,
+                                    uint32_t end, Parts* work) {
   for (uint32_t x = begin + 2 * (thread_number() % kRowThreads); x < end; x += 2 * kRowThreads) {
     Sum even(kBlendShift), odd(kBlendShift);
-    RingRow row{first, ring_rows};
-    const uint32_t* weight = weights;
-    for (uint32_t k = 0; k < span.count; k += 2, weight += step) {
-      const uint32_t pair = load_constant(weight);
-      const Two a = *reinterpret_cast<const Two*>(ring + row.next() * stride + x);
-      const Two b = *reinterpret_cast<const Two*>(ring + row.next() * stride + x);
+    RingRow row = first;
+    HEADRACE_UNROLL_BY_TWO
+    for (uint32_t k = 0; k < count; k += 2) {
+      const uint32_t pair = view.row_weight(k / 2, y);
+      const Two a = *reinterpret_cast<const Two*>(ring + row.next() + x);
+      const Two b = *reinterpret_cast<const Two*>(ring + row.next() + x);
       even.add(a.v[0], b.v[0], pair);
       odd.add(a.v[1], b.v[1], pair);
     }
-    const Parts p = even.parts(), q = odd.parts();
+    const Parts p = even.parts<false>(), q = odd.parts<false>();
     *reinterpret_cast<Four*>(work + x) = {{p.red_green, p.blue, q.red_green, q.blue}};
   }
 }
@@ -217,42 +241,43 @@ HEADRACE_KERNEL(resample_smooth, kResampleThreads)(ResampleCall call) {
   const PartView view(call, block_number());
   const Part& part = view.part;
   const Axis& down = view.picture.axes[1];
-  const PixelSource source{call.blob, call.samples, view.picture, view.sources};
+  const PixelSource source(call.blob, call.samples, view.picture, view.sources);
   const uint32_t stride = row_stride_of(view.sources), lead = source.lead();
   const uint32_t end = lead + view.sources.end - view.sources.begin;
   const uint32_t ring_rows = most_rows(down, call.support, kRowsAtOnce);
   auto* const ring = shared_memory<uint32_t>();
   auto* const work = reinterpret_cast<Parts*>(ring + ring_rows * stride);
   auto* const written = reinterpret_cast<uint32_t*>(work + kRowsAtOnce * stride);
+  const uint32_t y = thread_number() / kRowThreads;
   uint32_t loaded = 0;
   for (uint32_t y0 = part.first_row; y0 < part.first_row + part.rows; y0 += kRowsAtOnce) {
     const uint32_t count = lesser(kRowsAtOnce, part.first_row + part.rows - y0);
     const Range needed = sources_of(down, call.support, y0, count);
-    source.convert(greater(loaded, needed.begin), needed.end,
-                   [&](uint32_t row) { return ring + row % ring_rows * stride; });
+    const uint32_t begin = greater(loaded, needed.begin), base = begin % ring_rows;
+    source.convert(begin, needed.end, [&](uint32_t row) {
+      const uint32_t at = base + row - begin;
+      return ring + (at < ring_rows ? at : at - ring_rows) * stride;
+    });
     loaded = needed.end;
     sync_threads();
-    if (const uint32_t y = thread_number() / kRowThreads; y < count) {
-      blend_rows(ring, ring_rows, stride, lead & ~1U, end, view.rows[y0 + y],
-                 view.row_weights + y0 + y, view.height, work + y * stride);
+    if (y < count) {
+      const AxisSpan span = view.row(y0 + y);
+      blend_rows(view, y0 + y, ring, RingRow(span.start, stride, ring_rows), span.count, lead & ~1U,
+                 end, work + y * stride);
     }
     sync_threads();
-    for (uint32_t x = thread_number(); x < part.columns; x += thread_count()) {
-      const AxisSpan span = view.columns[x];
-      const Parts* from = work + lead + (span.start - view.sources.begin);
-      const uint32_t* weight = view.column_weights + x;
-      Sum sums[kRowsAtOnce] = {Sum(kReduceShift), Sum(kReduceShift), Sum(kReduceShift),
-                               Sum(kReduceShift)};
-      for (uint32_t k = 0; k < span.count; k += 2, weight += view.width) {
-        const uint32_t pair = load_constant(weight);
-        HEADRACE_UNROLL
-        for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
-          sums[y].add(from[y * stride + k], low_weight(pair));
-          sums[y].add(from[y * stride + k + 1], high_weight(pair));
-        }
+    for (uint32_t x = thread_number() % kRowThreads; x < part.columns && y < count;
+         x += kRowThreads) {
+      const AxisSpan span = view.column(x);
+      const Parts* from = work + y * stride + lead + (span.start - view.sources.begin);
+      Sum sum(kReduceShift);
+      HEADRACE_UNROLL_BY_TWO
+      for (uint32_t k = 0; k < span.count; k += 2) {
+        const uint32_t pair = view.column_weight(k / 2, x);
+        sum.add(from[k], low_weight(pair));
+        sum.add(from[k + 1], high_weight(pair));
       }
-      HEADRACE_UNROLL
-      for (uint32_t y = 0; y < kRowsAtOnce; ++y) written[y * part.columns + x] = sums[y].pixel();
+      written[y * part.columns + x] = sum.pixel();
     }
     sync_threads();
     write_rows(call.output, part.picture, view.left, view.top + y0, part.columns, count, written);
@@ -263,12 +288,13 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
   const PartView view(call, block_number());
   const Part& part = view.part;
   const Axis& down = view.picture.axes[1];
-  const PixelSource source{call.blob, call.samples, view.picture, view.sources};
+  const PixelSource source(call.blob, call.samples, view.picture, view.sources);
   const uint32_t stride = row_stride_of(view.sources), lead = source.lead();
   const uint32_t ring_rows = most_rows(down, call.support, kRowsAtOnce);
   auto* const pixels = shared_memory<uint32_t>();
   auto* const ring = reinterpret_cast<Parts*>(pixels + kRowsAtOnce * stride);
   auto* const written = reinterpret_cast<uint32_t*>(ring + ring_rows * part.columns);
+  const uint32_t y = thread_number() / kRowThreads, first_x = thread_number() % kRowThreads;
   uint32_t loaded = 0;
   for (uint32_t y0 = part.first_row; y0 < part.first_row + part.rows; y0 += kRowsAtOnce) {
     const uint32_t count = lesser(kRowsAtOnce, part.first_row + part.rows - y0);
@@ -277,39 +303,31 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
       const uint32_t rows = lesser(kRowsAtOnce, needed.end - row);
       source.convert(row, row + rows, [&](uint32_t at) { return pixels + (at - row) * stride; });
       sync_threads();
-      for (uint32_t x = thread_number(); x < part.columns; x += thread_count()) {
-        const AxisSpan span = view.columns[x];
-        const uint32_t* from = pixels + lead + (span.start - view.sources.begin);
-        const uint32_t* weight = view.column_weights + x;
-        Sum sums[kRowsAtOnce] = {Sum(kBlendShift), Sum(kBlendShift), Sum(kBlendShift),
-                                 Sum(kBlendShift)};
-        for (uint32_t k = 0; k < span.count; k += 2, weight += view.width) {
-          const uint32_t pair = load_constant(weight);
-          HEADRACE_UNROLL
-          for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
-            sums[y].add(from[y * stride + k], from[y * stride + k + 1], pair);
-          }
+      Parts* const to = ring + (row + y) % ring_rows * part.columns;
+      for (uint32_t x = first_x; x < part.columns && y < rows; x += kRowThreads) {
+        const AxisSpan span = view.column(x);
+        const uint32_t* from = pixels + y * stride + lead + (span.start - view.sources.begin);
+        Sum sum(kBlendShift);
+        HEADRACE_UNROLL_BY_TWO
+        for (uint32_t k = 0; k < span.count; k += 2) {
+          sum.add(from[k], from[k + 1], view.column_weight(k / 2, x));
         }
-        RingRow to{row % ring_rows, ring_rows};
-        HEADRACE_UNROLL
-        for (uint32_t y = 0; y < kRowsAtOnce; ++y) {
-          if (y < rows) ring[to.next() * part.columns + x] = sums[y].parts();
-        }
+        to[x] = sum.parts<true>();
       }
       sync_threads();
     }
     loaded = needed.end;
-    if (const uint32_t y = thread_number() / kRowThreads; y < count) {
-      const AxisSpan span = view.rows[y0 + y];
-      const uint32_t first = span.start % ring_rows;
-      for (uint32_t x = thread_number() % kRowThreads; x < part.columns; x += kRowThreads) {
+    if (y < count) {
+      const AxisSpan span = view.row(y0 + y);
+      const RingRow first(span.start, part.columns, ring_rows);
+      for (uint32_t x = first_x; x < part.columns; x += kRowThreads) {
         Sum sum(kReduceShift);
-        RingRow row{first, ring_rows};
-        const uint32_t* weight = view.row_weights + y0 + y;
-        for (uint32_t k = 0; k < span.count; k += 2, weight += view.height) {
-          const uint32_t pair = load_constant(weight);
-          sum.add(ring[row.next() * part.columns + x], low_weight(pair));
-          sum.add(ring[row.next() * part.columns + x], high_weight(pair));
+        RingRow row = first;
+        HEADRACE_UNROLL_BY_TWO
+        for (uint32_t k = 0; k < span.count; k += 2) {
+          const uint32_t pair = view.row_weight(k / 2, y0 + y);
+          sum.add(ring[row.next() + x], low_weight(pair));
+          sum.add(ring[row.next() + x], high_weight(pair));
         }
         written[y * part.columns + x] = sum.pixel();
       }

@@ -60,15 +60,15 @@ struct FloatPart {
   bool is_sharp;
 
   HEADRACE_GPU_INLINE float row_weight(uint32_t k, uint32_t y) const {
-    return float_of(load_constant(view.row_weights + k * view.height + y));
+    return float_of(view.row_weight(k, y));
   }
   HEADRACE_GPU_INLINE float column_weight(uint32_t k, uint32_t x) const {
-    return float_of(load_constant(view.column_weights + k * view.width + x));
+    return float_of(view.column_weight(k, x));
   }
 
   // Column x of the part, of one row of sources.
   HEADRACE_GPU_INLINE FloatPixel reduce(const uint32_t* row, uint32_t x) const {
-    const AxisSpan span = view.columns[x];
+    const AxisSpan span = view.column(x);
     const uint32_t* const from = row + (span.start - view.sources.begin);
     if (way == kOpenCvNeighbours) return between(from, column_weight(0, x), column_weight(1, x));
     FloatPixel sum{};
@@ -107,7 +107,7 @@ struct FloatPart {
 HEADRACE_KERNEL(resample_floats, kResampleThreads)(ResampleCall call) {
   const PartView view(call, block_number());
   const Part& part = view.part;
-  const PixelSource source{call.blob, call.samples, view.picture, view.sources};
+  const PixelSource source(call.blob, call.samples, view.picture, view.sources);
   const FloatPart floats{view, view.picture.way, view.picture.way == kFloats && call.is_sharp != 0};
   const bool is_rows_first = view.picture.way == kFloats && call.is_sharp == 0;
   const uint32_t stride = row_stride_of(view.sources), lead = source.lead();
@@ -117,7 +117,7 @@ HEADRACE_KERNEL(resample_floats, kResampleThreads)(ResampleCall call) {
   auto* const written = pixels + kRowsAtOnce * stride;
   auto* const sums = reinterpret_cast<FloatPixel*>(written + part.columns);
   for (uint32_t y = part.first_row; y < part.first_row + part.rows; ++y) {
-    const AxisSpan span = view.rows[y];
+    const AxisSpan span = view.row(y);
     for (uint32_t x = thread_number(); x < sum_count; x += thread_count()) sums[x] = {};
     for (uint32_t k = 0; k < span.count; k += kRowsAtOnce) {
       const uint32_t first = span.start + k, rows = lesser(kRowsAtOnce, span.count - k);
@@ -138,7 +138,7 @@ HEADRACE_KERNEL(resample_floats, kResampleThreads)(ResampleCall call) {
     for (uint32_t x = thread_number(); x < part.columns; x += thread_count()) {
       FloatPixel sum = is_rows_first ? FloatPixel{} : sums[x];
       if (is_rows_first) {
-        const AxisSpan across = view.columns[x];
+        const AxisSpan across = view.column(x);
         const FloatPixel* const from = sums + (across.start - view.sources.begin);
         for (uint32_t k = 0; k < across.count; ++k) {
           add_times(sum, from[k], floats.column_weight(k, x));

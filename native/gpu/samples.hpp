@@ -7,27 +7,37 @@
 
 namespace headrace::gpu {
 
-// One component: blocks of 8 x 8 samples, row by row.
-struct Plane {
+// Components of a JPEG: blocks of 8 x 8 samples, row by row. Both of chroma have them at the same
+// places, which have 32 bits: no side of a JPEG is above 65535.
+struct SamplePlanes {
   const uint8_t* samples;
-  uint32_t across;
+  uint32_t first[3];       // blocks
+  uint32_t across[2];      // blocks in a row: luma, chroma
+  uint32_t right, bottom;  // the last sample of chroma that the picture has
+  uint32_t components, h, v, is_ycc;
 
-  HEADRACE_GPU_INLINE const uint8_t* at(uint32_t x, uint32_t y) const {
-    return samples + ((size_t{y >> 3} * across + (x >> 3)) << 6 | (y & 7) << 3 | (x & 7));
+  HEADRACE_GPU_INLINE SamplePlanes(const Picture& picture, const uint8_t* all)
+      : samples(all),
+        first{picture.planes[0], picture.planes[1], picture.planes[2]},
+        across{picture.across[0], picture.across[1]},
+        right(picture.chroma_right),
+        bottom(picture.chroma_bottom),
+        components(picture.components),
+        h(picture.h),
+        v(picture.v),
+        is_ycc(picture.is_ycc) {}
+
+  HEADRACE_GPU_INLINE const uint8_t* plane(uint32_t c) const {
+    return samples + size_t{first[c]} * 64;
   }
-  // Four samples, of which x is the first, a multiple of four.
-  HEADRACE_GPU_INLINE uint32_t four(uint32_t x, uint32_t y) const {
-    return *reinterpret_cast<const uint32_t*>(at(x, y));
+  // Where the row of a block is that sample y of a column lies in; then where sample x of it is.
+  HEADRACE_GPU_INLINE static uint32_t row_place(uint32_t y, uint32_t blocks) {
+    return (y >> 3) * blocks << 6 | (y & 7) << 3;
   }
-  // Eight, of which x is the first, a multiple of eight.
-  HEADRACE_GPU_INLINE Two eight(uint32_t x, uint32_t y) const {
-    return *reinterpret_cast<const Two*>(at(x, y));
+  HEADRACE_GPU_INLINE static uint32_t place(uint32_t row, uint32_t x) {
+    return row + ((x >> 3) << 6 | (x & 7));
   }
 };
-
-HEADRACE_GPU_INLINE Plane plane_of(const Picture& picture, const uint8_t* samples, uint32_t c) {
-  return {samples + size_t{picture.planes[c]} * 64, picture.across[c]};
-}
 
 HEADRACE_GPU_INLINE uint32_t to_rgb(int32_t y, int32_t cb, int32_t cr) {
   cb -= 128;
@@ -37,41 +47,50 @@ HEADRACE_GPU_INLINE uint32_t to_rgb(int32_t y, int32_t cb, int32_t cr) {
                      y + ((116130 * cb + 32768) >> 16), 0);
 }
 
-// A row of chroma and the one beside it that it is mixed with.
-struct ChromaRows {
-  uint32_t row, beside;
+// Chroma of eight pixels.
+struct Chroma {
+  int32_t cb[8], cr[8];
 };
-
-HEADRACE_GPU_INLINE ChromaRows chroma_rows(const Picture& picture, uint32_t y) {
-  const uint32_t row = y >> 1;
-  return {row, y & 1 ? lesser(row + 1, picture.chroma_bottom) : row - (row > 0)};
-}
 
 // Four neighbours and the ones at their sides; where rows are mixed, the nearer one counts thrice.
 struct Sums {
   int32_t left, v[4], right;
 };
 
-// Of the samples x to x + 3, x a multiple of 4. What lies behind the last sample repeats it.
-HEADRACE_GPU_INLINE Sums sums_of(const Plane& plane, uint32_t x, const ChromaRows& rows,
-                                 bool is_mixed, uint32_t right) {
-  const uint32_t before = x == 0 ? 0 : x - 1, behind = lesser(x + 4, right);
-  const uint32_t near = plane.four(x, rows.row);
-  Sums s{*plane.at(before, rows.row),
+// Where samples x to x + 3 of two rows are, x a multiple of four, and their neighbours.
+struct SumPlaces {
+  uint32_t near[3], far[3];  // before them, they, behind them
+  uint32_t x, right;
+
+  HEADRACE_GPU_INLINE SumPlaces(uint32_t first, uint32_t near_row, uint32_t far_row, uint32_t last)
+      : x(first), right(last) {
+    const uint32_t columns[3] = {x - (x > 0), x, lesser(x + 4, right)};
+    HEADRACE_UNROLL
+    for (uint32_t i = 0; i < 3; ++i) {
+      near[i] = SamplePlanes::place(near_row, columns[i]);
+      far[i] = SamplePlanes::place(far_row, columns[i]);
+    }
+  }
+};
+
+// What lies behind the last sample repeats it.
+HEADRACE_GPU_INLINE Sums sums_of(const uint8_t* plane, const SumPlaces& at, bool is_mixed) {
+  const uint32_t near = *reinterpret_cast<const uint32_t*>(plane + at.near[1]);
+  Sums s{plane[at.near[0]],
          {byte_of(near, 0), byte_of(near, 1), byte_of(near, 2), byte_of(near, 3)},
-         *plane.at(behind, rows.row)};
+         plane[at.near[2]]};
   if (is_mixed) {
-    const uint32_t far = plane.four(x, rows.beside);
-    s.left = 3 * s.left + *plane.at(before, rows.beside);
-    s.right = 3 * s.right + *plane.at(behind, rows.beside);
+    const uint32_t far = *reinterpret_cast<const uint32_t*>(plane + at.far[1]);
+    s.left = 3 * s.left + plane[at.far[0]];
+    s.right = 3 * s.right + plane[at.far[2]];
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) s.v[i] = 3 * s.v[i] + byte_of(far, i);
   }
   HEADRACE_UNROLL
   for (uint32_t i = 1; i < 4; ++i) {
-    if (x + i > right) s.v[i] = s.v[i - 1];
+    if (at.x + i > at.right) s.v[i] = s.v[i - 1];
   }
-  if (x + 4 > right) s.right = s.v[3];
+  if (at.x + 4 > at.right) s.right = s.v[3];
   return s;
 }
 
@@ -85,44 +104,61 @@ HEADRACE_GPU_INLINE void widen(const Sums& s, int32_t shift, int32_t even_bias, 
   }
 }
 
-// Chroma of the pixels x to x + 7 of a row, x a multiple of 8.
-HEADRACE_GPU_INLINE void chroma_of(const Picture& picture, const Plane& plane, uint32_t x,
-                                   uint32_t y, int32_t* out) {
-  const ChromaRows rows = chroma_rows(picture, y);
-  if (picture.h == 2) {
-    if (picture.v == 2)
-      return widen(sums_of(plane, x / 2, rows, true, picture.chroma_right), 4, 8, 7, out);
-    return widen(sums_of(plane, x / 2, {y, y}, false, picture.chroma_right), 2, 1, 2, out);
+HEADRACE_GPU_INLINE void eight_samples(const uint8_t* from, int32_t* out) {
+  const Two words = *reinterpret_cast<const Two*>(from);
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) out[i] = byte_of(words.v[i / 4], i % 4);
+}
+
+// Of the pixels x to x + 7 of a row, x a multiple of 8.
+HEADRACE_GPU_INLINE Chroma chroma_of(const SamplePlanes& planes, uint32_t x, uint32_t y) {
+  Chroma chroma;
+  const bool is_mixed = planes.v == 2;
+  const uint32_t near = is_mixed ? y >> 1 : y;
+  const uint32_t far = !is_mixed      ? near
+                       : (y & 1) != 0 ? lesser(near + 1, planes.bottom)
+                                      : near - (near > 0);
+  const uint32_t near_row = SamplePlanes::row_place(near, planes.across[1]);
+  const uint32_t far_row = SamplePlanes::row_place(far, planes.across[1]);
+  if (planes.h == 2) {
+    const SumPlaces at(x / 2, near_row, far_row, planes.right);
+    const int32_t shift = is_mixed ? 4 : 2, even = is_mixed ? 8 : 1, odd = is_mixed ? 7 : 2;
+    widen(sums_of(planes.plane(1), at, is_mixed), shift, even, odd, chroma.cb);
+    widen(sums_of(planes.plane(2), at, is_mixed), shift, even, odd, chroma.cr);
+    return chroma;
   }
-  const bool is_mixed = picture.v == 2;
-  const int32_t bias = y & 1 ? 2 : 1;
-  const Two near = plane.eight(x, is_mixed ? rows.row : y);
+  const uint32_t at = SamplePlanes::place(near_row, x), beside = SamplePlanes::place(far_row, x);
+  eight_samples(planes.plane(1) + at, chroma.cb);
+  eight_samples(planes.plane(2) + at, chroma.cr);
+  if (!is_mixed) return chroma;
+  int32_t cb[8], cr[8];
+  eight_samples(planes.plane(1) + beside, cb);
+  eight_samples(planes.plane(2) + beside, cr);
+  const int32_t bias = (y & 1) != 0 ? 2 : 1;
   HEADRACE_UNROLL
-  for (uint32_t i = 0; i < 8; ++i) out[i] = byte_of(near.v[i / 4], i % 4);
-  if (!is_mixed) return;
-  const Two far = plane.eight(x, rows.beside);
-  HEADRACE_UNROLL
-  for (uint32_t i = 0; i < 8; ++i) out[i] = (3 * out[i] + byte_of(far.v[i / 4], i % 4) + bias) >> 2;
+  for (uint32_t i = 0; i < 8; ++i) {
+    chroma.cb[i] = (3 * chroma.cb[i] + cb[i] + bias) >> 2;
+    chroma.cr[i] = (3 * chroma.cr[i] + cr[i] + bias) >> 2;
+  }
+  return chroma;
 }
 
 // The pixels x to x + 7 of a row of the planes, x a multiple of 8.
-HEADRACE_GPU_INLINE void jpeg_pixels(const Picture& picture, const uint8_t* samples, uint32_t x,
-                                     uint32_t y, uint32_t* out) {
-  const Plane luma = plane_of(picture, samples, 0);
-  const Two words = luma.eight(x, y);
-  if (picture.components == 1) {
+HEADRACE_GPU_INLINE void jpeg_pixels(const SamplePlanes& planes, uint32_t x, uint32_t y,
+                                     uint32_t* out) {
+  int32_t luma[8];
+  const uint32_t row = SamplePlanes::row_place(y, planes.across[0]);
+  eight_samples(planes.plane(0) + SamplePlanes::place(row, x), luma);
+  if (planes.components == 1) {
     HEADRACE_UNROLL
-    for (uint32_t i = 0; i < 8; ++i)
-      out[i] = static_cast<uint32_t>(byte_of(words.v[i / 4], i % 4)) * 0x010101;
+    for (uint32_t i = 0; i < 8; ++i) out[i] = static_cast<uint32_t>(luma[i]) * 0x010101;
     return;
   }
-  int32_t cb[8], cr[8];
-  chroma_of(picture, plane_of(picture, samples, 1), x, y, cb);
-  chroma_of(picture, plane_of(picture, samples, 2), x, y, cr);
+  const Chroma chroma = chroma_of(planes, x, y);
   HEADRACE_UNROLL
   for (uint32_t i = 0; i < 8; ++i) {
-    const int32_t first = byte_of(words.v[i / 4], i % 4);
-    out[i] = picture.is_ycc ? to_rgb(first, cb[i], cr[i]) : pack_levels(first, cb[i], cr[i], 0);
+    out[i] = planes.is_ycc ? to_rgb(luma[i], chroma.cb[i], chroma.cr[i])
+                           : pack_levels(luma[i], chroma.cb[i], chroma.cr[i], 0);
   }
 }
 

@@ -11,7 +11,9 @@
 
 namespace headrace::gpu {
 
-inline constexpr uint32_t kTableBits = 10;
+// Of the tables; longer codes are searched for. They decide how many thread blocks fit at a time.
+inline constexpr uint32_t kDcBits = 8;
+inline constexpr uint32_t kAcBits = 10;
 inline constexpr uint32_t kRingWords = 16;  // of codes, for each lane
 // From lane to lane; multiples of 16 bytes whose rows lie in different banks.
 inline constexpr uint32_t kSlotValues = 72;
@@ -19,32 +21,37 @@ inline constexpr uint32_t kRingStride = kRingWords + 4;
 // Beyond these, decoders do not agree on the pixels.
 inline constexpr int32_t kMaxValue = 16383;
 
+struct TileComponent {
+  uint32_t plane, across;  // Picture's
+  uint32_t dc, ac;         // tables of each kind
+};
+
 // An entry: bits of code and value in bits 0 to 4, of the value in 5 to 8, coefficients to advance
 // from 9 on; 0 for codes that are longer than the table.
 struct alignas(16) TileMemory {
   int16_t slots[kUnitTiles * kSlotValues];
   uint32_t rings[kUnitTiles * kRingStride];
   uint16_t quantiser[3][64];
-  uint16_t entries[4][1 << kTableBits];
+  uint16_t dc_entries[2][1 << kDcBits];
+  uint16_t ac_entries[2][1 << kAcBits];
   uint32_t limits[4][17];  // of each length: the first 16 bits that are no code so short
   int32_t offsets[4][17];  // from a code to its place among the symbols
-  uint8_t symbols[4][256];
+  uint8_t dc_symbols[2][16];
+  uint8_t ac_symbols[2][256];
   uint8_t places[64];
+  TileComponent components[3];
 };
 
 // Where coefficient k goes in a block that is stored column by column.
-HEADRACE_GPU_INLINE uint8_t place_of(uint32_t k) {
 #ifdef __CUDACC__
-  static __constant__ const
+__constant__ const
 #else
-  static constexpr
+inline constexpr
 #endif
-      uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40,
-                             33, 26, 19, 12, 5,  6,  13, 20, 27, 34, 41, 48, 56, 49, 42, 35,
-                             28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58, 51, 44, 37, 30,
-                             23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
-  return kPlaces[k];
-}
+    uint8_t kPlaces[64] = {0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40,
+                           33, 26, 19, 12, 5,  6,  13, 20, 27, 34, 41, 48, 56, 49, 42, 35,
+                           28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58, 51, 44, 37, 30,
+                           23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
 
 HEADRACE_GPU_INLINE uint32_t entry_of(bool is_ac, uint32_t length, uint32_t symbol) {
   const uint32_t run = symbol >> 4, size = symbol & 15;
@@ -65,33 +72,47 @@ HEADRACE_GPU_INLINE void fill_limits(const Picture& picture, uint32_t table, Til
   }
 }
 
+// Tables are those of the limits: two for DC, two for AC.
 HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint32_t length,
                                        uint32_t top) {
-  return s.symbols[table]
-                  [(s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length))) & 255];
+  const int32_t at = s.offsets[table][length] + static_cast<int32_t>(top >> (16 - length));
+  return table < 2 ? s.dc_symbols[table][at & 15] : s.ac_symbols[table - 2][at & 255];
+}
+
+// Entry `at` of a table of so many bits.
+HEADRACE_GPU_INLINE uint16_t short_entry(const TileMemory& s, uint32_t table, uint32_t bits,
+                                         uint32_t at) {
+  const uint32_t top = at << (16 - bits);
+  uint32_t length = 1;
+  while (length <= bits && top >= s.limits[table][length]) ++length;
+  return static_cast<uint16_t>(
+      length > bits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   const uint32_t t = thread_number(), threads = thread_count();
   if (t < 4) fill_limits(picture, t, s);
-  for (uint32_t i = t; i < 64; i += threads) s.places[i] = place_of(i);
-  for (uint32_t i = t; i < 512; i += threads)
-    s.symbols[2 + i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
-  for (uint32_t i = t; i < 512; i += threads) {
-    s.symbols[i / 256][i % 256] = i % 256 < 16 ? picture.dc_symbols[i / 256][i % 256] : 0;
+  if (t < 3) {
+    s.components[t] = {picture.planes[t], picture.across[t], picture.dc_table[t],
+                       picture.ac_table[t]};
   }
+  for (uint32_t i = t; i < 64; i += threads) s.places[i] = kPlaces[i];
+  for (uint32_t i = t; i < 512; i += threads)
+    s.ac_symbols[i / 256][i % 256] = picture.ac_symbols[i / 256][i % 256];
+  for (uint32_t i = t; i < 32; i += threads)
+    s.dc_symbols[i / 16][i % 16] = picture.dc_symbols[i / 16][i % 16];
   for (uint32_t i = t; i < 192; i += threads)
     s.quantiser[i / 64][i % 64] = picture.quantiser[i / 64][i % 64];
   for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
     reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
-  for (uint32_t i = t; i < 4U << kTableBits; i += threads) {
-    const uint32_t table = i >> kTableBits, at = i & ((1U << kTableBits) - 1);
-    const uint32_t top = at << (16 - kTableBits);
-    uint32_t length = 1;
-    while (length <= kTableBits && top >= s.limits[table][length]) ++length;
-    s.entries[table][at] = static_cast<uint16_t>(
-        length > kTableBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+  for (uint32_t i = t; i < 2U << kDcBits; i += threads) {
+    const uint32_t table = i >> kDcBits, at = i & ((1U << kDcBits) - 1);
+    s.dc_entries[table][at] = short_entry(s, table, kDcBits, at);
+  }
+  for (uint32_t i = t; i < 2U << kAcBits; i += threads) {
+    const uint32_t table = i >> kAcBits, at = i & ((1U << kAcBits) - 1);
+    s.ac_entries[table][at] = short_entry(s, 2 + table, kAcBits, at);
   }
   sync_threads();
 }
@@ -145,9 +166,9 @@ inline
 #endif
     uint32_t long_entry(const TileMemory& s, uint32_t table, uint32_t bits) {
   const uint32_t top = bits >> 16;
-  uint32_t length = kTableBits + 1;
+  uint32_t length = kDcBits + 1;
   HEADRACE_UNROLL
-  for (uint32_t i = kTableBits + 1; i <= 16; ++i) length += top >= s.limits[table][i];
+  for (uint32_t i = kDcBits + 1; i <= 16; ++i) length += top >= s.limits[table][i];
   return length > 16 ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top));
 }
 
@@ -163,7 +184,7 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
   bool is_right = true;
   {
     const uint32_t next = reader.ahead(), bits = reader.peek();
-    uint32_t entry = s.entries[dc][bits >> (32 - kTableBits)];
+    uint32_t entry = s.dc_entries[dc][bits >> (32 - kDcBits)];
     if (entry == 0) entry = long_entry(s, dc, bits);
     is_right = entry != 0;
     const uint32_t total = entry & 31, size = entry >> 5 & 15;
@@ -171,12 +192,12 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
     slot[0] = static_cast<int16_t>(predictor);
     reader.skip(total, next);
   }
-  uint32_t k = 0;
+  uint32_t k = 0, last_size = 0;
   while (k < 63) {
     const uint32_t next = reader.ahead(), bits = reader.peek();
-    uint32_t entry = s.entries[ac][bits >> (32 - kTableBits)];
+    uint32_t entry = s.ac_entries[ac][bits >> (32 - kAcBits)];
     if (entry == 0) {
-      entry = long_entry(s, ac, bits);
+      entry = long_entry(s, 2 + ac, bits);
       if (entry == 0) {
         is_right = false;
         entry = 64 << 9;
@@ -186,71 +207,101 @@ HEADRACE_GPU_INLINE bool read_block(Reader& reader, const TileMemory& s, uint32_
     k += entry >> 9;
     const int32_t value = value_of(bits << (total - size), size);
     if (k <= 63) slot[s.places[k]] = static_cast<int16_t>(value);
-    is_right &= k <= 63 || size == 0;
+    last_size = size;
     reader.skip(total, next);
   }
-  return is_right;
+  return is_right && (k <= 63 || last_size == 0);
 }
 
-HEADRACE_GPU_INLINE bool is_beyond(int32_t value) {
-  return value < -kMaxValue || value > kMaxValue;
-}
+// Of values that must not be beyond kMaxValue.
+struct Limits {
+  int32_t low = 0, high = 0;
+
+  HEADRACE_GPU_INLINE void take(int32_t a, int32_t b) {
+    low = least_of(low, a, b);
+    high = most_of(high, a, b);
+  }
+  HEADRACE_GPU_INLINE bool is_tame() const { return low >= -kMaxValue && high <= kMaxValue; }
+};
 
 // One dimension of the accurate inverse DCT of libjpeg, in 1/8192; in exact arithmetic the order of
-// additions does not matter.
+// additions does not matter. `rounding` is added before the shift. Numbers out of range wrap
+// around.
 template <int kShift>
-HEADRACE_GPU_INLINE void transform(const int32_t* v, int32_t* out) {
-  constexpr int32_t kHalf = 1 << (kShift - 1);
-  const int32_t t0 = (v[0] + v[4]) * 8192 + kHalf;
-  const int32_t t1 = (v[0] - v[4]) * 8192 + kHalf;
-  const int32_t t2 = 4433 * v[2] - 10704 * v[6];
-  const int32_t t3 = 10703 * v[2] + 4433 * v[6];
-  const int32_t even[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
-  const int32_t odd[4] = {11363 * v[1] + 9633 * v[3] + 6437 * v[5] + 2260 * v[7],
-                          9633 * v[1] - 2259 * v[3] - 11362 * v[5] - 6436 * v[7],
-                          6437 * v[1] - 11362 * v[3] + 2261 * v[5] + 9633 * v[7],
-                          2260 * v[1] - 6436 * v[3] + 9633 * v[5] - 11363 * v[7]};
+HEADRACE_GPU_INLINE void transform(const int32_t* values, uint32_t rounding, int32_t* out) {
+  uint32_t v[8];
+  HEADRACE_UNROLL
+  for (int i = 0; i < 8; ++i) v[i] = static_cast<uint32_t>(values[i]);
+  const uint32_t t0 = (v[0] + v[4]) * 8192 + rounding;
+  const uint32_t t1 = (v[0] - v[4]) * 8192 + rounding;
+  const uint32_t t2 = 4433 * v[2] - 10704 * v[6];
+  const uint32_t t3 = 10703 * v[2] + 4433 * v[6];
+  const uint32_t even[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
+  const uint32_t odd[4] = {11363 * v[1] + 9633 * v[3] + 6437 * v[5] + 2260 * v[7],
+                           9633 * v[1] - 2259 * v[3] - 11362 * v[5] - 6436 * v[7],
+                           6437 * v[1] - 11362 * v[3] + 2261 * v[5] + 9633 * v[7],
+                           2260 * v[1] - 6436 * v[3] + 9633 * v[5] - 11363 * v[7]};
   HEADRACE_UNROLL
   for (int i = 0; i < 4; ++i) {
-    out[i] = (even[i] + odd[i]) >> kShift;
-    out[7 - i] = (even[i] - odd[i]) >> kShift;
+    out[i] = static_cast<int32_t>(even[i] + odd[i]) >> kShift;
+    out[7 - i] = static_cast<int32_t>(even[i] - odd[i]) >> kShift;
   }
 }
 
-// A slot's coefficients to 64 samples; the slot is zero afterwards. False: out of range.
+HEADRACE_GPU_INLINE int32_t low_half(uint32_t word) { return static_cast<int16_t>(word); }
+HEADRACE_GPU_INLINE int32_t high_half(uint32_t word) { return static_cast<int32_t>(word) >> 16; }
+
+// A column of a slot, times the quantiser; the slot is zero afterwards.
+HEADRACE_GPU_INLINE void take_column(int16_t* slot, const uint16_t* quantiser, Limits& limits,
+                                     int32_t* v) {
+  const Four values = *reinterpret_cast<const Four*>(slot);
+  const Four factors = *reinterpret_cast<const Four*>(quantiser);
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) {
+    v[2 * i] = low_half(values.v[i]) * static_cast<int32_t>(factors.v[i] & 0xFFFF);
+    v[2 * i + 1] = high_half(values.v[i]) * static_cast<int32_t>(factors.v[i] >> 16);
+    limits.take(v[2 * i], v[2 * i + 1]);
+  }
+  *reinterpret_cast<Four*>(slot) = Four{};
+}
+
+// A slot's coefficients to 64 samples; the slot is zero afterwards. False: out of range, and the
+// samples mean nothing. Between the passes values are kept in pairs of 16 bits, which is what they
+// have unless they are out of range.
 HEADRACE_GPU_INLINE bool transform_block(int16_t* slot, const uint16_t* quantiser, uint8_t* out) {
-  bool is_tame = true;
-  // Columns in place: what comes of the first pass fits 16 bits, or the block is out of range.
+  Limits limits;
+  uint32_t pairs[8][4];  // of a row
   HEADRACE_UNROLL
-  for (uint32_t x = 0; x < 8; ++x) {
-    int32_t v[8], column[8];
+  for (uint32_t x = 0; x < 8; x += 2) {
+    int32_t v[8], a[8], b[8];
+    take_column(slot + 8 * x, quantiser + 8 * x, limits, v);
+    transform<11>(v, 1 << 10, a);
+    take_column(slot + 8 * x + 8, quantiser + 8 * x + 8, limits, v);
+    transform<11>(v, 1 << 10, b);
     HEADRACE_UNROLL
     for (uint32_t y = 0; y < 8; ++y) {
-      v[y] = slot[8 * x + y] * static_cast<int32_t>(quantiser[8 * x + y]);
-      is_tame &= !is_beyond(v[y]);
-    }
-    if (!is_tame) break;
-    transform<11>(v, column);
-    HEADRACE_UNROLL
-    for (uint32_t y = 0; y < 8; ++y) {
-      is_tame &= !is_beyond(column[y]);
-      slot[8 * x + y] = static_cast<int16_t>(column[y]);
+      limits.take(a[y], b[y]);
+      pairs[y][x / 2] = pack_halves(a[y], b[y]);
     }
   }
   HEADRACE_UNROLL
-  for (uint32_t y = 0; y < 8; ++y) {
-    int32_t v[8], row[8];
+  for (uint32_t y = 0; y < 8; y += 2) {
+    Four words;
     HEADRACE_UNROLL
-    for (uint32_t x = 0; x < 8; ++x) {
-      v[x] = is_tame ? slot[8 * x + y] : 0;
-      slot[8 * x + y] = 0;
+    for (uint32_t i = 0; i < 2; ++i) {
+      int32_t v[8], row[8];
+      HEADRACE_UNROLL
+      for (uint32_t x = 0; x < 4; ++x) {
+        v[2 * x] = low_half(pairs[y + i][x]);
+        v[2 * x + 1] = high_half(pairs[y + i][x]);
+      }
+      transform<18>(v, (128 << 18) + (1 << 17), row);
+      words.v[2 * i] = pack_levels(row[0], row[1], row[2], row[3]);
+      words.v[2 * i + 1] = pack_levels(row[4], row[5], row[6], row[7]);
     }
-    transform<18>(v, row);
-    auto* words = reinterpret_cast<uint32_t*>(out + 8 * y);
-    words[0] = pack_levels(row[0] + 128, row[1] + 128, row[2] + 128, row[3] + 128);
-    words[1] = pack_levels(row[4] + 128, row[5] + 128, row[6] + 128, row[7] + 128);
+    reinterpret_cast<Four*>(out)[y / 2] = words;
   }
-  return is_tame;
+  return limits.is_tame();
 }
 
 struct TileState {
@@ -260,32 +311,53 @@ struct TileState {
   uint32_t status;
 };
 
-// MCU `m` of the window's row `row`, counted from the first tile.
-HEADRACE_GPU_INLINE void decode_mcu(const Picture& picture, TileMemory& s, uint32_t m, uint32_t row,
+// What is the same for all tiles of a thread block, so that it need not be read again and again.
+struct McuShape {
+  uint32_t h, v, luma_blocks, blocks, skipped;
+
+  HEADRACE_GPU_INLINE explicit McuShape(const Picture& picture)
+      : h(picture.h),
+        v(picture.v),
+        luma_blocks(h * v),
+        blocks(h * v + picture.components - 1),
+        skipped(picture.skipped) {}
+};
+
+// MCU `m` of the window's row `row`, counted from the first tile. One loop for all components: the
+// code for a block is large, and is there once.
+HEADRACE_GPU_INLINE void decode_mcu(const McuShape& mcu, TileMemory& s, uint32_t m, uint32_t row,
                                     uint8_t* samples, TileState& state) {
-  int16_t* slot = s.slots + thread_number() * kSlotValues;
-  HEADRACE_UNROLL
-  for (uint32_t c = 0; c < 3; ++c) {
-    if (c >= picture.components) break;
-    const uint32_t across = c == 0 ? picture.h : 1, down = c == 0 ? picture.v : 1;
-    for (uint32_t b = 0; b < across * down; ++b) {
-      const bool is_right = read_block(state.reader, s, picture.dc_table[c],
-                                       2 + picture.ac_table[c], state.predictors[c], slot);
-      if (!is_right) state.status = kDamaged;
-      state.reader.fill();
-      if (m < picture.skipped) {
-        for (uint32_t i = 0; i < 32; ++i) reinterpret_cast<uint32_t*>(slot)[i] = 0;
-      } else {
-        const uint32_t x = (m - picture.skipped) * across + b % across, y = row * down + b / across;
-        const size_t block = picture.planes[c] + size_t{y} * picture.across[c] + x;
-        const bool is_tame = transform_block(slot, s.quantiser[c], samples + block * 64);
-        if ((!is_tame || state.predictors[c] != static_cast<int16_t>(state.predictors[c])) &&
-            state.status == kFine) {
-          state.status = kOutOfRange;
-        }
-      }
-      wait_for_copies();
+  int16_t* const slot = s.slots + thread_number() * kSlotValues;
+  HEADRACE_NO_UNROLL
+  for (uint32_t b = 0; b < mcu.blocks; ++b) {
+    const bool is_luma = b < mcu.luma_blocks;
+    const uint32_t c = is_luma ? 0 : b - mcu.luma_blocks + 1;
+    const TileComponent component = s.components[c];
+    // Chosen one by one: an array with an index would not stay in registers.
+    int32_t predictor = c == 0   ? state.predictors[0]
+                        : c == 1 ? state.predictors[1]
+                                 : state.predictors[2];
+    if (!read_block(state.reader, s, component.dc, component.ac, predictor, slot)) {
+      state.status = kDamaged;
     }
+    if (c == 0) state.predictors[0] = predictor;
+    if (c == 1) state.predictors[1] = predictor;
+    if (c == 2) state.predictors[2] = predictor;
+    state.reader.fill();
+    if (m < mcu.skipped) {
+      for (uint32_t i = 0; i < 8; ++i) reinterpret_cast<Four*>(slot)[i] = Four{};
+    } else {
+      const uint32_t in_column = is_luma ? b & (mcu.h - 1) : 0;  // h is 1 or 2
+      const uint32_t in_row = is_luma ? b >> (mcu.h - 1) : 0;
+      const uint32_t x = (m - mcu.skipped) * (is_luma ? mcu.h : 1) + in_column;
+      const uint32_t y = row * (is_luma ? mcu.v : 1) + in_row;
+      const size_t block = component.plane + size_t{y} * component.across + x;
+      const bool is_tame = transform_block(slot, s.quantiser[c], samples + block * 64);
+      if ((!is_tame || predictor != static_cast<int16_t>(predictor)) && state.status == kFine) {
+        state.status = kOutOfRange;
+      }
+    }
+    wait_for_copies();
   }
 }
 
@@ -298,14 +370,15 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
   const bool is_before_restart = picture.restart_interval != 0 && state.until_restart == 0;
   const bool is_last = number / picture.tile_rows + 1 == picture.tile_columns;
   if (is_last && picture.ends_at_entry == 0) return position <= tile.end;
-  const bool is_filled = is_before_restart && (position + 7) / 8 * 8 == tile.end;
-  if (position != tile.end && !is_filled) return false;
+  if ((is_before_restart ? (position + 7) / 8 * 8 : position) != tile.end) return false;
   if (is_last || is_before_restart) return true;
   const Tile& next = tiles[number + picture.tile_rows];
-  for (uint32_t c = 0; c < picture.components; ++c) {
-    if (next.predictors[c] != state.predictors[c]) return false;
+  bool is_same = true;
+  HEADRACE_UNROLL
+  for (uint32_t c = 0; c < 3; ++c) {
+    is_same &= c >= picture.components || next.predictors[c] == state.predictors[c];
   }
-  return true;
+  return is_same;
 }
 
 // `status` gets the worst of each picture; threads that write at the same time write what is wrong.
@@ -321,24 +394,27 @@ HEADRACE_KERNEL(decode_tiles, kUnitTiles)
   const Tile tile = tiles[number];
   const uint32_t first = number / rows * picture.tile;
   const uint32_t count = lesser(picture.tile, picture.mcus - first);
+  const McuShape mcu(picture);
+  const uint32_t interval = picture.restart_interval;
   TileState state;
   state.reader.words = reinterpret_cast<const uint32_t*>(codes);
   state.reader.ring = s.rings + thread_number() * kRingStride;
   state.reader.last = picture.last_word;
   state.reader.start(tile.begin);
+  HEADRACE_UNROLL
   for (uint32_t c = 0; c < 3; ++c) state.predictors[c] = tile.predictors[c];
   state.until_restart = tile.until_restart;
   state.status = kFine;
   for (uint32_t m = 0; m < count && state.status == kFine; ++m) {
-    if (picture.restart_interval != 0) {
+    if (interval != 0) {
       if (state.until_restart == 0) {
         state.reader.start((state.reader.position() + 7) / 8 * 8);
         state.predictors[0] = state.predictors[1] = state.predictors[2] = 0;
-        state.until_restart = picture.restart_interval;
+        state.until_restart = interval;
       }
       --state.until_restart;
     }
-    decode_mcu(picture, s, first + m, number % rows, samples, state);
+    decode_mcu(mcu, s, first + m, number % rows, samples, state);
   }
   if (state.status == kFine && !is_end_right(picture, tiles, number, state))
     state.status = kDamaged;

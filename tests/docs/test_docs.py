@@ -5,8 +5,8 @@ string of a block may say ``no-run``, ``exit=N`` (a console block whose commands
 (lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
 page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=jax``, ``needs=tensorflow``, ``needs=cuda``,
 ``needs=cupy``, ``needs=gpu`` (it runs only where that is there; cuda: torch with a GPU, cupy: with a GPU, gpu: torch
-with a GPU, and kernels in this build). Pages that need JAX or TensorFlow run with the other tests of these, in
-processes of their own.
+for CUDA, and kernels in this build). Pages that need JAX or TensorFlow run with the other tests of these, in processes
+of their own.
 """
 
 from __future__ import annotations

@@ -150,6 +150,8 @@ Status JpegWindowDecoder::Memory::fill_lane(ByteSpan data, std::size_t row,
   const ByteSpan range = data.subspan(begin / 8, (end + 7) / 8 - begin / 8);
   std::size_t size = 0;
   if (Status status = destuff_row(range, lane_bytes, size); !status.is_ok()) return status;
+  // What damaged codes are found to be must not depend on the picture that was here before.
+  std::memset(lane_bytes.data() + size, 0, kMcuBytes);
   lane.bytes = lane_bytes.data();
   lane.end = lane_bytes.data() + size;
   lane.first_bit = begin % 8;

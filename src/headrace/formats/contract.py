@@ -255,6 +255,9 @@ class BaseWriter(ABC):
 class BaseDataset(ABC):
     """The sequence half of a Dataset: subclasses say how many samples there are and decode lists of them."""
 
+    holds_picture_files = False
+    """What is stored of a picture is always a whole file, of whatever kind."""
+
     @property
     @abstractmethod
     def path(self) -> str:
@@ -429,7 +432,7 @@ class BaseDataset(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _StoredSamples:
-    """Samples with JPEG pictures as their bytes, everything else decoded."""
+    """Samples with pictures as the bytes of their files where these are stored, everything else decoded."""
 
     dataset: BaseDataset
 
@@ -442,7 +445,7 @@ class _StoredSamples:
     def _value(self, index: int, name: str, field: Field) -> Any:
         if field.kind == "image":
             (data,) = self.dataset.read_bytes([index], name)
-            if jpeg.is_jpeg(data):
+            if self.dataset.holds_picture_files or jpeg.is_jpeg(data):
                 return data
         return self.dataset.read_values(np.array([index], np.int64), name)[0]
 

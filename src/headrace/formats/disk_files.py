@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from headrace.formats.report import Transfer
     from headrace.types import Progress
 
-__all__ = ["DiskEntry", "count_ahead", "count_found", "find_below", "find_files", "is_excluded", "lies_in"]
+__all__ = [
+    "DiskEntry",
+    "count_ahead",
+    "count_found",
+    "find_below",
+    "find_files",
+    "is_excluded",
+    "lies_in",
+    "stored_name",
+]
 
 
 class DiskEntry(NamedTuple):
@@ -60,7 +69,7 @@ def find_files(
     """
     notes: list[str] = [] if skipped is None else skipped
     for path in paths:
-        name = _name_of(path)
+        name = stored_name(path)
         if name and is_excluded(name, exclude):
             continue
         place = os.path.join(folder, path)
@@ -75,7 +84,13 @@ def find_files(
             yield from _below(place, name, exclude, notes)
 
 
-def _name_of(path: str) -> str:
+def stored_name(path: str) -> str:
+    """The name that a path on the disk gets: as tar does it, without what leads up in front.
+
+    Example:
+        >>> stored_name("../../a/./b"), stored_name("/etc/x"), stored_name("..")
+        ('a/b', 'etc/x', '')
+    """
     name = clean_name(path)
     while name == ".." or name.startswith("../"):
         name = name[3:]

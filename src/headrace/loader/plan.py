@@ -290,7 +290,7 @@ def compile_pipeline(name: str, field: Field, ops: Pipeline, collates: Mapping[s
 
 def _epochs_of(ops: Pipeline) -> set[int]:
     """The epochs at which a size of an op changes."""
-    if not isinstance(ops, list | tuple):
+    if isinstance(ops, str) or not isinstance(ops, Sequence):  # an error that is told elsewhere
         return set()
     sizes = [op.size for op in ops if isinstance(getattr(op, "size", None), SizeSchedule)]
     branches = [branch for op in ops if isinstance(op, Mapping) for branch in op.values()]
@@ -299,6 +299,8 @@ def _epochs_of(ops: Pipeline) -> set[int]:
 
 def _ops_at(ops: Pipeline, epoch: int) -> Pipeline:
     """The pipeline as it is in an epoch."""
+    if isinstance(ops, str) or not isinstance(ops, Sequence):
+        return ops
     return [
         {name: _ops_at(branch, epoch) for name, branch in op.items()} if isinstance(op, Mapping) else op_at(op, epoch)
         for op in ops

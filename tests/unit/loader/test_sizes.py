@@ -81,6 +81,12 @@ def test_what_follows_must_fit_every_size(path: Path) -> None:
         Loader(path, 8, pipelines=LABELS_ONLY | {"image": branches})
 
 
+def test_wrong_branches_are_told_as_without_sizes(path: Path) -> None:
+    for wrong in (ops.Resize(8), "resize", 5):
+        with pytest.raises(TypeError, match=r"pipelines\['two'\] must be a list of ops or None"):
+            Loader(path, 8, pipelines=LABELS_ONLY | {"image": [{"one": [ops.Resize({0: 8, 1: 9})], "two": wrong}]})
+
+
 def test_branches_have_sizes_of_their_own(path: Path) -> None:
     branches = [{"one": [ops.Resize({0: 8, 1: 9})], "two": [ops.CenterCrop({0: 5, 2: 6}), ops.ToLayout("NCHW")]}]
     loader = Loader(path, 8, pipelines=LABELS_ONLY | {"image": branches})

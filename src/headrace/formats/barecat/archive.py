@@ -110,7 +110,7 @@ class Archive(MutableMapping[str, bytes]):
         self._reader: ArchiveReader | None = None
         self._editor: Editor | None = None
         if mode == "r":
-            self._options = (checksums, preload, cold, follow_links)
+            self._options = dict[str, Any](checksums=checksums, preload=preload, cold=cold, follow_links=follow_links)
             self._reader = ArchiveReader(
                 self.path, is_checked=checksums, preload=preload, cold=cold, follow_links=follow_links
             )
@@ -149,7 +149,7 @@ class Archive(MutableMapping[str, bytes]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._editor is not None:
             raise TypeError(f"{self.path} is open for writing, and only one process can; open it again elsewhere")
-        return _reopen, (self.full_path, *self._options)
+        return partial(Archive, **self._options), (self.full_path,)
 
     def __repr__(self) -> str:
         return f"<Archive {self.path!r}{' for writing' if self.is_writable else ''}>"
@@ -529,10 +529,6 @@ def _prepare(path: str, mode: str) -> None:
     if mode == "w" and archive_files(path):
         with made_beside(path) as beside:  # an empty archive takes the place of the old one, which goes only then
             Archive(beside, "x").close()
-
-
-def _reopen(path: str, checksums: bool, preload: bool, cold: bool | None, follow_links: bool) -> Archive:
-    return Archive(path, checksums=checksums, preload=preload, cold=cold, follow_links=follow_links)
 
 
 def _bytes_of(name: str, data: object) -> bytes:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.codecs import jpeg
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
-from headrace.fields import Image, Int, NDArray
+from headrace.fields import Int, NDArray
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
@@ -61,6 +61,8 @@ class BarecatDataset(BaseDataset):
         decode: ``"bytes"`` makes every file a sample of its bytes, whatever its name, without a label.
         follow_links: also read shards and an annex that are symbolic links.
     """
+
+    holds_picture_files = True
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class BarecatDataset(BaseDataset):
         return len(self._keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (os.path.abspath(self.path), self._options)
+        return partial(BarecatDataset, **self._options), (os.path.abspath(self.path),)
 
     @property
     def reading(self) -> str:
@@ -159,10 +161,6 @@ class BarecatDataset(BaseDataset):
     def close(self) -> None:
         """Let go of the files."""
         self.archive.close()
-
-    def sources(self) -> SampleSequence:
-        """The samples as a writer takes them: pictures as they are stored."""
-        return _StoredSamples(self)
 
     # Reading
 
@@ -338,28 +336,6 @@ class _Naming:
             raise CorruptSampleError(
                 dataset.path, sample=sample, field=field, problem=problem, fix=error.fix
             ) from error
-
-
-class _StoredSamples:
-    """What ``sources`` gives: pictures as bytes, everything else decoded."""
-
-    def __init__(self, dataset: BarecatDataset) -> None:
-        self._dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: int) -> Sample:
-        dataset = self._dataset
-        where = np.array([index], np.int64)
-        values = []
-        for name, field in dataset.schema.items():
-            values.append((dataset._read if isinstance(field, Image) else dataset._values)(where, name)[0])
-        return Sample(tuple(dataset.schema), tuple(values))
-
-
-def _reopen(path: str, options: dict[str, Any]) -> BarecatDataset:
-    return BarecatDataset(path, **options)
 
 
 def index_archive(

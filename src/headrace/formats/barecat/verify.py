@@ -14,7 +14,7 @@ from headrace._native import FileRows, NativeError, crc32c_file
 from headrace.errors import ArchiveBusyError, FormatError
 from headrace.formats.barecat.batches import Places, checksum_problem
 from headrace.formats.barecat.index.checks import file_problems, table_problems
-from headrace.formats.barecat.index.rows import FileInfo
+from headrace.formats.barecat.index.rows import FileInfo, check_place
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import is_being_changed
@@ -149,13 +149,6 @@ def _blocks(index: Index) -> Iterator[tuple[list[Any], Any]]:
             yield part, None
 
 
-def _numbers(place: list[Any]) -> tuple[int, int, int, int | None]:
-    number, offset, size, checksum = place
-    if not all(isinstance(value, int) for value in place[:3]) or not isinstance(checksum, int | None):
-        raise TypeError
-    return number, offset, size, checksum
-
-
 @dataclass(frozen=True, slots=True)
 class _Check:
     """Checks files; called from several threads."""
@@ -174,11 +167,13 @@ class _Check:
     def _check_rows(self, rows: list[_Row]) -> Found:
         """Rows that are not made of numbers only."""
         total = Found()
-        for name, *place in rows:
+        for name, shard, offset, size, checksum in rows:
+            place = (shard, offset, size, checksum)
             try:
-                places = Places.of([_numbers(place)])
+                check_place(name, place)
+                places = Places.of([place])
             except (TypeError, OverflowError):
-                problem = f"its place is not made of numbers that a place can have: {tuple(place)}"
+                problem = f"its place is not made of numbers that a place can have: {place}"
                 total.add(Found(samples=1, problems=[self._problem(name, problem)]))
             else:
                 total.add(self._check_chunk(_Chunk([name], np.zeros(1, np.int64), places)))

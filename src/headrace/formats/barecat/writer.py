@@ -60,8 +60,8 @@ class BarecatWriter(SampleFilesWriter):
 
     def abort(self) -> None:
         """Throw away what was written; nothing is left behind."""
-        with contextlib.suppress(_Aborted), self._stack:
-            raise _Aborted
+        given_up = InterruptedError("given up")
+        self._stack.__exit__(type(given_up), given_up, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -70,7 +70,3 @@ class BarecatWriter(SampleFilesWriter):
             self.close()
         else:
             self._stack.__exit__(kind, error, trace)  # an error about its hidden files becomes one about the archive
-
-
-class _Aborted(Exception):
-    """Ends the block that makes an archive."""

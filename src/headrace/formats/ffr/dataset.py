@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.ffr.fields import Decode
-    from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, SampleSequence, Source
+    from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["FfrDataset", "index_ffr"]
 
@@ -57,6 +57,8 @@ class FfrDataset(BaseDataset):
         cold: see ``FfrReader``.
         packed: a packed folder: its files are the samples, their paths the ``keys``. None: looks.
     """
+
+    holds_picture_files = True
 
     def __init__(
         self,
@@ -264,10 +266,6 @@ class FfrDataset(BaseDataset):
         facts = zip(spans.sizes.tolist(), spans.is_bad().tolist(), strict=True)
         return [{self._names[0]: "DAMAGED" if is_bad else f"{size}B"} for size, is_bad in facts]
 
-    def sources(self) -> SampleSequence:
-        """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
-        return _Stored(self) if isinstance(self._field, Image) else self
-
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check every sample's place and checksum; with ``decode`` also that it decodes."""
         from headrace.formats.ffr.verify import verify_ffr
@@ -288,20 +286,6 @@ def index_ffr(
     refuse_annex_options(path, "ffr", options)
     with FfrDataset(path, follow_links=follow_links) as dataset:
         return dataset.index_jpegs(progress)
-
-
-class _Stored:
-    """What ``FfrDataset.sources`` gives: pictures as the bytes of image files."""
-
-    def __init__(self, dataset: FfrDataset) -> None:
-        self._dataset = dataset
-        (self._name,) = dataset.schema
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: int) -> tuple[bytes]:
-        return (self._dataset.read_bytes([index], self._name)[0],)
 
 
 def _absolute(source: str | list[str]) -> str | list[str]:

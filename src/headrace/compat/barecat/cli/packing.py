@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.common import say
 from headrace.compat.barecat.cli import impl
 from headrace.compat.barecat.util.glob_to_regex import compile_rules
+from headrace.formats.disk_files import stored_name
 from headrace.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -35,20 +36,12 @@ def pack_paths(args: argparse.Namespace, shard_size_limit: int | None, *, overwr
     archive = os.path.abspath(args.archive) if args.directory is None else args.archive
     if args.directory:
         os.chdir(args.directory)
-    pairs: Iterable[tuple[str, str]] = ((path, _name(path)) for path in _paths(args))
+    pairs: Iterable[tuple[str, str]] = ((path, stored_name(path)) for path in _paths(args))
     if args.physical_order:
         pairs = by_physical_order(pairs)
     is_shown = sys.stdout.isatty()
     with ProgressBar("packing", unit="files") if is_shown else contextlib.nullcontext() as bar:
         impl.create(pairs, archive, shard_size_limit, overwrite, workers=args.workers, progress=bar)
-
-
-def _name(path: str) -> str:
-    """The path as a name in the archive: as tar does it, without what leads up in front."""
-    name = os.path.normpath(path)
-    while name == ".." or name.startswith("../"):
-        name = name[3:] or "."
-    return name
 
 
 def _paths(args: argparse.Namespace) -> Iterator[str]:

@@ -70,13 +70,8 @@ class _Step(NamedTuple):
             return False
         if found == self.look:
             return True
-        raise FormatError(
-            self.final,
-            problem="a new archive was taking this name and was interrupted, and its file "
-            f"{os.path.basename(self.beside)} is not the one that was written",
-            fix="If the archive was copied, copy it again with the times of its files; "
-            "otherwise write the archive again.",
-        )
+        fix = "If the archive was copied, copy it again with the times of its files; otherwise write the archive again."
+        raise _interrupted(self.final, self.beside, "is not the one that was written", fix)
 
     def is_done(self) -> bool:
         """It has its name already."""
@@ -269,12 +264,8 @@ def _refuse_strangers(path: str, steps: list[_Step]) -> None:
         status = os.lstat(file)
         is_kind = stat.S_ISREG(status.st_mode) or (stat.S_ISLNK(status.st_mode) and not _is_index(file, steps[0]))
         if index is not None and (not is_kind or status.st_uid not in (index.st_uid, os.geteuid())):
-            raise FormatError(
-                path,
-                problem="a new archive was taking this name and was interrupted, and its file "
-                f"{os.path.basename(file)} is no regular file, or belongs to somebody else",
-                fix="Nothing was changed; delete what does not belong to the archive.",
-            )
+            fix = "Nothing was changed; delete what does not belong to the archive."
+            raise _interrupted(path, file, "is no regular file, or belongs to somebody else", fix)
 
 
 def _is_index(file: str, step: _Step) -> bool:
@@ -285,13 +276,13 @@ def _refuse_missing(path: str, steps: list[_Step]) -> None:
     """FormatError when files of the new archive are nowhere, before those of the old one go."""
     for step in steps:
         if not step.is_waiting() and not step.is_done():
-            raise FormatError(
-                path,
-                problem="a new archive was taking this name and was interrupted, and its file "
-                f"{os.path.basename(step.beside)} is not here",
-                fix="If the archive was copied, copy that file, too, and all others of this name; "
-                "otherwise write the archive again.",
-            )
+            fix = "If the archive was copied, copy this file and all others of this name; otherwise write it again."
+            raise _interrupted(path, step.beside, "is not here", fix)
+
+
+def _interrupted(path: str, file: str, problem: str, fix: str) -> FormatError:
+    what = f"a new archive was taking this name and was interrupted, and its file {os.path.basename(file)} {problem}"
+    return FormatError(path, problem=what, fix=fix)
 
 
 def _read_plan(path: str) -> list[_Step] | None:

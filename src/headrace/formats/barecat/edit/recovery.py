@@ -20,7 +20,6 @@ import errno
 import fcntl
 import os
 import sqlite3
-import stat
 import struct
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
@@ -106,7 +105,9 @@ def _recover(path: str) -> list[str]:
     left = unfinished_files(path)
     if left and not os.path.lexists(index_path(path)):
         raise _Odd(left[0], "is there, and there is no index")
-    if left or _has_content(f"{index_path(path)}-wal"):
+    log = f"{index_path(path)}-wal"
+    has_log = os.path.lexists(log) and bool(kind_problem(os.lstat(log)) or os.lstat(log).st_size)
+    if left or has_log:
         with _locked(path), _Folder(path) as folder, folder.index_alone():
             done += _settle(folder)
     return done
@@ -512,14 +513,6 @@ class _Rows:
             is_touched[near] |= self._table[near, 1] > offset
         touched: npt.NDArray[np.int64] = self._table[is_touched & (self._table[:, 2] >= 0)]
         return touched
-
-
-def _has_content(file: str) -> bool:
-    try:
-        status = os.lstat(file)
-    except FileNotFoundError:
-        return False
-    return status.st_size > 0 or not stat.S_ISREG(status.st_mode)
 
 
 @contextlib.contextmanager
