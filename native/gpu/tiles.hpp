@@ -370,7 +370,9 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
   const bool is_before_restart = picture.restart_interval != 0 && state.until_restart == 0;
   const bool is_last = number / picture.tile_rows + 1 == picture.tile_columns;
   if (is_last && picture.ends_at_entry == 0) return position <= tile.end;
-  if ((is_before_restart ? (position + 7) / 8 * 8 : position) != tile.end) return false;
+  const uint32_t filled = is_before_restart ? (position + 7) / 8 * 8 : position;
+  // Nothing fills a byte behind the picture's last code.
+  if (filled != tile.end && !(is_last && position == tile.end)) return false;
   if (is_last || is_before_restart) return true;
   const Tile& next = tiles[number + picture.tile_rows];
   bool is_same = true;

@@ -77,13 +77,8 @@ class BarecatDataset(BaseDataset):
         if decode not in (None, "bytes") or (decode and group):
             raise ValueError(f"decode must be 'bytes', without group, or None; got {decode!r}")
         self.archive = Archive(path, checksums=checksums, cold=cold, follow_links=follow_links)
-        self._options: dict[str, Any] = {
-            "group": group,
-            "checksums": checksums,
-            "cold": cold,
-            "decode": decode,
-            "follow_links": follow_links,
-        }
+        self._options = dict[str, Any](group=group, checksums=checksums, cold=cold, decode=decode)
+        self._options["follow_links"] = follow_links
         rows = list(self.archive.index.places_by_path())
         if not rows:
             raise FormatError(self.archive.path, problem="the archive has no files, so there are no samples")
@@ -194,9 +189,11 @@ class BarecatDataset(BaseDataset):
         """Stored bytes of one field, one value after the other, copied by one native call for each shard."""
         places = self._stored(field).take(indices)
         with _Naming(self, indices, field):
-            return gather_ragged(
-                self.path, self.archive.shards, places, self._name_of(indices, field), is_checked=self._is_checked
-            )
+            return self._gather_ragged(places, self._name_of(indices, field))
+
+    def _gather_ragged(self, places: Places, name_of: Callable[[int], str], from_disk: bool | None = None) -> Ragged:
+        shards, is_checked = self.archive.shards, self._is_checked
+        return gather_ragged(self.path, shards, places, name_of, is_checked=is_checked, from_disk=from_disk)
 
     def read_values(
         self, indices: IndexArray, field: str, source: Source | None = None
@@ -245,14 +242,7 @@ class BarecatDataset(BaseDataset):
                 base, offsets = shard.array, places.offset.astype(np.uint64)
                 checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
             else:
-                ragged = gather_ragged(
-                    self.path,
-                    self.archive.shards,
-                    places,
-                    name_of,
-                    is_checked=self._is_checked,
-                    from_disk=from_disk,
-                )
+                ragged = self._gather_ragged(places, name_of, from_disk)
                 base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
         sizes = places.size.astype(np.uint64)
         sides = self._find_sides(field, indices, base, offsets, sizes)

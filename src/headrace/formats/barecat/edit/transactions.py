@@ -134,6 +134,8 @@ class Transactions:
             self._index_status = os.stat(index_path(self.full_path))
             self._refuse_missing_shards({0} if is_missing else set())
         except BaseException:
+            if hasattr(self, "connection"):
+                self.connection.close()
             if is_missing:
                 os.unlink(first)
             self.shards.close()
@@ -159,18 +161,12 @@ class Transactions:
         there = set(shard_numbers(self.full_path)) - just_made
         try:
             found = [shard for (shard,) in self.connection.execute("SELECT DISTINCT shard FROM files WHERE size > 0")]
-            missing = next((shard for shard in found if shard not in there), None)
-            if missing is not None:
-                raise FormatError(
-                    self.path,
-                    problem=f"shard {missing} is missing, and files lie in it",
-                    fix="Put it back, or see what is left with: headrace verify",
-                )
-        except BaseException as error:
-            self.connection.close()
-            if isinstance(error, sqlite3.DatabaseError):
-                raise translated(index_path(self.full_path), error) from error
-            raise
+        except sqlite3.DatabaseError as error:
+            raise translated(index_path(self.full_path), error) from error
+        missing = next((shard for shard in found if shard not in there), None)
+        if missing is not None:
+            problem = f"shard {missing} is missing, and files lie in it"
+            raise FormatError(self.path, problem=problem, fix="Put it back, or see what is left with: headrace verify")
 
     def set_limit(self, limit: int) -> None:
         """Change the limit of shards; it must hold for those there are."""

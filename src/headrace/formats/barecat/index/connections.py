@@ -109,19 +109,17 @@ class _WriteCursor(sqlite3.Cursor):
 
     def execute(self, statement: str, values: Any = (), /) -> Self:
         """As SQLite's, apart from the errors."""
-        try:
-            return super().execute(statement, values)
-        except sqlite3.IntegrityError:
-            raise  # the caller knows which name is taken
-        except _WRONG as error:
-            raise self.connection.failed(error) from error
+        return self._noted(super().execute, statement, values)
 
     def executemany(self, statement: str, values: Iterable[Any], /) -> Self:
         """As SQLite's, apart from the errors."""
+        return self._noted(super().executemany, statement, values)
+
+    def _noted(self, run: Callable[[str, Any], Self], statement: str, values: Any) -> Self:
         try:
-            return super().executemany(statement, values)
+            return run(statement, values)
         except sqlite3.IntegrityError:
-            raise
+            raise  # the caller knows which name is taken
         except _WRONG as error:
             raise self.connection.failed(error) from error
 
