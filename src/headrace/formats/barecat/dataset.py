@@ -19,13 +19,7 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
-from headrace.formats.members import (
-    decode_file,
-    field_for,
-    grouped_members,
-    labels_of,
-    ungrouped_members,
-)
+from headrace.formats.members import decode_file, field_for, grouped_members, labels_of, ungrouped_members
 from headrace.formats.tile_index import (
     refuse_annex_options,
     side_problems,

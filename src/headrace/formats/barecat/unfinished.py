@@ -14,13 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.errors import ArchiveBusyError, FormatError, UnfinishedError
-from headrace.formats.barecat.names import (
-    archive_path,
-    making_path,
-    replace_path,
-    shard_path,
-    undo_path,
-)
+from headrace.formats.barecat.names import archive_path, making_path, replace_path, shard_path, undo_path
 from headrace.storage import open_for_reading
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from headrace.compat.barecat.exceptions import (
     FileNotFoundBarecatError,
     IsADirectoryBarecatError,
     NotADirectoryBarecatError,
+    translated,
 )
-from headrace.formats.barecat.edit.directories import delete_below, move_tree
+from headrace.formats.barecat.edit.directories import delete_below, move_tree, named_error
 from headrace.formats.entry_names import check_new_name, parent_of
 
 if TYPE_CHECKING:
@@ -74,8 +75,10 @@ class Changes:
                 connection.executemany(_INSERT, [finfo.asdict() for finfo in finfos])
             except sqlite3.IntegrityError as error:
                 connection.execute("ROLLBACK TO files")
-                paths = [finfo.path for finfo in finfos]
-                raise _named(error, paths[0] if len(paths) == 1 else paths) from error
+                with translated():
+                    raise named_error(
+                        self._archive.index.path, ", ".join(info.path for info in finfos), error
+                    ) from error
             finally:
                 connection.execute("RELEASE files")
 
@@ -207,14 +210,3 @@ class Changes:
         name = normalize_path(path)
         if not any(self._set_columns(table, name, columns) for table in ("files", "dirs")):
             raise FileNotFoundBarecatError(f"Path {name} not found in index")
-
-
-def _named(error: sqlite3.IntegrityError, path: object) -> Exception:
-    text = str(error)
-    if "as file" in text:
-        return NotADirectoryBarecatError(f"A parent of {path!r} exists as a file")
-    if "as directory" in text:
-        return IsADirectoryBarecatError(path)
-    if "UNIQUE" in text:
-        return FileExistsBarecatError(path)
-    return BarecatError(f"{path!r} cannot be stored ({error})")

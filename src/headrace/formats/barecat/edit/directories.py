@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.edit.transactions import Transactions
     from headrace.formats.metadata import Metadata
 
-__all__ = ["Directories", "delete_below", "move_tree"]
+__all__ = ["Directories", "delete_below", "move_tree", "named_error"]
 
 
 def move_tree(connection: sqlite3.Connection, old: str, new: str) -> None:
@@ -46,6 +46,16 @@ def delete_below(connection: sqlite3.Connection, name: str) -> None:
     with triggers_off(connection):
         connection.execute("DELETE FROM files WHERE path >= ? AND path < ?", bounds)
         connection.executemany("DELETE FROM dirs WHERE path = ?", below)
+
+
+def named_error(path: str, name: str, error: sqlite3.IntegrityError) -> Exception:
+    """What the triggers and constraints of an index have against a row of this name."""
+    text = str(error)
+    if "as directory" in text:
+        return EntryIsDirectoryError(path, name)
+    if "as file" in text:
+        return EntryIsFileError(path, name)
+    return EntryExistsError(path, name) if "UNIQUE" in text else translated(path, error)
 
 
 class Directories:
@@ -148,14 +158,7 @@ class Directories:
             parent = parent_of(parent)
 
     def _named(self, error: sqlite3.IntegrityError, name: str) -> Exception:
-        text = str(error)
-        if "as directory" in text:
-            return EntryIsDirectoryError(self._index.path, name)
-        if "as file" in text:
-            return EntryIsFileError(self._index.path, name)
-        if "UNIQUE" in text:
-            return EntryExistsError(self._index.path, name)
-        return translated(self._index.path, error)
+        return named_error(self._index.path, name, error)
 
     def set_metadata(self, name: str, about: Metadata) -> None:
         """Set those of mode, owner and time that are not None."""
