@@ -36,8 +36,15 @@ struct TileRange {
   std::size_t first, end;  // columns of tiles
 
   [[nodiscard]] std::size_t rows() const noexcept { return mcus.bottom - mcus.top; }
+  // Before a restart marker codes fill a byte. So do the last ones here, if one were due behind
+  // them; the tile index has their last bit.
   [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
-    return index.positions[row * index.info.columns + column];
+    const std::size_t entry = row * index.info.columns + column;
+    const std::uint32_t found = index.positions[entry];
+    const bool is_last = entry == jpeg.mcu_rows * index.info.columns;
+    if (!is_last || jpeg.restart_interval == 0) return found;
+    const bool is_restart_due = jpeg.mcu_rows * jpeg.mcu_columns % jpeg.restart_interval == 0;
+    return is_restart_due ? (found + 7) / 8 * 8 : found;
   }
   struct Bytes {
     std::size_t begin, size;
