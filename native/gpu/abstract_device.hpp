@@ -21,6 +21,7 @@ struct Launch {
   std::string_view kernel;
   std::uint32_t blocks, layers, threads;
   std::size_t shared_bytes;
+  bool prefers_shared = false;  // to caches: as many thread blocks at a time as fit
 };
 
 class Device {

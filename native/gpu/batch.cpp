@@ -36,8 +36,15 @@ struct TileRange {
   std::size_t first, end;  // columns of tiles
 
   [[nodiscard]] std::size_t rows() const noexcept { return mcus.bottom - mcus.top; }
+  // Before a restart marker codes fill a byte. So do the last ones here, if one were due behind
+  // them; the tile index has their last bit.
   [[nodiscard]] std::uint32_t position(std::size_t row, std::size_t column) const noexcept {
-    return index.positions[row * index.info.columns + column];
+    const std::size_t entry = row * index.info.columns + column;
+    const std::uint32_t found = index.positions[entry];
+    const bool is_last = entry == jpeg.mcu_rows * index.info.columns;
+    if (!is_last || jpeg.restart_interval == 0) return found;
+    const bool is_restart_due = jpeg.mcu_rows * jpeg.mcu_columns % jpeg.restart_interval == 0;
+    return is_restart_due ? (found + 7) / 8 * 8 : found;
   }
   struct Bytes {
     std::size_t begin, size;
@@ -154,8 +161,7 @@ bool plan_opencv(bool is_growing, Picture& picture) noexcept {
 // there are: an upper limit is enough unless it is above theirs. False: more than the GPU takes.
 bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
                  Picture& picture) noexcept {
-  AxisKind kind = axis_kind_of(filter);
-  if (kind == AxisKind::area && is_growing) kind = AxisKind::area_linear;
+  const AxisKind kind = axis_kind_of(filter, is_growing);
   std::size_t most = 0;
   for (Axis& axis : picture.axes) {
     const double scale = static_cast<double>(axis.length) / static_cast<double>(axis.size);
@@ -180,23 +186,6 @@ bool plan_filter(ResampleFilter filter, bool is_growing, AxisPlan& plan,
 
 }  // namespace
 
-AxisKind axis_kind_of(ResampleFilter filter) noexcept {
-  switch (filter) {
-    case ResampleFilter::bilinear:
-      return AxisKind::triangle;
-    case ResampleFilter::bicubic:
-      return AxisKind::cubic;
-    case ResampleFilter::lanczos:
-      return AxisKind::lanczos;
-    case ResampleFilter::nearest:
-      return AxisKind::nearest;
-    case ResampleFilter::area:
-    case ResampleFilter::opencv_area:
-      break;
-  }
-  return AxisKind::area;
-}
-
 bool Batch::is_possible(const LoadOptions& options) noexcept {
   const ImageShape shape = options.shape;
   return options.jpeg == JpegDecoder::window && !options.is_fast && !options.fast_dct &&
@@ -212,7 +201,7 @@ void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& 
   count_ = count;
   used_ = round_up(count * sizeof(Picture), kLineBytes);
   blocks_ = 0;
-  weights_ = 0;
+  words_ = 0;
   has_fill_ = false;
   has_steps_ = false;
   for (PartList* const list : {&parts_, &float_parts_}) {
@@ -228,6 +217,13 @@ std::byte* Batch::take(std::size_t size) noexcept {
   const std::size_t rounded = round_up(size, kLineBytes);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
+}
+
+// False: there are too many.
+bool Batch::take_words(std::size_t count, std::uint32_t& first) noexcept {
+  const std::size_t at = words_.fetch_add(count, std::memory_order_relaxed);
+  first = static_cast<std::uint32_t>(at);
+  return at + count <= kMaxNumber;
 }
 
 bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept {
@@ -246,9 +242,7 @@ bool Batch::plan_axes(const SourcePlace& place, BatchScratch& scratch, Picture& 
   if (!is_planned) return false;
   for (Axis& axis : picture.axes) {
     const std::size_t words = weight_words(picture.way == kWholeNumbers, axis.taps, axis.size);
-    const std::size_t first = weights_.fetch_add(words, std::memory_order_relaxed);
-    if (first + words > kMaxNumber) return false;
-    axis.weights = static_cast<std::uint32_t>(first);
+    if (!take_words(words, axis.weights)) return false;
   }
   return true;
 }
@@ -295,14 +289,13 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
     code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
-  const std::size_t units = divide_up(rows * columns, kUnitTiles);
-  const std::size_t tile_bytes =
-      round_up(rows * columns * sizeof(Tile) + units * sizeof(std::uint32_t), kLineBytes);
+  if (!take_words(rows * columns, picture.order)) return Verdict::on_cpu;
+  const std::size_t tile_bytes = round_up(rows * columns * sizeof(Tile), kLineBytes);
   std::byte* const memory = take(tile_bytes + code_bytes);
   if (memory == nullptr) return Verdict::no_room;
   auto* const tiles = reinterpret_cast<Tile*>(memory);
-  auto* const longest = reinterpret_cast<std::uint32_t*>(tiles + rows * columns);
-  std::fill_n(longest, units, 0U);
+  std::uint32_t longest = 0;
+  std::uint64_t sum = 0;
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
   std::size_t to = first_byte + tile_bytes;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
@@ -310,13 +303,11 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
     stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
     const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
     for (std::size_t column = range.first; column < range.end; ++column) {
-      // Lanes of a warp take tiles of one column: these have the same number of MCUs.
-      const std::size_t number = (column - range.first) * rows + row - range.mcus.top;
-      Tile& tile = tiles[number];
+      Tile& tile = tiles[(column - range.first) * rows + row - range.mcus.top];
       tile.begin = range.position(row, column) + shift;
       tile.end = range.position(row, column + 1) + shift;
-      std::uint32_t& most = longest[number / kUnitTiles];
-      most = std::max(most, tile.end - tile.begin);
+      longest = std::max(longest, tile.end - tile.begin);
+      sum += tile.end - tile.begin;
       const std::size_t interval = range.jpeg.restart_interval;
       const std::size_t mcu = row * range.jpeg.mcu_columns + column * range.index.info.tile;
       tile.until_restart =
@@ -333,6 +324,8 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   finish_stream_copies();
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
   picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
+  picture.longest = longest;
+  picture.usual = static_cast<std::uint32_t>(sum / (rows * columns));
   return Verdict::on_gpu;
 }
 
@@ -422,9 +415,9 @@ Verdict Batch::add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::si
 // As few as fit: each reads the rows and columns around it, too.
 void Batch::add_parts(uint32_t number, const Picture& picture, PartList& list) {
   const auto support = static_cast<std::uint32_t>(support_of(options_->filter));
-  const auto bytes = picture.way != kWholeNumbers               ? float_bytes
-                     : is_sharp(axis_kind_of(options_->filter)) ? sharp_bytes
-                                                                : smooth_bytes;
+  const auto bytes = picture.way != kWholeNumbers                      ? float_bytes
+                     : is_sharp(axis_kind_of(options_->filter, false)) ? sharp_bytes
+                                                                       : smooth_bytes;
   const std::uint32_t width = picture.axes[0].size, height = picture.axes[1].size;
   for (std::uint32_t x = 0, columns = width; x < width; x += columns) {
     columns = std::min(columns, width - x);
@@ -449,7 +442,8 @@ PartSizes Batch::put_parts(const PartList& list) noexcept {
   return {static_cast<std::size_t>(memory - memory_.data()), list.parts.size(), list.shared_bytes};
 }
 
-// What takes longest comes first: units are sorted by their longest tiles, nearly.
+// What takes longest comes first, nearly. The first unit of a picture has its longest tiles, and
+// from unit to unit they become shorter: as if that went evenly.
 void Batch::put_units() noexcept {
   std::array<std::size_t, kUnitBuckets> begins{};
   const auto for_units = [this](auto&& act) {
@@ -457,10 +451,10 @@ void Batch::put_units() noexcept {
       const Picture& picture = pictures()[i];
       if (picture.kind != kJpeg) continue;
       const uint32_t tiles = picture.tile_columns * picture.tile_rows;
-      const auto* const longest = reinterpret_cast<const std::uint32_t*>(
-          memory_.data() + (std::size_t{picture.tiles} + tiles) * sizeof(Tile));
+      const uint32_t fall = std::min(picture.longest, 2 * (picture.longest - picture.usual));
       for (uint32_t first = 0; first < tiles; first += kUnitTiles) {
-        const std::size_t length = longest[first / kUnitTiles] / kUnitBucketBits;
+        const auto part = static_cast<uint32_t>(uint64_t{fall} * first / tiles);
+        const std::size_t length = (picture.longest - part) / kUnitBucketBits;
         act(Unit{i, first}, kUnitBuckets - 1 - std::min(length, kUnitBuckets - 1));
       }
     }
@@ -494,7 +488,7 @@ const BatchSizes& Batch::finish() {
   sizes_.has_jpegs = sizes_.units > 0;
   sizes_.sample_blocks = blocks_;
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
-  sizes_.weight_words = weights_;
+  sizes_.words = words_;
   sizes_.has_fill = has_fill_;
   if (has_steps_) {
     const ImageShape shape = options_->shape;

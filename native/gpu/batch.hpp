@@ -1,6 +1,15 @@
 // One batch for the GPU: every picture is checked, and what the GPU needs of it copied to one piece
 // of memory that it can fetch (layout.hpp).
 //
+// What stays with the CPU (Verdict::on_cpu), because it is rare: JPEGs without a tile index or with
+// one that is not right; of kinds that the tile index does not know (progressive, arithmetic,
+// CMYK); with halved chroma across and less than five columns; with more than two Huffman tables of
+// a kind, or a DC table of more than 16 codes; with less than two bits for each block;
+// raw pictures of a wrong size; filters of more than 128 taps, as where a side shrinks by
+// more than 63 (bilinear), 31 (bicubic), 21 (lanczos) or 125 (area). Of the options (is_possible):
+// other decoders than `window`, fast and reduced decoding, and outputs of more than 65535 rows or
+// columns or 2^24 pixels. All steps are possible.
+//
 // Contract. `start` first; then `add` once for each picture, by any number of threads, each with a
 // scratch of its own; then, when all are done, `finish`. A picture that does not fit any more is
 // counted in `missing_bytes`: the caller gives more memory and begins again.
@@ -19,9 +28,6 @@
 #include "headrace/resample/axis_plan.hpp"
 
 namespace headrace::gpu {
-
-// `area` where it shrinks.
-[[nodiscard]] AxisKind axis_kind_of(ResampleFilter filter) noexcept;
 
 // Of one thread that adds pictures; used from picture to picture.
 struct BatchScratch {
@@ -50,7 +56,7 @@ struct BatchSizes {
   std::size_t units_at = 0, units = 0;
   PartSizes parts, float_parts;  // of whole numbers, of floats
   uint32_t axis_size = 0;
-  std::size_t weight_words = 0;
+  std::size_t words = 0;  // of weights, and of the order of tiles
   bool has_jpegs = false;
   bool has_fill = false;          // some pictures do not fill their place
   std::size_t picture_bytes = 0;  // of a picture before its steps; 0 without steps
@@ -85,6 +91,7 @@ class Batch {
   std::byte* take(std::size_t size) noexcept;
   Verdict prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, BatchScratch& scratch,
                   Picture& picture, Status& failure) noexcept;
+  bool take_words(std::size_t count, std::uint32_t& first) noexcept;
   bool plan_axes(const struct SourcePlace& place, BatchScratch& scratch, Picture& picture) noexcept;
   bool add_steps(const LoadBatch& batch, std::size_t i, Picture& picture) noexcept;
   Verdict add_raw(const struct SourcePlace& place, Picture& picture) noexcept;
@@ -100,7 +107,7 @@ class Batch {
   std::size_t count_ = 0;
   std::atomic<std::size_t> used_{0};
   std::atomic<std::size_t> blocks_{0};
-  std::atomic<std::size_t> weights_{0};
+  std::atomic<std::size_t> words_{0};
   std::atomic<bool> has_fill_{false};
   std::atomic<bool> has_steps_{false};
   PartList parts_, float_parts_;

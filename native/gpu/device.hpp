@@ -104,6 +104,8 @@ HEADRACE_GPU_INLINE T load_constant(const T* from) {
   return __ldg(from);
 }
 HEADRACE_GPU_INLINE void add_to(uint32_t* sum, uint32_t value) { atomicAdd(sum, value); }
+// What it was before.
+HEADRACE_GPU_INLINE uint32_t count_up(uint32_t* number) { return atomicAdd(number, 1U); }
 
 // Sixteen bytes to shared memory, which are there after wait_for_copies.
 HEADRACE_GPU_INLINE void copy_16(uint32_t* shared, const uint32_t* from) {
@@ -202,6 +204,7 @@ inline T load_constant(const T* from) {
   return *from;
 }
 inline void add_to(uint32_t* sum, uint32_t value) { *sum += value; }
+inline uint32_t count_up(uint32_t* number) { return (*number)++; }
 inline void copy_16(uint32_t* shared, const uint32_t* from) { std::memcpy(shared, from, 16); }
 inline void wait_for_copies() {}
 

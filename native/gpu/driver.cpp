@@ -21,6 +21,7 @@ constexpr Result32 kOutOfMemory = 2;
 // UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED.
 constexpr std::array<Result32, 6> kCannotRunKernels = {200, 209, 218, 221, 222, 223};
 constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
+constexpr int kSharedCarveout = 9;          // in per cent of what a multiprocessor has; a wish
 constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
 constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 constexpr unsigned kSleepingEvent = 1 | 2;  // CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
@@ -177,10 +178,11 @@ Result<std::unique_ptr<Driver>> Driver::open(int device, ByteSpan kernels) noexc
     if (!scope.status().is_ok()) return scope.status();
     result = f.load_module(&state.module, kernels.data());
     if (std::ranges::find(kCannotRunKernels, result) != kCannotRunKernels.end()) {
-      return Status(Code::unsupported,
-                    Detail("its driver is older than the CUDA that compiled the kernels, or they "
-                           "were not compiled for this kind of GPU (")
-                        << error_text(f, result) << ")");
+      return Status(
+          Code::unsupported,
+          Detail("the kernels were not built for this kind of GPU, or by a later CUDA than "
+                 "its driver knows (")
+              << error_text(f, result) << ")");
     }
     if (result != 0) return failed(f, result, "loading the kernels");
     return driver;
@@ -287,6 +289,7 @@ Status Driver::launch(const Launch& launch, void** arguments, Stream* stream) no
       const std::string name(launch.kernel);
       const Result32 result = state.f.get_function(&kernel, state.module, name.c_str());
       if (result != 0) return failed(state.f, result, launch.kernel);
+      if (launch.prefers_shared) state.f.set_function(kernel, kSharedCarveout, 100);
       found = state.kernels.emplace(name, kernel).first;
     }
     kernel = found->second;

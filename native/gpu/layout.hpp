@@ -1,7 +1,7 @@
 // What the CPU hands to the GPU for one batch, in one piece ("blob") that is copied as it is:
 //
-//   Picture[n] | for each picture: the words of its steps; Tile[], the longest of each unit of
-//   them, in bits, and the codes, or the rows of a raw one | Unit[] | Part[]
+//   Picture[n] | for each picture: the words of its steps; Tile[], then its codes, or the rows of a
+//   raw one | Unit[] | Part[]
 //
 // All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
 // times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.
@@ -63,14 +63,18 @@ struct Picture {
   uint32_t ends_at_entry;                // the last tile of each row is not cut
   uint32_t steps;                        // the first word of them, in units of 4 bytes; 0: none
   uint32_t way;                          // ResampleWay
-  uint8_t dc_table[4], ac_table[4];      // of each component
-  uint8_t counts[4][16];                 // of codes: DC 0, DC 1, AC 0, AC 1
+  uint32_t order;                        // the first word of the order of the tiles
+  uint32_t longest;                      // tile, in bits
+  uint32_t usual;                        // length of a tile: the mean
+  uint32_t unused[1];
+  uint8_t dc_table[4], ac_table[4];  // of each component
+  uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
   uint8_t dc_symbols[2][16];
   uint8_t ac_symbols[2][256];
   uint16_t quantiser[3][64];  // column by column
 };
 
-// So many consecutive tiles of one picture go to one thread block.
+// So many tiles of one picture, by their order, go to one thread block.
 inline constexpr uint32_t kUnitTiles = 64;
 struct Unit {
   uint32_t picture, first;

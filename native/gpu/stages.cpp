@@ -1,6 +1,8 @@
 #include "gpu/stages.hpp"
 
+#include "core/resample/filter_plan.hpp"
 #include "gpu/destuff.hpp"
+#include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
 #include "gpu/tiles.hpp"
@@ -51,12 +53,9 @@ Output pictures_of(const StageMemory& memory, std::size_t picture_bytes,
 
 StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
   const std::size_t outputs = pictures * 2 * sizes.axis_size;
-  return {sizes.blob_bytes + kSlackBytes,
-          sizes.sample_blocks * 64 + kSlackBytes,
-          pictures * sizeof(std::uint32_t),
-          outputs * sizeof(AxisSpan),
-          sizes.weight_words * sizeof(std::uint32_t),
-          pictures * sizes.picture_bytes,
+  return {sizes.blob_bytes + kSlackBytes,      sizes.sample_blocks * 64 + kSlackBytes,
+          pictures * sizeof(std::uint32_t),    outputs * sizeof(AxisSpan),
+          sizes.words * sizeof(std::uint32_t), pictures * sizes.picture_bytes,
           pictures * sizes.picture_bytes};
 }
 
@@ -72,14 +71,19 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     result = launch(launcher, {"destuff_pictures", count, kDestuffLayers, kDestuffThreads, 0}, blob,
                     codes, status);
     if (!result.is_ok()) return result;
+    auto* words = at<std::uint32_t>(memory.weights);
+    result = launch(launcher, {"order_tiles", count, 1, kOrderThreads, sizeof(OrderMemory)}, blob,
+                    words);
+    if (!result.is_ok()) return result;
     const auto* units = at<const Unit>(memory.blob + sizes.units_at);
     result = launch(launcher,
                     {"decode_tiles", static_cast<std::uint32_t>(sizes.units), 1, kUnitTiles,
-                     sizeof(TileMemory)},
-                    blob, units, static_cast<const std::uint8_t*>(codes), samples, status);
+                     sizeof(TileMemory), true},
+                    blob, units, static_cast<const std::uint32_t*>(words),
+                    static_cast<const std::uint8_t*>(codes), samples, status);
     if (!result.is_ok()) return result;
   }
-  const AxisKind kind = axis_kind_of(options.filter);
+  const AxisKind kind = axis_kind_of(options.filter, false);
   const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.weights),
                         sizes.axis_size};
   result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,

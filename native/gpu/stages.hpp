@@ -12,7 +12,8 @@ namespace headrace::gpu {
 
 // Where a batch is on the device. Sizes are those of `bytes_of`.
 struct StageMemory {
-  DevicePointer blob, codes, samples, status, spans, weights;
+  DevicePointer blob, codes, samples, status, spans;
+  DevicePointer weights;  // of the resampling, and before it the order of the tiles
   DevicePointer lanczos;  // lanczos_values(), for that filter
   DevicePointer table;    // level_table(), 0 if it is empty
   DevicePointer values;   // the output

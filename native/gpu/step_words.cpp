@@ -16,6 +16,8 @@ class Words {
   explicit Words(std::uint32_t* out) noexcept : out_(out) {}
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] bool is_counting() const noexcept { return out_ == nullptr; }
+  void skip(std::size_t words) noexcept { count_ += words; }
   void put(std::uint32_t word) noexcept {
     if (out_ != nullptr) out_[count_] = word;
     ++count_;
@@ -65,9 +67,10 @@ void put_part(Words& words, Step step, std::span<const float> values, ImageShape
 }
 
 void put_blur(Words& words, float sigma, std::size_t half) noexcept {
-  const BlurWeights weights = blur_weights(sigma, half);
   words.put(std::uint32_t{kBlur});
   words.put(static_cast<std::uint32_t>(half));
+  if (words.is_counting()) return words.skip(half + 1);
+  const BlurWeights weights = blur_weights(sigma, half);
   for (std::size_t k = 0; k <= half; ++k) words.put(weights[k]);
 }
 

@@ -422,6 +422,12 @@ HEADRACE_KERNEL(apply_steps, kStepThreads)(StepCall call) {
   Canvas canvas{call.pictures + number * call.picture_bytes,
                 call.copies + number * call.picture_bytes, call.output.width, call.output.height,
                 *shared_memory<StepMemory>()};
+  // What lies behind the last pixel, so that nobody reads what nobody wrote.
+  for (uint64_t i = 3 * uint64_t{canvas.count()} + thread_number(); i < call.picture_bytes;
+       i += thread_count()) {
+    canvas.pixels[i] = canvas.copy[i] = 0;
+  }
+  sync_threads();
   if (picture.steps != 0) {
     StepReader reader{reinterpret_cast<const uint32_t*>(call.blob) + picture.steps};
     for (uint32_t step = reader.word(); step != kNoMoreSteps; step = reader.word()) {

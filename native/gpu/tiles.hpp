@@ -8,6 +8,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/layout.hpp"
+#include "kernels/plain_idct.hpp"
 
 namespace headrace::gpu {
 
@@ -79,14 +80,21 @@ HEADRACE_GPU_INLINE uint32_t symbol_at(const TileMemory& s, uint32_t table, uint
   return table < 2 ? s.dc_symbols[table][at & 15] : s.ac_symbols[table - 2][at & 255];
 }
 
-// Entry `at` of a table of so many bits.
-HEADRACE_GPU_INLINE uint16_t short_entry(const TileMemory& s, uint32_t table, uint32_t bits,
-                                         uint32_t at) {
-  const uint32_t top = at << (16 - bits);
-  uint32_t length = 1;
-  while (length <= bits && top >= s.limits[table][length]) ++length;
-  return static_cast<uint16_t>(
-      length > bits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+// The entries of codes of at most kBits. All lengths are compared at once: a search would wait for
+// each.
+template <uint32_t kBits>
+HEADRACE_GPU_INLINE void fill_entries(const TileMemory& s, uint32_t table, uint16_t* entries) {
+  uint32_t limits[kBits];
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < kBits; ++i) limits[i] = s.limits[table][i + 1];
+  for (uint32_t at = thread_number(); at < 1U << kBits; at += thread_count()) {
+    const uint32_t top = at << (16 - kBits);
+    uint32_t length = 1;
+    HEADRACE_UNROLL
+    for (uint32_t i = 0; i < kBits; ++i) length += top >= limits[i];
+    entries[at] = static_cast<uint16_t>(
+        length > kBits ? 0 : entry_of(table >= 2, length, symbol_at(s, table, length, top)));
+  }
 }
 
 HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
@@ -106,13 +114,10 @@ HEADRACE_GPU_INLINE void fill_tables(const Picture& picture, TileMemory& s) {
   for (uint32_t i = t; i < kUnitTiles * kSlotValues / 2; i += threads)
     reinterpret_cast<uint32_t*>(s.slots)[i] = 0;
   sync_threads();
-  for (uint32_t i = t; i < 2U << kDcBits; i += threads) {
-    const uint32_t table = i >> kDcBits, at = i & ((1U << kDcBits) - 1);
-    s.dc_entries[table][at] = short_entry(s, table, kDcBits, at);
-  }
-  for (uint32_t i = t; i < 2U << kAcBits; i += threads) {
-    const uint32_t table = i >> kAcBits, at = i & ((1U << kAcBits) - 1);
-    s.ac_entries[table][at] = short_entry(s, 2 + table, kAcBits, at);
+  HEADRACE_NO_UNROLL
+  for (uint32_t table = 0; table < 2; ++table) {
+    fill_entries<kDcBits>(s, table, s.dc_entries[table]);
+    fill_entries<kAcBits>(s, 2 + table, s.ac_entries[table]);
   }
   sync_threads();
 }
@@ -158,7 +163,7 @@ struct Reader {
   HEADRACE_GPU_INLINE uint32_t position() const { return word * 32 + used; }
 };
 
-// All lengths are compared at once: a search would wait for each. 0: no such code.
+// 0: no such code.
 #ifdef __CUDACC__
 __device__ __noinline__
 #else
@@ -224,30 +229,6 @@ struct Limits {
   HEADRACE_GPU_INLINE bool is_tame() const { return low >= -kMaxValue && high <= kMaxValue; }
 };
 
-// One dimension of the accurate inverse DCT of libjpeg, in 1/8192; in exact arithmetic the order of
-// additions does not matter. `rounding` is added before the shift. Numbers out of range wrap
-// around.
-template <int kShift>
-HEADRACE_GPU_INLINE void transform(const int32_t* values, uint32_t rounding, int32_t* out) {
-  uint32_t v[8];
-  HEADRACE_UNROLL
-  for (int i = 0; i < 8; ++i) v[i] = static_cast<uint32_t>(values[i]);
-  const uint32_t t0 = (v[0] + v[4]) * 8192 + rounding;
-  const uint32_t t1 = (v[0] - v[4]) * 8192 + rounding;
-  const uint32_t t2 = 4433 * v[2] - 10704 * v[6];
-  const uint32_t t3 = 10703 * v[2] + 4433 * v[6];
-  const uint32_t even[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
-  const uint32_t odd[4] = {11363 * v[1] + 9633 * v[3] + 6437 * v[5] + 2260 * v[7],
-                           9633 * v[1] - 2259 * v[3] - 11362 * v[5] - 6436 * v[7],
-                           6437 * v[1] - 11362 * v[3] + 2261 * v[5] + 9633 * v[7],
-                           2260 * v[1] - 6436 * v[3] + 9633 * v[5] - 11363 * v[7]};
-  HEADRACE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    out[i] = static_cast<int32_t>(even[i] + odd[i]) >> kShift;
-    out[7 - i] = static_cast<int32_t>(even[i] - odd[i]) >> kShift;
-  }
-}
-
 HEADRACE_GPU_INLINE int32_t low_half(uint32_t word) { return static_cast<int16_t>(word); }
 HEADRACE_GPU_INLINE int32_t high_half(uint32_t word) { return static_cast<int32_t>(word) >> 16; }
 
@@ -275,9 +256,9 @@ HEADRACE_GPU_INLINE bool transform_block(int16_t* slot, const uint16_t* quantise
   for (uint32_t x = 0; x < 8; x += 2) {
     int32_t v[8], a[8], b[8];
     take_column(slot + 8 * x, quantiser + 8 * x, limits, v);
-    transform<11>(v, 1 << 10, a);
+    kernels::inverse_dct<11>(v, 1 << 10, a);
     take_column(slot + 8 * x + 8, quantiser + 8 * x + 8, limits, v);
-    transform<11>(v, 1 << 10, b);
+    kernels::inverse_dct<11>(v, 1 << 10, b);
     HEADRACE_UNROLL
     for (uint32_t y = 0; y < 8; ++y) {
       limits.take(a[y], b[y]);
@@ -295,7 +276,7 @@ HEADRACE_GPU_INLINE bool transform_block(int16_t* slot, const uint16_t* quantise
         v[2 * x] = low_half(pairs[y + i][x]);
         v[2 * x + 1] = high_half(pairs[y + i][x]);
       }
-      transform<18>(v, (128 << 18) + (1 << 17), row);
+      kernels::inverse_dct<18>(v, (128 << 18) + (1 << 17), row);
       words.v[2 * i] = pack_levels(row[0], row[1], row[2], row[3]);
       words.v[2 * i + 1] = pack_levels(row[4], row[5], row[6], row[7]);
     }
@@ -370,7 +351,9 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
   const bool is_before_restart = picture.restart_interval != 0 && state.until_restart == 0;
   const bool is_last = number / picture.tile_rows + 1 == picture.tile_columns;
   if (is_last && picture.ends_at_entry == 0) return position <= tile.end;
-  if ((is_before_restart ? (position + 7) / 8 * 8 : position) != tile.end) return false;
+  const uint32_t filled = is_before_restart ? (position + 7) / 8 * 8 : position;
+  // Nothing fills a byte behind the picture's last code.
+  if (filled != tile.end && !(is_last && position == tile.end)) return false;
   if (is_last || is_before_restart) return true;
   const Tile& next = tiles[number + picture.tile_rows];
   bool is_same = true;
@@ -383,13 +366,15 @@ HEADRACE_GPU_INLINE bool is_end_right(const Picture& picture, const Tile* tiles,
 
 // `status` gets the worst of each picture; threads that write at the same time write what is wrong.
 HEADRACE_KERNEL(decode_tiles, kUnitTiles)
-(const uint8_t* blob, const Unit* units, const uint8_t* codes, uint8_t* samples, uint32_t* status) {
+(const uint8_t* blob, const Unit* units, const uint32_t* words, const uint8_t* codes,
+ uint8_t* samples, uint32_t* status) {
   TileMemory& s = *shared_memory<TileMemory>();
   const Unit unit = units[block_number()];
   const Picture& picture = reinterpret_cast<const Picture*>(blob)[unit.picture];
   fill_tables(picture, s);
-  const uint32_t number = unit.first + thread_number(), rows = picture.tile_rows;
-  if (number >= picture.tile_columns * rows) return;
+  const uint32_t place = unit.first + thread_number(), rows = picture.tile_rows;
+  if (place >= picture.tile_columns * rows) return;
+  const uint32_t number = words[picture.order + place];
   const Tile* tiles = reinterpret_cast<const Tile*>(codes) + picture.tiles;
   const Tile tile = tiles[number];
   const uint32_t first = number / rows * picture.tile;

@@ -1,12 +1,11 @@
 // Coefficients to samples: the accurate inverse DCT of libjpeg (jidctint), bit for bit, of four
 // blocks at a time.
 #include "kernels/jpeg_blocks.hpp"
+#include "kernels/plain_idct.hpp"
 
 namespace headrace::kernels::HEADRACE_KERNEL_LEVEL {
 namespace {
 
-// All constants are sums of those of jidctint, in 1/8192; in exact arithmetic the order of
-// additions does not matter.
 constexpr int kFirstShift = 11;
 constexpr int kSecondShift = 18;
 
@@ -101,23 +100,12 @@ __attribute__((noinline)) bool transform_group(int16_t* coefficients, const int1
 #else
 
 // Values `step` apart, in place.
-void transform(int32_t* values, size_t step, int shift) {
+template <int kShift>
+void transform(int32_t* values, size_t step) {
   int32_t v[8];
   for (size_t i = 0; i < 8; ++i) v[i] = values[i * step];
-  const int32_t rounding = 1 << (shift - 1);
-  const int32_t t0 = rounding + 8192 * (v[0] + v[4]);
-  const int32_t t1 = rounding + 8192 * (v[0] - v[4]);
-  const int32_t t2 = 4433 * v[2] - 10704 * v[6];
-  const int32_t t3 = 10703 * v[2] + 4433 * v[6];
-  const int32_t even[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
-  const int32_t odd[4] = {11363 * v[1] + 9633 * v[3] + 6437 * v[5] + 2260 * v[7],
-                          9633 * v[1] - 2259 * v[3] - 11362 * v[5] - 6436 * v[7],
-                          6437 * v[1] - 11362 * v[3] + 2261 * v[5] + 9633 * v[7],
-                          2260 * v[1] - 6436 * v[3] + 9633 * v[5] - 11363 * v[7]};
-  for (size_t i = 0; i < 4; ++i) {
-    values[i * step] = (even[i] + odd[i]) >> shift;
-    values[(7 - i) * step] = (even[i] - odd[i]) >> shift;
-  }
+  inverse_dct<kShift>(v, 1U << (kShift - 1), v);
+  for (size_t i = 0; i < 8; ++i) values[i * step] = v[i];
 }
 
 bool is_beyond(int32_t value, int32_t limit) { return value < -limit || value > limit; }
@@ -131,12 +119,12 @@ bool transform_block(int16_t* coefficients, const int16_t* quantiser, const int1
     values[i] = coefficients[at] * quantiser[at];
     coefficients[at] = 0;
   }
-  for (size_t x = 0; x < 8; ++x) transform(values + x, 8, kFirstShift);
+  for (size_t x = 0; x < 8; ++x) transform<kFirstShift>(values + x, 8);
   for (const int32_t value : values) {
     if (is_beyond(value, kMaxDequantised)) return false;
   }
   for (size_t y = 0; y < 8; ++y) {
-    transform(values + 8 * y, 1, kSecondShift);
+    transform<kSecondShift>(values + 8 * y, 1);
     for (size_t x = 0; x < 8; ++x) {
       const int32_t level = values[8 * y + x] + 128;
       out[y * stride + x] = static_cast<uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);

@@ -46,7 +46,7 @@ def test_batches_on_the_gpu_are_those_of_the_cpu(jax: Any, path: Path, device: A
     assert len(found) == len(expected) == 9
     for a, b in zip(found, expected, strict=True):
         assert {d.platform for d in a.image.devices()} == {"gpu"}
-        assert a.image.committed == (device is not None)
+        assert a.label.committed == (device is not None)
         np.testing.assert_array_equal(np.asarray(a.image), b.image)
         np.testing.assert_array_equal(np.asarray(a.label), b.label)
         np.testing.assert_array_equal(np.asarray(a.blob.values), b.blob.values)

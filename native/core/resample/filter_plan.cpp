@@ -42,6 +42,23 @@ void plan_nearest(const AxisRequest& request, double scale, AxisPlan& plan) noex
 
 }  // namespace
 
+AxisKind axis_kind_of(ResampleFilter filter, bool is_growing) noexcept {
+  switch (filter) {
+    case ResampleFilter::bilinear:
+      return AxisKind::triangle;
+    case ResampleFilter::bicubic:
+      return AxisKind::cubic;
+    case ResampleFilter::lanczos:
+      return AxisKind::lanczos;
+    case ResampleFilter::nearest:
+      return AxisKind::nearest;
+    case ResampleFilter::area:
+    case ResampleFilter::opencv_area:
+      break;
+  }
+  return is_growing ? AxisKind::area_linear : AxisKind::area;
+}
+
 const double* lanczos_values() noexcept {
   static const auto values = [] {
     std::array<double, kLanczosSize> table{};

@@ -8,6 +8,9 @@
 
 namespace headrace {
 
+// `is_growing`: one of the sides does.
+[[nodiscard]] AxisKind axis_kind_of(ResampleFilter filter, bool is_growing) noexcept;
+
 // A table for LanczosWeight.
 [[nodiscard]] const double* lanczos_values() noexcept;
 

@@ -62,25 +62,6 @@ Status check_plan(ImageShape view, const Region& region, ImageShape out) noexcep
   return {};
 }
 
-AxisKind choose_kind(const Region& region, ResampleFilter filter, ImageShape out) noexcept {
-  switch (filter) {
-    case ResampleFilter::bilinear:
-      return AxisKind::triangle;
-    case ResampleFilter::bicubic:
-      return AxisKind::cubic;
-    case ResampleFilter::lanczos:
-      return AxisKind::lanczos;
-    case ResampleFilter::nearest:
-      return AxisKind::nearest;
-    case ResampleFilter::opencv_area:
-    case ResampleFilter::area:
-      break;
-  }
-  const bool is_shrinking = region.width >= static_cast<double>(out.width) &&
-                            region.height >= static_cast<double>(out.height);
-  return is_shrinking ? AxisKind::area : AxisKind::area_linear;
-}
-
 const std::uint8_t* first_pixel(const PixelView& view, std::size_t column) noexcept {
   return reinterpret_cast<const std::uint8_t*>(view.pixels) + column * kRgbChannels;
 }
@@ -157,7 +138,9 @@ Status Resampler::plan_opencv(const Region& region, ImageShape out_shape,
 Status Resampler::plan(ImageShape view_shape, const Region& region, ResampleFilter filter,
                        ImageShape out_shape, bool is_flipped) noexcept {
   if (Status status = check_plan(view_shape, region, out_shape); !status.is_ok()) return status;
-  const AxisKind kind = choose_kind(region, filter, out_shape);
+  const bool is_growing = region.width < static_cast<double>(out_shape.width) ||
+                          region.height < static_cast<double>(out_shape.height);
+  const AxisKind kind = axis_kind_of(filter, is_growing);
   out_shape_ = out_shape;
   is_sharp_ = is_sharp(kind);
   is_nearest_ = kind == AxisKind::nearest;

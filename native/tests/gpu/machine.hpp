@@ -51,6 +51,8 @@ class CpuDevice final : public Device {
   void fail(DeviceCall call, std::size_t n, Code code, bool is_for_good = false);
   // True once it has.
   [[nodiscard]] bool has_failed() const;
+  // From now on launches do nothing.
+  void leave_out_kernels();
   // Memory that the device has.
   void set_total(std::size_t bytes);
   [[nodiscard]] std::size_t used() const;
@@ -66,6 +68,7 @@ class CpuDevice final : public Device {
   std::map<const std::byte*, std::unique_ptr<std::byte[]>> pinned_;
   std::size_t streams_ = 0, most_streams_ = 0;
   std::size_t used_ = 0, total_ = std::size_t{1} << 40;
+  bool has_kernels_ = true;
   bool is_failing_ = false, is_for_good_ = false, has_failed_ = false;
   DeviceCall failing_{};
   std::size_t calls_left_ = 0;

@@ -97,11 +97,8 @@ class JaxOutput:
         return batch
 
     def _sent(self, name: str, value: Any) -> Any:
-        if (
-            self.gpu is not None
-            and hasattr(value, "__dlpack__")
-            and not isinstance(value, np.ndarray | self._jax.Array)
-        ):
+        is_array = isinstance(value, np.ndarray | self._jax.Array)
+        if self.gpu is not None and not is_array and hasattr(value, "__dlpack__"):  # what empty() made
             return self._copied(value, None)
         return map_arrays(value, partial(self._array, name))
 

@@ -89,7 +89,7 @@ class TorchOutput:
             ).numpy()
         return pinned
 
-    def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> _DeviceTensor:
         """A tensor on the GPU, whose memory nothing uses that is queued anywhere; see the top of this file."""
         torch = self._torch
         with self._lock:
@@ -105,11 +105,11 @@ class TorchOutput:
                 f"{error}. Use a smaller batch_size, or batches_ahead=1."
             ) from error
         self._memory_stream.synchronize()
-        return tensor
+        return _DeviceTensor(tensor)
 
-    def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
+    def transposed(self, array: _DeviceTensor, axes: tuple[int, ...]) -> _DeviceTensor:
         """The same memory with its axes in another order."""
-        return array.permute(axes)
+        return _DeviceTensor(array.tensor.permute(axes))
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
         """Make tensors and begin their way to the device."""
@@ -165,8 +165,24 @@ class TorchOutput:
         return batch
 
 
+class _DeviceTensor:
+    """A tensor for the native code to fill. torch lends out only those on the current device of the thread."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        with _torch().cuda.device(self.tensor.device):
+            return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor.__dlpack_device__()
+
+
 def to_tensor(value: Any) -> Any:
     """A tensor on the memory of an array; what is no array of numbers stays as it is."""
+    if isinstance(value, _DeviceTensor):
+        return value.tensor
     if isinstance(value, Padded | Ragged):
         return type(value)(*(to_tensor(part) for part in value))
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":

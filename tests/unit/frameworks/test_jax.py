@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, values_of, wait_until, write_rows
+from tests.unit.loader.tools import (
+    COUNT,
+    CROP,
+    LABELS_ONLY,
+    contents,
+    labels,
+    run_script,
+    values_of,
+    wait_until,
+    write_rows,
+)
 
 import headrace as hr
 from headrace import Loader, ops
@@ -192,22 +202,26 @@ def test_memory_stays_while_work_is_queued_on_it(jax: Any, device: Any) -> None:
         busy = jax.lax.fori_loop(0, 40, lambda _, m: jax.numpy.tanh(m @ m), x[0, :, :, 0] / 255.0)
         return busy.sum() * 0 + x.astype("float32").sum()
 
-    shape = (4, 512, 512, 3)
-    for value in (3, 4):
+    shape, was_queued = (4, 512, 512, 3), False
+    for value in range(10):
         array = pool.take(shape, "uint8")
         array[:] = value
         address = array.ctypes.data
         given = sent(array, device)
-        if value == 3:
+        if not value:
             slow(given).block_until_ready()  # compiled
         result = slow(given)
-        assert not result.is_ready()
         del array, given
         other = pool.take(shape, "uint8")
-        assert other.ctypes.data != address
+        if not result.is_ready():  # on a busy machine it may be
+            was_queued = True
+            assert other.ctypes.data != address
         other[:] = 200
         assert float(result) == value * other.size
         del other
+        if was_queued:
+            break
+    assert was_queued
     free = lambda: [array.ctypes.data for array in [pool.take(shape, "uint8") for _ in range(3)]]  # noqa: E731
     assert wait_until(lambda: address in free())
 
@@ -351,3 +365,22 @@ def test_an_epoch_in_a_training_step(jax: Any, path: Path) -> None:
         seen += targets.tolist()
     assert sorted(seen) == list(range(COUNT))
     assert bool(jax.numpy.isfinite(weights).all())
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_a_program_may_end_with_work_queued(path: Path, device: Any) -> None:
+    run = run_script(
+        """
+        import sys
+        import jax
+        import headrace as hr
+        from headrace import ops
+        slow = jax.jit(lambda x: jax.lax.fori_loop(0, 60, lambda _, m: m @ m, x[0, :, :, 0] / 255.0).sum())
+        loader = hr.Loader(sys.argv[1], 5, framework="jax", device=eval(sys.argv[2]),
+                           pipelines={"image": [ops.Resize(256)]})
+        queued = [slow(batch.image) for _, batch in zip(range(3), loader)]
+        """,
+        path,
+        repr(device),
+    )
+    assert (run.returncode, run.stderr) == (0, "")

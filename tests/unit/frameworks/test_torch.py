@@ -14,7 +14,7 @@ from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, 
 
 from headrace import Loader, ops
 from headrace.errors import DeviceError, MissingExtraError
-from headrace.frameworks.torch import TorchOutput
+from headrace.frameworks.torch import TorchOutput, to_tensor
 from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
@@ -267,10 +267,10 @@ def test_tensors_for_the_gpu_are_made_when_nothing_uses_their_memory(
     monkeypatch.setattr(FakeStream, "waits", 0)
     output = TorchOutput("cuda")
     output.device = torch.device("cpu")
-    tensor = output.empty((2, 4, 5, 3), "float16", None)
+    array = output.empty((2, 4, 5, 3), "float16", None)
+    tensor, moved = to_tensor(array), to_tensor(output.transposed(array, (0, 3, 1, 2)))
     assert (tensor.shape, tensor.dtype, tensor.is_contiguous()) == ((2, 4, 5, 3), torch.float16, True)
     assert FakeStream.waits == 1
-    moved = output.transposed(tensor, (0, 3, 1, 2))
     assert moved.shape == (2, 3, 4, 5)
     assert moved.data_ptr() == tensor.data_ptr()
 
@@ -281,6 +281,27 @@ def test_tensors_for_the_gpu_are_made_when_nothing_uses_their_memory(
     expected = r"cpu: a batch of shape \(8, 224, 224, 3\) and type uint8 takes 1.1 MiB, which torch cannot have: out of"
     with pytest.raises(DeviceError, match=expected):
         output.empty((8, 224, 224, 3), "uint8", None)
+
+
+def test_tensors_are_lent_out_where_their_device_is_current(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices: list[Any] = []
+
+    @contextlib.contextmanager
+    def device(chosen: Any) -> Iterator[None]:
+        devices.append(chosen)
+        yield
+        devices.append(None)
+
+    monkeypatch.setattr(cuda, "device", device)
+    monkeypatch.setattr(cuda, "Stream", FakeStream)
+    monkeypatch.setattr(cuda, "stream", lambda stream: contextlib.nullcontext())
+    output = TorchOutput("cuda")
+    output.device = torch.device("cpu")
+    array = output.empty((2, 4), "uint8", None)
+    to_tensor(array)[:] = torch.arange(8, dtype=torch.uint8).reshape(2, 4)
+    assert array.__dlpack_device__() == to_tensor(array).__dlpack_device__()
+    assert np.from_dlpack(array).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert devices == [torch.device("cpu"), None]
 
 
 def test_a_device_that_does_not_exist(path: Path) -> None:

@@ -53,8 +53,7 @@ def test_a_driver_that_cannot_run_the_kernels_leaves_the_work_to_the_cpu(driver:
     code, detail = opened(driver, answer)
     assert code == "unsupported"
     assert detail == (
-        "its driver is older than the CUDA that compiled the kernels, or they were not compiled for this kind of GPU "
-        "(as it says)"
+        "the kernels were not built for this kind of GPU, or by a later CUDA than its driver knows (as it says)"
     )
 
 
