@@ -158,7 +158,8 @@ def _problem(options: LoaderOptions, output: Output | None) -> str:
     if options.jpeg not in ("auto", "gpu"):
         return f"jpeg={options.jpeg!r}"
     if output is None or output.gpu is None:
-        return f"batches do not go to a GPU of NVIDIA (device={None if output is None else str(options.device)!r})"
+        device = "None" if options.device is None else repr(str(options.device))
+        return f"batches do not go to a GPU of NVIDIA (framework={options.framework!r}, device={device})"
     if options.precision == "fast":
         return "precision='fast' is the CPU's"
     return _NO_KERNELS if gpu_kernels() is None else ""

@@ -20,11 +20,19 @@ from headrace.storage import open_for_reading
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["await_handover", "has_content", "is_being_changed", "is_locked", "journal_failure"]
+__all__ = ["OddError", "await_handover", "has_content", "is_being_changed", "is_locked", "journal_failure"]
 
 _HANDOVER_S = 10.0  # renaming is quick; a process that takes longer has a problem
 _PAUSE_S = 0.01
 _LOOKS = 3  # a process may come or go between two looks
+
+
+class OddError(Exception):
+    """Something beside an archive is not as a writer that was killed leaves it; ``file`` is its path."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{os.path.basename(file)} {problem}")
+        self.file = file
 
 
 def is_locked(file: PathLike) -> bool:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from headrace.formats.barecat import remove_archive
+from headrace.formats.barecat import remove_archive as remove
 from headrace.formats.barecat.names import index_path, shard_numbers
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def remove(path: PathLike) -> None:
-    """Delete all files of an archive; does nothing when there is none."""
-    remove_archive(path)
 
 
 def exists(path: PathLike) -> bool:

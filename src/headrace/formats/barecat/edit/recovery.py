@@ -21,16 +21,12 @@ import fcntl
 import os
 import sqlite3
 import struct
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from headrace._native import crc32c_file
 from headrace.errors import ArchiveBusyError, FormatError, UnfinishedError
 from headrace.formats.barecat.edit.handover import finish_handover, making, remove_hidden
 from headrace.formats.barecat.edit.lock import lock_archive, sync_directory
-from headrace.formats.barecat.edit.undo import read_undo_records, read_undo_version, read_user_version
+from headrace.formats.barecat.edit.undo import PutBack, read_undo_records, read_undo_version, read_user_version
 from headrace.formats.barecat.index.connections import connect_still, connect_writer, translated
 from headrace.formats.barecat.index.schema import check_version
 from headrace.formats.barecat.names import (
@@ -43,16 +39,13 @@ from headrace.formats.barecat.names import (
     shard_path,
     undo_path,
 )
+from headrace.formats.barecat.unfinished import OddError
 from headrace.progress import format_count
-from headrace.storage.atomic import write_all
 from headrace.storage.new_file import copy_bytes
 from headrace.storage.regular import kind_problem, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
-
-    import numpy.typing as npt
 
     from headrace.formats.barecat.edit.undo import UndoRecord
     from headrace.formats.barecat.index.connections import WriteConnection
@@ -67,14 +60,6 @@ _FLOCK = struct.Struct("hhqqi4x")
 _WAIT_S = 10.0
 _ODD = "a writer was killed, or somebody wants it to look so"
 _DELETE = "delete that file if it does not belong to the archive"
-
-
-class _Odd(Exception):
-    """Something beside the archive is not as a killed writer leaves it."""
-
-    def __init__(self, file: str, problem: str) -> None:
-        super().__init__(f"{os.path.basename(file)} {problem}")
-        self.file = file
 
 
 def unfinished_files(path: str) -> list[str]:
@@ -94,7 +79,7 @@ def recover(path: str) -> list[str]:
         return []
     try:
         return _recover(path)
-    except _Odd as error:
+    except OddError as error:
         raise UnfinishedError(path, left=error.file, problem=f"{_ODD}: {error} (nothing was changed)") from error
 
 
@@ -104,7 +89,7 @@ def _recover(path: str) -> list[str]:
         done.append("a new archive has taken this name, as its process was about to do")
     left = unfinished_files(path)
     if left and not os.path.lexists(index_path(path)):
-        raise _Odd(left[0], "is there, and there is no index")
+        raise OddError(left[0], "is there, and there is no index")
     log = f"{index_path(path)}-wal"
     has_log = os.path.lexists(log) and bool(kind_problem(os.lstat(log)) or os.lstat(log).st_size)
     if left or has_log:
@@ -124,7 +109,7 @@ def settle_archive(place: str, shown: str) -> list[str]:
         raise FileNotFoundError(errno.ENOENT, "there is no archive of this name", shown)
     try:
         done = _recover(place)
-    except _Odd as error:
+    except OddError as error:
         problem = f"{_ODD}: {error}"
         raise FormatError(shown, problem=problem, fix=f"Nothing was changed; {_DELETE}.") from error
     return done + _remove_leftovers(place)
@@ -228,17 +213,19 @@ class _Folder:
     def _check(self, file: str, status: os.stat_result, names: int) -> None:
         kind = kind_problem(status)
         if kind is not None:
-            raise _Odd(file, f"is {kind}, and a regular file is needed")
+            raise OddError(file, f"is {kind}, and a regular file is needed")
         if status.st_uid not in (self.status.st_uid, os.geteuid()):
-            raise _Odd(file, "does not belong to the owner of the index")
+            raise OddError(file, "does not belong to the owner of the index")
         if status.st_nlink > names:
-            raise _Odd(file, "has other names, too: to write to it could change another file")
+            raise OddError(file, "has other names, too: to write to it could change another file")
 
     def open_shard(self, number: int) -> int:
         """Open a shard to write to it; the names it has must all be shards of this archive."""
+        if number not in range(MAX_SHARDS):
+            raise OddError(undo_path(self.path), f"has bytes that shard {number} has no place for")
         file = shard_path(self.path, number)
         if not self.exists(file):
-            raise _Odd(undo_path(self.path), f"has bytes for shard {number}, which does not exist")
+            raise OddError(undo_path(self.path), f"has bytes for shard {number}, which does not exist")
         own = self._stat(file)
         names = sum(os.path.samestat(own, self._stat(shard_path(self.path, n))) for n in shard_numbers(self.path))
         return self.open(file, os.O_RDWR, names=names)
@@ -322,11 +309,11 @@ def _settled_index(folder: _Folder) -> Iterator[_SettledIndex]:
 
 
 def _check_journal(folder: _Folder, file: str, fd: int) -> None:
-    """_Odd for a journal that SQLite has not made for this index, or that would delete another file."""
+    """OddError for a journal that SQLite has not made for this index, or that would delete another file."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, _SUPER_TAIL.size, max(0, size - _SUPER_TAIL.size))
     if tail.endswith(_JOURNAL_MAGIC) and size > _SUPER_TAIL.size:
-        raise _Odd(file, "names a super-journal, which SQLite would delete")
+        raise OddError(file, "names a super-journal, which SQLite would delete")
     head = os.pread(fd, _JOURNAL_HEAD.size, 0)
     if len(head) < _JOURNAL_HEAD.size or not head.startswith(_JOURNAL_MAGIC):
         return  # SQLite had not yet begun to use it, or was done
@@ -338,12 +325,12 @@ def _check_journal(folder: _Folder, file: str, fd: int) -> None:
         number = os.pread(fd, 4, sector)
         old = os.pread(fd, 100, sector + 4)
     if page not in (expected, 0):
-        raise _Odd(
+        raise OddError(
             file,
             f"has pages of {format_count(page, 'byte')}, and the index has pages of {expected}: it belongs to another",
         )
     if number == b"\0\0\0\1" and len(old) == 100 and not _may_follow(old, first):
-        raise _Odd(file, "does not belong to the index as it is now")
+        raise OddError(file, "does not belong to the index as it is now")
 
 
 def _may_follow(old: bytes, new: bytes) -> bool:
@@ -353,18 +340,18 @@ def _may_follow(old: bytes, new: bytes) -> bool:
 
 
 def _refuse_unsound(folder: _Folder, connection: WriteConnection, *, is_new: bool) -> None:
-    """_Odd when the index that came out is damaged, or names bytes that the shards do not have."""
+    """OddError when the index that came out is damaged, or names bytes that the shards do not have."""
     check_version(folder.index, connection, is_writer=True)
     if not is_new:
         return
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise _Odd(f"{folder.index}-journal", f"would leave an index that is damaged ({verdict})")
+        raise OddError(f"{folder.index}-journal", f"would leave an index that is damaged ({verdict})")
     question = "SELECT shard, max(offset + size) FROM files WHERE size > 0 GROUP BY shard"
     for shard, end in connection.execute(question).fetchall():
         file = shard_path(folder.path, shard) if shard in range(MAX_SHARDS) else ""
         if not file or not os.path.exists(file) or os.path.getsize(file) < end:
-            raise _Odd(f"{folder.index}-journal", f"would leave files where shard {shard} has no bytes")
+            raise OddError(f"{folder.index}-journal", f"would leave files where shard {shard} has no bytes")
 
 
 @contextlib.contextmanager
@@ -377,10 +364,11 @@ def _undone(folder: _Folder, connection: WriteConnection) -> Iterator[list[str]]
     with _opened(folder.open(file)) as fd:
         records = _read_records(folder, file, fd, connection)
         with contextlib.ExitStack() as stack:
-            changes = [
-                stack.enter_context(_Change(folder, shard, [r for r in records if r.shard == shard], fd, connection))
-                for shard in sorted({record.shard for record in records})
-            ]
+            changes = []
+            for shard in sorted({record.shard for record in records}):
+                of_shard = [record for record in records if record.shard == shard]
+                change = PutBack(folder.path, folder.open_shard(shard), of_shard, fd, connection)
+                changes.append(stack.enter_context(change))
             try:
                 for change in changes:
                     change.make()
@@ -404,115 +392,10 @@ def _read_records(folder: _Folder, file: str, fd: int, connection: WriteConnecti
     try:
         version = read_undo_version(fd)
     except ValueError as error:
-        raise _Odd(file, f"is no file of old bytes: {error}") from error
+        raise OddError(file, f"is no file of old bytes: {error}") from error
     if version is None or version != read_user_version(connection) & 0xFFFFFFFF:
         return []
     return read_undo_records(fd, os.fstat(fd).st_size)
-
-
-class _Change:
-    """Bytes that go back into one shard.
-
-    Args:
-        folder: of the archive.
-        number: of the shard.
-        records: what goes back.
-        undo: the file that has the bytes.
-        connection: to the index as it will be.
-    """
-
-    def __init__(
-        self, folder: _Folder, number: int, records: list[UndoRecord], undo: int, connection: WriteConnection
-    ) -> None:
-        self._file = undo_path(folder.path)
-        self._undo = undo
-        self._fd = folder.open_shard(number) if number in range(MAX_SHARDS) else -1
-        try:
-            size = os.fstat(self._fd).st_size if self._fd >= 0 else -1
-            if any(record.offset + record.size > size for record in records):
-                raise _Odd(self._file, f"has bytes that shard {number} has no place for")
-            self._rows = _Rows(connection, number, size)
-            self._pieces = [piece for record in reversed(records) for piece in self._rows.parts_of(record)]
-            self._old: BinaryIO = tempfile.TemporaryFile(dir=os.path.dirname(folder.path))  # noqa: SIM115
-        except BaseException:
-            if self._fd >= 0:
-                os.close(self._fd)
-            raise
-        self._saved: list[tuple[int, int]] = []
-
-    def __enter__(self) -> _Change:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._old.close()
-        os.close(self._fd)
-
-    def make(self) -> None:
-        """Put the bytes back; _Odd when a file that was right is wrong then."""
-        for offset, size, _ in self._pieces:
-            self._old.write(os.pread(self._fd, size, offset))
-        touched = self._rows.checked(self._pieces)
-        was_right = self._is_right(touched)
-        for offset, size, start in self._pieces:
-            self._saved.append((offset, size))
-            write_all(self._fd, [os.pread(self._undo, size, start)], offset)
-        os.fsync(self._fd)
-        if bool((was_right & ~self._is_right(touched)).any()):
-            raise _Odd(self._file, "would change files whose checksums are right as they are")
-
-    def take_back(self) -> None:
-        """Let the shard be as it was found."""
-        self._old.flush()
-        start = sum(size for _, size in self._saved)
-        for offset, size in reversed(self._saved):
-            start -= size
-            write_all(self._fd, [os.pread(self._old.fileno(), size, start)], offset)
-        os.fsync(self._fd)
-
-    def _is_right(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        starts = rows[:, 0].astype(np.uint64)
-        sums = crc32c_file(self._fd, starts, rows[:, 1].astype(np.uint64) - starts)
-        is_right: npt.NDArray[np.bool_] = np.asarray(sums, np.int64) == rows[:, 2]
-        return is_right
-
-
-class _Rows:
-    """Files of a shard that lie inside it: start, end and checksum (-1: none), by start."""
-
-    def __init__(self, connection: WriteConnection, shard: int, shard_size: int) -> None:
-        question = (
-            "SELECT offset, offset + size, coalesce(crc32c, -1) FROM files WHERE shard = ? "
-            "AND typeof(size) = 'integer' AND typeof(offset) = 'integer' "
-            "AND typeof(coalesce(crc32c, -1)) = 'integer' "
-            "AND size > 0 AND offset >= 0 AND size <= ? AND offset <= ? - size ORDER BY offset"
-        )
-        rows = connection.execute(question, (shard, shard_size, shard_size)).fetchall()
-        self._table = np.array(rows, np.int64).reshape(-1, 3)
-        self._ends = np.maximum.accumulate(self._table[:, 1])  # where all up to this one end
-
-    def _near(self, start: int, end: int) -> slice:
-        """Files of which some reach into a span."""
-        first = np.searchsorted(self._ends, start, side="right")
-        return slice(int(first), int(np.searchsorted(self._table[:, 0], end, side="left")))
-
-    def parts_of(self, record: UndoRecord) -> Iterator[tuple[int, int, int]]:
-        """Those parts of a record that files have: offset, size, and where they begin in the file of old bytes."""
-        end = record.offset + record.size
-        position = record.offset
-        for start, row_end, _ in self._table[self._near(record.offset, end)].tolist():
-            low, high = max(start, position), min(row_end, end)
-            if low < high:
-                yield low, high - low, record.start + low - record.offset
-                position = high
-
-    def checked(self, pieces: list[tuple[int, int, int]]) -> npt.NDArray[np.int64]:
-        """Files with a checksum that have some of these bytes."""
-        is_touched = np.zeros(len(self._table), bool)
-        for offset, size, _ in pieces:
-            near = self._near(offset, offset + size)
-            is_touched[near] |= self._table[near, 1] > offset
-        touched: npt.NDArray[np.int64] = self._table[is_touched & (self._table[:, 2] >= 0)]
-        return touched
 
 
 @contextlib.contextmanager

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-
 __all__ = ["Transactions", "WriteOptions"]
 
 _COMMIT_FILES = 20_000
