@@ -41,11 +41,13 @@ MEAN, STD = [123.7, 116.3, 103.5], [58.4, 57.1, 57.4]
 FILES = {"originals": None, "q90, longer side 500": 500}
 KERNELS = {
     "destuff_pictures": "stuffed bytes out",
+    "order_tiles": "order of the tiles",
     "decode_tiles": "Huffman and inverse DCT",
     "plan_axes": "weights of the resampling",
     "fill_around": "colour around pictures",
     "resample_smooth": "upsampling, colour, resize, normalize",
     "resample_sharp": "upsampling, colour, resize, normalize",
+    "resample_floats": "upsampling, colour, resize, normalize",
     "apply_steps": "steps on pixels",
 }
 _torch: Any = None

@@ -95,13 +95,13 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   return memory;
 }
 
-// What a batch probably takes, before it is known.
+// What a batch probably takes, before it is known: windows have about half of the codes.
 std::size_t guess_blob_bytes(const GpuCall& call, Run run, std::size_t limit) noexcept {
   std::size_t stored = 0;
   for (const std::uint64_t size : call.batch.sizes.subspan(run.first, run.count)) {
     stored = std::min(stored + std::min<std::size_t>(size, limit), limit);
   }
-  return std::min(run.count * sizeof(Picture) + stored / 2, limit);
+  return std::min(run.count * sizeof(Picture) + stored / 8 * 5, limit);
 }
 
 // By position: their lists come from several places.

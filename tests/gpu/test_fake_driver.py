@@ -54,12 +54,10 @@ def test_kernels_for_other_gpus(large: Files, monkeypatch: pytest.MonkeyPatch) -
     loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")[0]
     assert gpu_driver_is_open()
     monkeypatch.setattr("headrace.loader.gpu.gpu_kernels", lambda: b"old ones")
-    with pytest.raises(
-        ValueError, match=r"cuda:0 does not do: its driver is older than .* or they were not compiled for this kind"
-    ):
+    with pytest.raises(ValueError, match=r"cuda:0 does not do: .*kernels"):
         loader(large.indexed, CROPS["random"], device="cuda", jpeg="gpu")
     found = loader(large.indexed, CROPS["random"], device="cuda")
-    assert "GPU: makes no pictures, for cuda:0 does not do: its driver is older than" in found.plan()
+    assert "GPU: makes no pictures, for cuda:0 does not do: " in found.plan()
     assert_same_batches(found, loader(large.indexed, CROPS["random"]))
 
 

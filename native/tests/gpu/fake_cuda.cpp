@@ -10,21 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "gpu/destuff.hpp"
-#include "gpu/resample_floats.hpp"
-#include "gpu/steps.hpp"
-#include "gpu/tiles.hpp"
+#include "tests/gpu/cpu_kernels.hpp"
 
 namespace {
 
-using namespace headrace::gpu;
+using headrace::gpu::testing::kKernels;
 
 constexpr int kDone = 0, kNotReady = 3, kNoMemory = 2, kInvalid = 1, kNoKernels = 209;
 constexpr std::size_t kAlignment = 256;
@@ -32,31 +25,6 @@ constexpr int kUnexpected = 0xA5;
 
 using Body = std::function<void()>;
 using Bind = Body (*)(void**);
-
-template <typename... Arguments, std::size_t... kIndices>
-Body bound(void (*kernel)(Arguments...), void** arguments, std::index_sequence<kIndices...>) {
-  return [kernel, values = std::make_tuple(*static_cast<std::remove_reference_t<Arguments>*>(
-                      arguments[kIndices])...)] { std::apply(kernel, values); };
-}
-
-template <typename... Arguments>
-Body bind_to(void (*kernel)(Arguments...), void** arguments) {
-  return bound(kernel, arguments, std::index_sequence_for<Arguments...>());
-}
-
-template <auto kKernel>
-Body wrapped(void** arguments) {
-  return bind_to(kKernel, arguments);
-}
-
-const std::map<std::string_view, Bind> kKernels = {{"destuff_pictures", wrapped<destuff_pictures>},
-                                                   {"decode_tiles", wrapped<decode_tiles>},
-                                                   {"plan_axes", wrapped<plan_axes>},
-                                                   {"fill_around", wrapped<fill_around>},
-                                                   {"resample_smooth", wrapped<resample_smooth>},
-                                                   {"resample_sharp", wrapped<resample_sharp>},
-                                                   {"resample_floats", wrapped<resample_floats>},
-                                                   {"apply_steps", wrapped<apply_steps>}};
 
 struct Stream {
   std::vector<Body> work;
@@ -147,7 +115,7 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned layers, unsigned, u
                    unsigned, unsigned, unsigned shared_bytes, void* stream, void** arguments,
                    void**) {
   return queue(stream, [=, body = reinterpret_cast<Bind>(function)(arguments)] {
-    grid::run(blocks, layers, threads, shared_bytes, body);
+    headrace::gpu::grid::run(blocks, layers, threads, shared_bytes, body);
   });
 }
 int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t size) {

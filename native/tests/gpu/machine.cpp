@@ -10,47 +10,13 @@
 #include <map>
 #include <new>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "gpu/destuff.hpp"
 #include "gpu/driver.hpp"
-#include "gpu/order.hpp"
-#include "gpu/resample_floats.hpp"
-#include "gpu/steps.hpp"
-#include "gpu/tiles.hpp"
+#include "tests/gpu/cpu_kernels.hpp"
 
 namespace headrace::gpu::testing {
 namespace {
-
-// A kernel and its arguments, which are copied.
-template <typename... Arguments, std::size_t... kIndices>
-std::function<void()> bound(void (*kernel)(Arguments...), void** arguments,
-                            std::index_sequence<kIndices...>) {
-  return [kernel, values = std::make_tuple(*static_cast<std::remove_reference_t<Arguments>*>(
-                      arguments[kIndices])...)] { std::apply(kernel, values); };
-}
-
-template <typename... Arguments>
-std::function<void()> bind_to(void (*kernel)(Arguments...), void** arguments) {
-  return bound(kernel, arguments, std::index_sequence_for<Arguments...>());
-}
-
-template <auto kKernel>
-std::function<void()> wrapped(void** arguments) {
-  return bind_to(kKernel, arguments);
-}
-
-const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
-    {"destuff_pictures", wrapped<destuff_pictures>},
-    {"order_tiles", wrapped<order_tiles>},
-    {"decode_tiles", wrapped<decode_tiles>},
-    {"plan_axes", wrapped<plan_axes>},
-    {"fill_around", wrapped<fill_around>},
-    {"resample_smooth", wrapped<resample_smooth>},
-    {"resample_sharp", wrapped<resample_sharp>},
-    {"resample_floats", wrapped<resample_floats>},
-    {"apply_steps", wrapped<apply_steps>}};
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::byte kUnexpected{0xA5};
