@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "headrace": ("errors", "ops"),
+    "headrace": ("errors", "fields", "formats", "frameworks", "loader", "ops", "types"),
     "headrace.fields": ("Bytes", "Float", "Image", "Int", "Json", "NDArray", "Tensor", "Text"),
     "headrace.formats.barecat": ("Archive",),
     "headrace.formats.beton": ("BetonWriter",),

@@ -221,3 +221,9 @@ def test_version_and_unknown_names() -> None:
     assert headrace.__version__.count(".") >= 1
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = headrace.nonsense
+
+
+def test_rooms_are_found_without_being_imported() -> None:
+    names = ("errors", "fields", "formats", "frameworks", "loader", "ops", "types")
+    program = f"import headrace\nfor name in {names}: assert getattr(headrace, name).__name__ == 'headrace.' + name"
+    subprocess.run([sys.executable, "-c", program], check=True)
