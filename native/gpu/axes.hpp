@@ -37,6 +37,16 @@ struct AxisPlans {
   }
 };
 
+HEADRACE_GPU_INLINE AxisRequest request_of(const Axis& axis, AxisKind kind) {
+  return {kind,
+          static_cast<double>(axis.begin),
+          static_cast<double>(axis.length),
+          static_cast<double>(axis.origin),
+          axis.limit,
+          axis.size,
+          axis.is_mirrored != 0};
+}
+
 HEADRACE_GPU_INLINE Taps taps_of(const AxisRequest& request, uint32_t i, const double* lanczos,
                                  float* weights) {
   const double scale = request.length / static_cast<double>(request.out_size);
@@ -89,13 +99,7 @@ HEADRACE_KERNEL(plan_axes, kAxisThreads)
   if (kind == AxisKind::area && (across.length < across.size || down.length < down.size)) {
     kind = AxisKind::area_linear;
   }
-  const AxisRequest request{kind,
-                            static_cast<double>(axis.begin),
-                            static_cast<double>(axis.length),
-                            static_cast<double>(axis.origin),
-                            axis.limit,
-                            axis.size,
-                            axis.is_mirrored != 0};
+  const AxisRequest request = request_of(axis, kind);
   const uint32_t way = picture.way;
   AxisSpan* const spans = plans.spans_of(block_number(), block_layer());
   for (uint32_t i = thread_number(); i < axis.size; i += thread_count()) {

@@ -12,6 +12,7 @@
 #include "core/memory.hpp"
 #include "core/resample/filter_plan.hpp"
 #include "core/resample/opencv_taps.hpp"
+#include "gpu/axes.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/step_words.hpp"
 #include "gpu/stream_copy.hpp"
@@ -131,16 +132,6 @@ bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) 
   const TileIndexInfo& info = scratch.tile_index.info;
   return check_tile_index_belongs(info, image.bytes, crc).is_ok() &&
          check_tile_index_fits(info, jpeg).is_ok();
-}
-
-AxisRequest request_of(const Axis& axis, AxisKind kind) noexcept {
-  return {kind,
-          static_cast<double>(axis.begin),
-          static_cast<double>(axis.length),
-          static_cast<double>(axis.origin),
-          axis.limit,
-          axis.size,
-          axis.is_mirrored != 0};
 }
 
 // False: more taps than the GPU takes.
