@@ -12,6 +12,7 @@
 #include "gpu/stages.hpp"
 #include "headrace/checksum.hpp"
 #include "tests/gpu/machine.hpp"
+#include "tests/gpu/stored_pictures.hpp"
 #include "tests/jpeg/support.hpp"
 
 namespace headrace::gpu {
@@ -23,15 +24,9 @@ using headrace::testing::JpegKind;
 using headrace::testing::JpegSpec;
 using testing::Machine;
 
-// A batch of pictures in memory.
-struct Stored {
-  Bytes base, indices;
-  std::vector<std::uint64_t> offsets, sizes, index_offsets, index_sizes;
-  std::vector<std::uint8_t> modes, flips;
-  std::vector<std::uint32_t> widths, heights;
-  std::vector<std::int32_t> crops;
+// Pictures, and steps that are done to them.
+struct Stored : testing::StoredPictures {
   std::vector<std::pair<StepKind, std::vector<float>>> values;  // of each step
-  std::vector<PixelStep> steps;
 
   // Only when all pictures are there.
   void add_step(StepKind kind, const std::function<std::vector<float>(std::size_t)>& values_of) {
@@ -48,33 +43,7 @@ struct Stored {
 
   void add(const Bytes& bytes, const Bytes& index, bool is_raw, ImageShape shape,
            const Window& crop, bool is_flipped) {
-    offsets.push_back(base.size());
-    sizes.push_back(bytes.size());
-    base.insert(base.end(), bytes.begin(), bytes.end());
-    index_offsets.push_back(indices.size());
-    index_sizes.push_back(index.size());
-    indices.insert(indices.end(), index.begin(), index.end());
-    modes.push_back(is_raw ? 1 : 0);
-    flips.push_back(is_flipped ? 1 : 0);
-    widths.push_back(static_cast<std::uint32_t>(shape.width));
-    heights.push_back(static_cast<std::uint32_t>(shape.height));
-    for (const std::size_t value : {crop.top, crop.left, crop.height, crop.width}) {
-      crops.push_back(static_cast<std::int32_t>(value));
-    }
-  }
-
-  [[nodiscard]] LoadBatch batch() const {
-    return {.offsets = offsets,
-            .sizes = sizes,
-            .modes = modes,
-            .widths = widths,
-            .heights = heights,
-            .crops = crops,
-            .flips = flips,
-            .steps = steps,
-            .tile_indices = indices,
-            .tile_index_offsets = index_offsets,
-            .tile_index_sizes = index_sizes};
+    add_picture(bytes, index, is_raw ? StoredMode::raw : StoredMode::jpeg, shape, crop, is_flipped);
   }
 };
 

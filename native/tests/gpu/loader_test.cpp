@@ -12,6 +12,7 @@
 #include "gpu/slots.hpp"
 #include "headrace/checksum.hpp"
 #include "tests/gpu/machine.hpp"
+#include "tests/gpu/stored_pictures.hpp"
 #include "tests/jpeg/support.hpp"
 
 namespace headrace::gpu {
@@ -27,29 +28,14 @@ using testing::DeviceCall;
 
 constexpr ImageShape kShape{34, 27};
 
-// Pictures in memory, of every kind.
-struct Stored {
-  Bytes base, indices;
-  std::vector<std::uint64_t> offsets, sizes, index_offsets, index_sizes;
-  std::vector<std::uint8_t> modes, flips;
-  std::vector<std::uint32_t> widths, heights, checksums;
-  std::vector<std::int32_t> crops;
+// Pictures of every kind, with checksums.
+struct Stored : testing::StoredPictures {
   std::vector<float> brightness, cutout;
-  std::vector<PixelStep> steps;
 
   void add(const Bytes& bytes, const Bytes& index, StoredMode mode = StoredMode::jpeg,
            ImageShape shape = kShape) {
-    offsets.push_back(base.size());
-    sizes.push_back(bytes.size());
-    base.insert(base.end(), bytes.begin(), bytes.end());
-    index_offsets.push_back(indices.size());
-    index_sizes.push_back(index.size());
-    indices.insert(indices.end(), index.begin(), index.end());
-    modes.push_back(static_cast<std::uint8_t>(mode));
-    flips.push_back(flips.size() % 2);
-    widths.push_back(static_cast<std::uint32_t>(shape.width));
-    heights.push_back(static_cast<std::uint32_t>(shape.height));
-    crops.insert(crops.end(), {3, 2, 19, 23});
+    const Window crop{.left = 2, .top = 3, .width = 23, .height = 19};
+    add_picture(bytes, index, mode, shape, crop, flips.size() % 2 != 0);
     checksums.push_back(crc32c(bytes));
   }
 
@@ -61,21 +47,6 @@ struct Stored {
   void crop_last(std::int32_t top, std::int32_t left, std::int32_t height, std::int32_t width) {
     crops.resize(crops.size() - 4);
     crops.insert(crops.end(), {top, left, height, width});
-  }
-
-  [[nodiscard]] LoadBatch batch() const {
-    return {.offsets = offsets,
-            .sizes = sizes,
-            .modes = modes,
-            .widths = widths,
-            .heights = heights,
-            .crops = crops,
-            .flips = flips,
-            .checksums = checksums,
-            .steps = steps,
-            .tile_indices = indices,
-            .tile_index_offsets = index_offsets,
-            .tile_index_sizes = index_sizes};
   }
 };
 
