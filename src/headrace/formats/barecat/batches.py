@@ -20,7 +20,7 @@ from headrace.types import Ragged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from headrace._native import RangeReader
+    from headrace._native import PlaceReader, RangeReader
     from headrace.formats.barecat.shards import MappedShard, MappedShards
 
 __all__ = [
@@ -123,7 +123,7 @@ def gather_places(
     if is_cold(shards, places):
         values, bounds = batch.ragged(from_disk=True)
         return [values[begin:end].tobytes() for begin, end in pairwise(bounds.tolist())]
-    return batch.from_mapping(lambda: shards.reader.read(batch.table, is_checked))
+    return batch.from_mapping(lambda reader: reader.read(batch.table, is_checked))
 
 
 def gather_ragged(
@@ -164,6 +164,7 @@ class _Batch:
         self._places = places
         self._name_of = name_of
         self._is_checked = is_checked
+        self._snapshot = shards.snapshot  # other threads may let go of shards meanwhile
         self.table = np.ascontiguousarray(places.table)
 
     def ragged(self, *, from_disk: bool) -> Ragged:
@@ -177,13 +178,13 @@ class _Batch:
         if queue is not None:
             self._read_cold(*queue, out, starts)
         else:
-            self.from_mapping(lambda: (None, self._shards.reader.read_into(self.table, out, starts, self._is_checked)))
+            self.from_mapping(lambda reader: (None, reader.read_into(self.table, out, starts, self._is_checked)))
         return Ragged(out, bounds)
 
-    def from_mapping(self, read: Callable[[], tuple[_T, list[int]]], *, is_mapped: bool = False) -> _T:
+    def from_mapping(self, read: Callable[[PlaceReader], tuple[_T, list[int]]], *, is_mapped: bool = False) -> _T:
         """Call what copies from the mapped shards; once more when a shard had to be mapped first."""
         try:
-            values, used = read()
+            values, used = read(self._snapshot.reader)
         except NativeError as error:
             if error.code != "out_of_bounds" or is_mapped:
                 raise self._explained(error.offset, error.detail) from None
@@ -216,17 +217,18 @@ class _Batch:
         """Map the shards that are needed, also those that have grown; CorruptFileError for a file outside of its."""
         places = self._places
         filled = np.flatnonzero(places.size != 0)
+        needed: dict[int, MappedShard] = {}
         for number in np.unique(places.shard[filled]).tolist():
             of_shard = filled[places.shard[filled] == number]
             # Whatever these numbers are, together they cannot be more than an end.
             end = int(places.offset[of_shard].max()) + int(places.size[of_shard].max())
-            shard = self._shards.shard(number, end)
+            needed[number] = shard = self._shards.shard(number, end)
 
             def name_of(position: int, of_shard: npt.NDArray[np.int64] = of_shard) -> str:
                 return self._name_of(int(of_shard[position]))
 
             check_spans(self._path, shard, places.take(of_shard), name_of)
-        self._shards.refresh()
+        self._snapshot = self._shards.snapshot_with(needed)
 
     def _explained(self, position: int, problem: str) -> Exception:
         try:
@@ -237,7 +239,7 @@ class _Batch:
 
     def _check_cut(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            shard = self._shards.mapped.get(number)
+            shard = self._snapshot.shards.get(number)
             if shard is not None:
                 check_mapping(shard.array, shard.path)
 

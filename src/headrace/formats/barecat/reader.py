@@ -16,9 +16,9 @@ from headrace.formats.barecat.index.connections import ReadConnections
 from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.table import open_table
-from headrace.formats.barecat.names import index_path, place_of, replace_path
+from headrace.formats.barecat.names import index_path, place_of, replace_path, shard_path
 from headrace.formats.barecat.shards import MappedShards
-from headrace.formats.barecat.unfinished import await_handover, is_being_changed
+from headrace.formats.barecat.unfinished import await_handover, is_being_changed, is_locked
 from headrace.formats.entry_names import clean_name
 
 if TYPE_CHECKING:
@@ -141,27 +141,31 @@ class ArchiveReader:
         What is wrong again and again, while nobody changes anything, is damaged.
         """
         quiet_attempts, changes = 0, self._connections.changes
-        for _ in range(_ATTEMPTS):
-            is_moving = is_being_changed(self.place, self.path)
-            if is_moving:
-                self._connections.follow()
-            is_moving |= self.refresh() or self._connections.changes != changes
-            changes = self._connections.changes
-            if not is_moving and not self._connections.follows:
-                raise error
-            quiet_attempts = 0 if is_moving else quiet_attempts + 1
-            if quiet_attempts > _QUIET_ATTEMPTS:
-                raise error
-            self.shards.forget()  # one that became shorter is of no use any more
-            try:
-                return read()
-            except UnfinishedError:
-                raise
-            except (CorruptFileError, FormatError) as again:
-                error = again
-            time.sleep(_PAUSE_S)
-        problem = "somebody is moving files of this archive just now; read again when that is done"
-        raise ArchiveBusyError(f"{self.path}: {problem}") from error
+        try:
+            for _ in range(_ATTEMPTS):
+                is_moving = is_being_changed(self.place, self.path)
+                # Two changes in one tick of the clock look like one, so a writer that is there is enough.
+                if is_moving or self._connections.follows or is_locked(shard_path(self.place, 0)):
+                    self._connections.follow()
+                is_moving |= self.refresh() or self._connections.changes != changes
+                changes = self._connections.changes
+                if not is_moving and not self._connections.follows:
+                    raise error
+                quiet_attempts = 0 if is_moving else quiet_attempts + 1
+                if quiet_attempts > _QUIET_ATTEMPTS:
+                    raise error
+                self.shards.forget()  # one that became shorter is of no use any more
+                try:
+                    return read()
+                except UnfinishedError:
+                    raise
+                except (CorruptFileError, FormatError) as again:
+                    error = again
+                time.sleep(_PAUSE_S)
+            problem = "somebody is moving files of this archive just now; read again when that is done"
+            raise ArchiveBusyError(f"{self.path}: {problem}") from error
+        finally:
+            del error  # else it would hold this frame, this frame the error, and both the listings of all callers
 
     def _find(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
         """The slow way: the name is not as the index has it, or the index has changed, or there is no such file."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from headrace._native import RangeReader
 
-__all__ = ["MappedShard", "MappedShards"]
+__all__ = ["MappedShard", "MappedShards", "Snapshot"]
 
 
 class MappedShard:
@@ -70,7 +70,7 @@ class MappedShard:
         return mapping_faults(self.array) > 0
 
 
-class _Snapshot:
+class Snapshot:
     """Some mapped shards, and what reads from them; never changes."""
 
     def __init__(self, shards: dict[int, MappedShard], cold: bool | None) -> None:
@@ -98,7 +98,7 @@ class _Snapshot:
 class MappedShards:
     """The shards of an archive that is read; any number of threads may use it, and forked children, too.
 
-    ``mapped`` has those that were needed so far.
+    ``mapped`` has those that were needed so far, ``snapshot`` those that were mapped when ``refresh`` was called last.
 
     Args:
         path: of the archive.
@@ -124,11 +124,12 @@ class MappedShards:
         self._check = check
         self._is_closed = False
         self.mapped: dict[int, MappedShard] = {}
-        self._snapshot = _Snapshot({}, False)
+        self.snapshot = Snapshot({}, False)
 
     def shard(self, number: int, end: int = 0) -> MappedShard:
         """A shard by number, mapped anew if it is shorter than ``end`` and has grown since."""
-        found = self.mapped.get(number)
+        mapped = self.mapped  # of now: what is mapped while another thread calls ``forget`` must not be kept
+        found = mapped.get(number)
         if found is not None and end <= found.size:
             return found
         if self._is_closed:
@@ -138,19 +139,20 @@ class MappedShards:
         if found is None or found.has_grown():
             found = MappedShard(shard_path(self._place, number), follow_links=self._follow_links)
             self._check()
-            self.mapped[number] = found
+            mapped[number] = found
         return found
 
-    @property
-    def reader(self) -> PlaceReader:
-        """Reads from those shards that were mapped when ``refresh`` was called last."""
-        return self._snapshot.reader
-
     def refresh(self) -> None:
-        """Take all mapped shards to the reader."""
+        """Take all mapped shards to the snapshot."""
         # Another thread may do the same: the last snapshot must have all of them.
-        while self._snapshot.shards != self.mapped:
-            self._snapshot = _Snapshot(self.mapped.copy(), self._cold)
+        while self.snapshot.shards != self.mapped:
+            self.snapshot = Snapshot(self.mapped.copy(), self._cold)
+
+    def snapshot_with(self, needed: dict[int, MappedShard]) -> Snapshot:
+        """A snapshot that has these shards, even if they were forgotten meanwhile."""
+        self.refresh()
+        snapshot = self.snapshot
+        return snapshot if needed.items() <= snapshot.shards.items() else Snapshot(needed, self._cold)
 
     def is_cold(
         self, numbers: npt.NDArray[np.int64], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
@@ -160,20 +162,20 @@ class MappedShards:
         To be asked once: the question may bring what is missing into memory.
         """
         files = self._files_of(numbers)
-        return files is not None and self._snapshot.cold.reader_for(files, offsets, sizes) is not None
+        return files is not None and self.snapshot.cold.reader_for(files, offsets, sizes) is not None
 
     def queue(self, numbers: npt.NDArray[np.int64]) -> tuple[RangeReader, npt.NDArray[np.uint32]] | None:
         """A queue of asynchronous reads, and which of its files each of these shards is; None where there is none."""
-        files, reader = self._files_of(numbers), self._snapshot.cold.reader
+        files, reader = self._files_of(numbers), self.snapshot.cold.reader
         return None if reader is None or files is None else (reader, files)
 
     def describe(self) -> str:
         """Say in words how many files at once are read."""
         self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
-        return self._snapshot.cold.describe()
+        return self.snapshot.cold.describe()
 
     def _files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
-        files = self._snapshot.files_of(numbers)
+        files = self.snapshot.files_of(numbers)
         if files is None and self._cold is not False:
             try:
                 for number in np.unique(numbers).tolist():
@@ -181,13 +183,13 @@ class MappedShards:
             except (FormatError, OSError):
                 return None  # reading from the mapped shards then says what is wrong
             self.refresh()
-            files = self._snapshot.files_of(numbers)
+            files = self.snapshot.files_of(numbers)
         return files
 
     def forget(self) -> None:
         """Map everything anew when it is needed next; views that were handed out stay valid."""
         self.mapped = {}
-        self._snapshot = _Snapshot({}, self._cold)
+        self.snapshot = Snapshot({}, self._cold)
 
     def close(self) -> None:
         """Let go of the mappings; views that were handed out stay valid."""

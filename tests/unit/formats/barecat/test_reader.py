@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,6 +141,27 @@ def test_files_that_were_moved_since(texts: Path, preload: bool) -> None:
                 writer.remove(first)
                 defragment(writer)
             assert read(archive) == [bytes(2000)] * len(names)
+
+
+def test_a_failure_holds_no_listing(texts: Path) -> None:
+    gc.disable()
+    try:
+        with Archive(texts) as archive:
+            spoil(texts, "UPDATE files SET crc32c = 1 WHERE path = 'd1/e1/1.txt'")
+            assert archive.refresh()
+            seen: list[weakref.ref[Any]] = []
+
+            def list_and_read() -> None:
+                listing = iter(archive)
+                seen.append(weakref.ref(listing))
+                next(listing)
+                archive["d1/e1/1.txt"]
+
+            with contextlib.suppress(CorruptFileError):
+                list_and_read()
+            assert [listing() for listing in seen] == [None]
+    finally:
+        gc.enable()
 
 
 def test_a_bad_checksum_stays_an_error_when_changes_are_followed(texts: Path) -> None:

@@ -66,3 +66,14 @@ def test_views_outlive_the_mapping(shards: MappedShards, path: Path) -> None:
     assert bytes(view) == b"abc"
     with pytest.raises(ClosedError):
         shards.shard(0)
+
+
+def test_a_shard_that_was_mapped_while_all_were_forgotten_is_not_kept(path: Path) -> None:
+    shards = MappedShards(str(path), check=lambda: shards.forget())
+    with open(shard_path(str(path), 0), "wb") as file:
+        file.write(b"old")
+    old = shards.shard(0)
+    assert shards.mapped == {}
+    snapshot = shards.snapshot_with({0: old})
+    assert snapshot.shards == {0: old}
+    assert shards.snapshot.shards == {}

@@ -249,10 +249,12 @@ class ReadConnections:
         return True
 
     def follow(self) -> None:
-        """Use locks from now on, because somebody writes."""
-        if self._is_still:
-            self._is_still = False
-            self._local = threading.local()
+        """Use locks from now on, because somebody writes; every thread connects anew.
+
+        An old connection that is in the middle of a listing would still see the index as it was when that began.
+        """
+        self._is_still = False
+        self._local = threading.local()
 
     def _has_changed(self) -> bool:
         """A writer was at work since the index was looked at, though it may be done by now."""
@@ -287,6 +289,7 @@ class ReadConnections:
     def _new_pair(self) -> tuple[sqlite3.Cursor, int, _Meter]:
         if self._is_closed:
             raise ClosedError(f"{self.path}: the archive is closed; open it again")
+        local = self._local  # of now: when the index turns out to be changed meanwhile, the connection is not kept
         meter = _Meter(self._seen.size)
         for attempt in range(_ATTEMPTS):
             try:
@@ -301,7 +304,7 @@ class ReadConnections:
                 if not is_missing or self._is_still or attempt == _ATTEMPTS - 1:
                     raise self.failure(error) from error
                 time.sleep(_PAUSE_S)  # a writer has closed its log just now, and deleted it
-        self._local.pair = pair = connection.cursor(), _forks[0], meter
+        local.pair = pair = connection.cursor(), _forks[0], meter
         return pair
 
     def _how(self) -> str:

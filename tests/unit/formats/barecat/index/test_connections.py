@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.formats.barecat.tools import TEXTS
@@ -16,6 +16,8 @@ from tests.unit.formats.barecat.tools import TEXTS
 from headrace.errors import ArchiveBusyError, FormatError, UnfinishedError
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.archive import new_archive
+from headrace.formats.barecat.edit.maintenance import defragment
+from headrace.formats.barecat.index import connections
 from headrace.formats.barecat.index.connections import ReadConnections, translated
 from headrace.formats.barecat.index.queries import Index
 
@@ -117,6 +119,46 @@ def test_a_reader_notices_a_writer(texts: Path, wal: bool) -> None:
         assert Archive(texts).read_many(kept) == [TEXTS[name] for name in kept]
     assert reader.read_many(kept) == [TEXTS[name] for name in kept]
     assert Archive(texts).verify().ok
+
+
+def test_a_connection_that_another_thread_overtakes_is_not_kept(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = ReadConnections(str(texts))
+    with Archive(texts, "r+") as archive:
+        archive["first"] = b"1"
+    assert reader.refresh()
+    prepared = connections._prepared
+
+    def overtaken(*args: Any) -> sqlite3.Connection:
+        connection = prepared(*args)
+        monkeypatch.undo()
+        with new_archive(texts) as archive:
+            archive["second"] = b"2"
+        assert reader.refresh()  # by another thread, which is faster
+        return connection
+
+    monkeypatch.setattr(connections, "_prepared", overtaken)
+    reader.cursor()
+    assert reader.cursor().execute("SELECT path FROM files").fetchall() == [("second",)]
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_a_change_that_cannot_be_seen_from_outside(texts: Path, wal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = sorted(TEXTS)[200:]
+    with Archive(texts, "r+", wal=wal) as archive:
+        archive["more"] = b"1"
+        archive.commit()
+        reader = Archive(texts, preload=not wal)
+        listing = reader.index.rows("SELECT path FROM files")
+        if wal:  # without a log, it would keep the writer from its commit
+            next(listing)
+        look = connections._look(os.fspath(texts))
+        monkeypatch.setattr(connections, "_look", lambda place: look)  # all is done in one tick of the clock
+        for name in sorted(TEXTS)[:200]:
+            del archive[name]
+        archive.commit()
+        defragment(archive)
+        assert [reader[name] for name in kept] == [TEXTS[name] for name in kept]
+        assert reader.read_many(kept) == [TEXTS[name] for name in kept]
 
 
 def test_a_log_that_nobody_has_put_into_the_index_is_read(texts: Path) -> None:
