@@ -285,10 +285,7 @@ class Archive(MutableMapping[str, bytes]):
             return self[os.fspath(name)]
         if offset < 0:
             raise ValueError(f"offset must not be negative, got {offset}")
-        cleaned, (shard, start, length, _) = self._contents.locate(name)
-        first = min(offset, length)
-        count = length - first if size < 0 else min(size, length - first)
-        return self._contents.bytes_at(cleaned, shard, start + first, count)
+        return bytes(self._contents.view(name, offset, size)[1])
 
     def read_many(self, names: Sequence[str]) -> list[bytes]:
         """Many files in one call, in the order of the names: read in the order of the shards, everything checked.
@@ -341,8 +338,7 @@ class Archive(MutableMapping[str, bytes]):
         return io.TextIOWrapper(binary, encoding=encoding or "utf-8", errors=errors, newline=newline)
 
     def _open_stored(self, name: PathLike) -> io.BufferedReader:
-        cleaned, (shard, offset, size, checksum) = self._contents.locate(name)
-        view = self._contents.view_at(cleaned, shard, offset, size)
+        cleaned, view, checksum = self._contents.view(name)
         known = checksum if self._is_checked else None
 
         def checked(data: bytes) -> bytes:

@@ -177,32 +177,28 @@ class ArchiveReader:
             raise self.index.missing_file(cleaned)
         return cleaned, place
 
-    def locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
-        """The name of a file as the index has it, and where its bytes are.
+    def view(self, name: PathLike, offset: int = 0, size: int = -1) -> tuple[str, memoryview, int | None]:
+        """The name of a file as the index has it, some of its bytes, and the CRC-32C of all.
 
         For reads that no checksum covers: so look first whether the index was changed.
         """
         self.refresh()
         try:
-            return self._locate(name)
+            return self._view(name, offset, size)
         except (CorruptFileError, FormatError) as error:
-            return self._read_again(partial(self._locate, name), error)
+            return self._read_again(partial(self._view, name, offset, size), error)
 
-    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
+    def _view(self, name: PathLike, offset: int, size: int) -> tuple[str, memoryview, int | None]:
         try:
             place = self._place(name)  # type: ignore[arg-type]
         except (TypeError, UnicodeError):
             place = None
         cleaned, place = self._find(name) if place is None else (str(name), place)
-        self.view_at(cleaned, *place[:3])  # maps the shard, which is then the one that the index means
-        return cleaned, place
-
-    def bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
-        """Bytes of a shard that belong to a file."""
-        return bytes(self.view_at(name, shard, offset, size))
+        view = self.view_at(cleaned, *place[:3])
+        return cleaned, view[offset:] if size < 0 else view[offset : offset + size], place[3]
 
     def view_at(self, name: str, shard: int, offset: int, size: int) -> memoryview:
-        """The same without a copy."""
+        """Bytes of a shard that belong to a file."""
         end = offset + size
         mapped = self.shards.shard(shard, end) if size else None
         if mapped is None:

@@ -94,8 +94,14 @@ class Editor:
 
     # Reading
 
-    def locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
-        """The name of a file as the index has it, and where its bytes are."""
+    def view(self, name: PathLike, offset: int = 0, size: int = -1) -> tuple[str, memoryview, int | None]:
+        """The name of a file as the index has it, some of its bytes, and the CRC-32C of all."""
+        cleaned, (shard, start, length, checksum) = self._locate(name)
+        first = min(offset, length)
+        count = length - first if size < 0 else min(size, length - first)
+        return cleaned, memoryview(self._bytes_at(cleaned, shard, start + first, count)), checksum
+
+    def _locate(self, name: PathLike) -> tuple[str, tuple[int, int, int, int | None]]:
         place = self.index.place(name) if isinstance(name, str) else None
         if place is not None:
             return str(name), place
@@ -105,8 +111,7 @@ class Editor:
             raise self.index.missing_file(cleaned)
         return cleaned, place
 
-    def bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
-        """Bytes of a shard that belong to a file."""
+    def _bytes_at(self, name: str, shard: int, offset: int, size: int) -> bytes:
         with self.lock:
             data = self.shards.read(shard, offset, size) if offset >= 0 else b""
         if len(data) != size:
@@ -114,14 +119,10 @@ class Editor:
             raise CorruptFileError(self.index.path, name=name, problem=missing, fix=RESTORE)
         return data
 
-    def view_at(self, name: str, shard: int, offset: int, size: int) -> memoryview:
-        """The same as a view."""
-        return memoryview(self.bytes_at(name, shard, offset, size))
-
     def read(self, name: str) -> bytes:
         """A whole file, checked."""
-        cleaned, (shard, offset, size, checksum) = self.locate(name)
-        data = self.bytes_at(cleaned, shard, offset, size)
+        cleaned, (shard, offset, size, checksum) = self._locate(name)
+        data = self._bytes_at(cleaned, shard, offset, size)
         if self._is_checked:
             check_content(self.index.path, cleaned, data, checksum)
         return data

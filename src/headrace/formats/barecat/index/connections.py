@@ -22,7 +22,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
-from headrace.errors import ArchiveBusyError, ClosedError, FormatError
+from headrace.errors import ArchiveBusyError, ClosedError, FormatError, UnfinishedError
 from headrace.formats.barecat.index.schema import check_schema, check_version
 from headrace.formats.barecat.names import archive_path, shard_path
 from headrace.formats.barecat.unfinished import has_content, is_locked, journal_failure
@@ -289,23 +289,25 @@ class ReadConnections:
     def _new_pair(self) -> tuple[sqlite3.Cursor, int, _Meter]:
         if self._is_closed:
             raise ClosedError(f"{self.path}: the archive is closed; open it again")
-        local = self._local  # of now: when the index turns out to be changed meanwhile, the connection is not kept
         meter = _Meter(self._seen.size)
-        for attempt in range(_ATTEMPTS):
+        for attempt in itertools.count(1):
+            local = self._local  # of now: when the index turns out to be changed meanwhile, the connection is not kept
             try:
                 connection = _prepared(_open(self._place, self._how(), _ReadConnection), self.path, meter)
                 break
-            except FileNotFoundError:
-                if attempt == _ATTEMPTS - 1:
+            except (FileNotFoundError, ArchiveBusyError, UnfinishedError):
+                if not self._may_be_passing(local, attempt):
                     raise
-                time.sleep(_PAUSE_S)  # the memory that a log shares: its writer has deleted it just now
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema can spoil the message, too
-                is_missing = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
-                if not is_missing or self._is_still or attempt == _ATTEMPTS - 1:
+                if _is_busy(error) or not self._may_be_passing(local, attempt):
                     raise self.failure(error) from error
-                time.sleep(_PAUSE_S)  # a writer has closed its log just now, and deleted it
+            time.sleep(_PAUSE_S)
         local.pair = pair = connection.cursor(), _forks[0], meter
         return pair
+
+    def _may_be_passing(self, local: threading.local, attempt: int) -> bool:
+        """What failed may succeed in a moment: a writer opens, closes or replaces the index, its log or its memory."""
+        return attempt < _ATTEMPTS and (self.refresh() or self.follows or self._local is not local)
 
     def _how(self) -> str:
         """How SQLite opens the index: never so that it could write, roll back or create anything."""
@@ -463,7 +465,7 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     if whole_code in _NEEDS_WRITING:
         return journal_failure(place or path, _NEEDS_WRITING[whole_code], path)
     code = whole_code & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if _is_busy(error):
         return ArchiveBusyError(f"{path}: somebody else is writing to this archive ({error})")
     if whole_code == sqlite3.SQLITE_IOERR_SHORT_READ or (whole_code == sqlite3.SQLITE_IOERR and _is_cut(place or path)):
         error = RuntimeError("it ends in the middle of a page, so it was cut short")
@@ -480,6 +482,11 @@ def translated(path: str, error: Exception, place: str | None = None) -> Excepti
     return FormatError(
         path, problem=f"the index cannot be read ({error})", fix="Restore it from a copy; the shards may be fine."
     )
+
+
+def _is_busy(error: Exception) -> bool:
+    """SQLite has waited for a lock in vain."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _look(place: str) -> _Look:

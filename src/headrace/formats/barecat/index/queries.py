@@ -65,18 +65,15 @@ def _answered(method: Callable[Concatenate[Index, _P], _R]) -> Callable[Concaten
 
     @wraps(method)
     def ask(self: Index, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        is_second = False
         while True:
+            changes = self._changes()  # before the question: another thread may notice a change right after it
             try:
                 return method(self, *args, **kwargs)
             except HeadraceError:
                 raise
             except _BAD as error:
-                if self._refresh():
-                    self.table = None
-                elif is_second:
+                if not self._is_changed(changes):
                     raise self._failed(error) from error
-                is_second = True  # another thread may have noticed the change first
 
     return ask
 
@@ -124,11 +121,17 @@ class Index:
         except HeadraceError:
             raise
         except _BAD as error:
-            if self._refresh() or self._changes() != changes:
-                self.table = None
+            if self._is_changed(changes):
                 problem, fix = "the index was changed by somebody else while it was listed", "List it again."
                 raise FormatError(self.path, problem=problem, fix=fix) from error
             raise self._failed(error) from error
+
+    def _is_changed(self, changes: int) -> bool:
+        """The index is not the same any more as when there were so many changes."""
+        is_changed = self._refresh() or self._changes() != changes
+        if is_changed:
+            self.table = None
+        return is_changed
 
     def _failed(self, error: Exception) -> Exception:
         return translated(self.path, error) if self._failure is None else self._failure(error)
