@@ -30,7 +30,11 @@ def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tupl
         return torch_distributed.get_rank(), torch_distributed.get_world_size()
     for rank_name, world_name in _RANK_VARIABLES:
         if rank_name in os.environ and world_name in os.environ:
-            return int(os.environ[rank_name]), int(os.environ[world_name])
+            found = _number(rank_name), _number(world_name)
+            if found[0] is None or found[1] is None:
+                set_to = " and ".join(f"{name}={os.environ[name]!r}" for name in (rank_name, world_name))
+                raise ValueError(f"distributed=True, and the environment has {set_to}, which must be whole numbers")
+            return found[0], found[1]
     raise ValueError(
         "distributed=True, but neither torch.distributed is initialised nor are RANK and WORLD_SIZE set; "
         "start the program with torchrun, or name rank and world"

@@ -55,6 +55,13 @@ def test_rank_and_world_come_from_slurm(monkeypatch: pytest.MonkeyPatch) -> None
     assert find_rank(distributed=True, rank=None, world=None) == (1, 4)
 
 
+def test_a_launcher_that_says_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "first")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(ValueError, match="RANK='first' and WORLD_SIZE='4', which must be whole numbers"):
+        find_rank(distributed=True, rank=None, world=None)
+
+
 def test_what_is_named_counts_more_than_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     launched(monkeypatch, RANK=1, WORLD_SIZE=4)
     assert find_rank(distributed=True, rank=0, world=2) == (0, 2)
