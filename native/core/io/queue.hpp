@@ -45,8 +45,18 @@ class IoQueue {
   [[nodiscard]] virtual bool pop(IoDone& done) noexcept = 0;
 };
 
-// Fails with `unsupported` where the kernel has no io_uring, or not for us.
-Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth) noexcept;
+// The same at once, by the thread that calls.
+[[nodiscard]] std::int32_t read_blocking(const IoRead& read) noexcept;
+
+// Fails with `unsupported` where the kernel has no io_uring, or not for us, or has lost reads of
+// this process before. Reads that do not end for so long are taken back and done by
+// `read_blocking`.
+Result<std::unique_ptr<IoQueue>> make_uring_queue(
+    unsigned depth, std::chrono::milliseconds patience = std::chrono::seconds(5)) noexcept;
+
+// The kernel has lost reads of this process: rings are of no use any more.
+[[nodiscard]] bool is_uring_stuck() noexcept;
+void set_uring_stuck(bool is_stuck) noexcept;
 
 // Blocking reads on a few threads. Fails with `out_of_memory` when the system has no more threads.
 Result<std::unique_ptr<IoQueue>> make_thread_queue(unsigned depth) noexcept;

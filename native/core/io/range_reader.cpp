@@ -205,6 +205,7 @@ LanePool* RangeReader::lanes() noexcept {
 Result<std::unique_ptr<Lane>> RangeReader::take_lane() noexcept {
   LanePool* pool = lanes();
   std::unique_ptr<Lane> lane = pool != nullptr ? pool->take() : nullptr;
+  while (lane && lane->engine() == ReadEngine::io_uring && is_uring_stuck()) lane = pool->take();
   if (!lane) {
     auto made = Lane::create(options_.queue_depth, options_.engine);
     if (!made.is_ok()) return made.status();

@@ -23,12 +23,6 @@ namespace {
 
 constexpr unsigned kMaxThreads = 16;
 
-std::int32_t read_blocking(const IoRead& read) noexcept {
-  const ssize_t count = preadv(read.fd, read.pieces, static_cast<int>(read.piece_count),
-                               static_cast<off_t>(read.offset));
-  return static_cast<std::int32_t>(count < 0 ? -errno : count);
-}
-
 // What a fault raises stays unblocked: blocked, it would end the process.
 void block_signals() noexcept {
   sigset_t set;
@@ -112,6 +106,12 @@ class ThreadQueue final : public IoQueue {
 };
 
 }  // namespace
+
+std::int32_t read_blocking(const IoRead& read) noexcept {
+  const ssize_t count = preadv(read.fd, read.pieces, static_cast<int>(read.piece_count),
+                               static_cast<off_t>(read.offset));
+  return static_cast<std::int32_t>(count < 0 ? -errno : count);
+}
 
 Result<std::unique_ptr<IoQueue>> make_thread_queue(unsigned depth) noexcept {
   try {

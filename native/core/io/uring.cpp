@@ -1,5 +1,9 @@
 #include "core/io/uring.hpp"
 
+#include <atomic>
+
+#include "core/io/queue.hpp"
+
 #ifdef HEADRACE_HAS_URING
 
 #include <sys/mman.h>
@@ -23,6 +27,8 @@ constexpr unsigned kFeatureReadOperation = 1U << 3;  // came with the plain read
 constexpr unsigned kFeatureExtendedArgument = 1U << 8;
 constexpr unsigned kEnterExtendedArgument = 1U << 3;
 constexpr std::uint8_t kOperationRead = 22;
+constexpr std::uint64_t kNobody = std::uint64_t{1}
+                                  << 32;  // no tag: of an entry that takes one back
 
 struct KernelTimespec {
   std::int64_t seconds;
@@ -67,8 +73,9 @@ void* map_shared(int fd, std::size_t size, std::uint64_t offset) noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<IoQueue>> UringQueue::create(unsigned depth) noexcept {
-  std::unique_ptr<UringQueue> queue(new (std::nothrow) UringQueue);
+Result<std::unique_ptr<IoQueue>> UringQueue::create(unsigned depth,
+                                                    std::chrono::milliseconds patience) noexcept {
+  std::unique_ptr<UringQueue> queue(new (std::nothrow) UringQueue(patience));
   if (!queue) return Status(Code::out_of_memory, "no memory for the ring");
   io_uring_params facts{};
   const int fd = setup(depth, facts);
@@ -86,6 +93,8 @@ Result<std::unique_ptr<IoQueue>> UringQueue::create(unsigned depth) noexcept {
 int UringQueue::map(const io_uring_params& facts) noexcept {
   try {
     refused_.reserve(facts.sq_entries);
+    reads_.resize(facts.sq_entries);
+    is_under_way_.resize(facts.sq_entries);
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
@@ -115,10 +124,21 @@ UringQueue::~UringQueue() {
   if (fd_ >= 0) close(fd_);
 }
 
-void UringQueue::push(const IoRead& read) noexcept {
-  const std::uint32_t tail = *submission_tail_;
-  io_uring_sqe& entry = entries_[tail & submission_mask_];
+io_uring_sqe& UringQueue::next_entry() noexcept {
+  io_uring_sqe& entry = entries_[*submission_tail_ & submission_mask_];
   std::memset(&entry, 0, sizeof entry);
+  return entry;
+}
+
+void UringQueue::publish_entry() noexcept {
+  Index(*submission_tail_).store(*submission_tail_ + 1, std::memory_order_release);
+}
+
+void UringQueue::push(const IoRead& read) noexcept {
+  if (under_way_++ == 0) progress_at_ = Clock::now();
+  reads_[read.tag] = read;
+  is_under_way_[read.tag] = 1;
+  io_uring_sqe& entry = next_entry();
   entry.fd = read.fd;
   entry.off = read.offset;
   entry.user_data = read.tag;
@@ -131,7 +151,13 @@ void UringQueue::push(const IoRead& read) noexcept {
     entry.addr = reinterpret_cast<std::uintptr_t>(read.pieces);
     entry.len = read.piece_count;
   }
-  Index(*submission_tail_).store(tail + 1, std::memory_order_release);
+  publish_entry();
+}
+
+void UringQueue::forget(std::uint32_t tag) noexcept {
+  is_under_way_[tag] = 0;
+  --under_way_;
+  progress_at_ = Clock::now();
 }
 
 unsigned UringQueue::ready() const noexcept {
@@ -153,7 +179,10 @@ void UringQueue::wait(unsigned wanted, std::chrono::milliseconds timeout) noexce
                          (is_limited ? kEnterExtendedArgument : 0U);
   const int count = enter(fd_, submit, must_wait ? wanted : 0, flags,
                           is_limited ? &argument : nullptr, is_limited ? sizeof argument : 0);
-  if (count >= 0 || count == -EINTR || count == -ETIME) return;
+  if (count >= 0 || count == -EINTR || count == -ETIME) {
+    if (must_wait && ready() == 0) take_back_stuck();
+    return;
+  }
   if (count == -EAGAIN || count == -EBUSY) {
     // No memory for the requests at this moment.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -164,12 +193,33 @@ void UringQueue::wait(unsigned wanted, std::chrono::milliseconds timeout) noexce
   if (must_wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+// Linux can lose the threads that carry reads out: then it starts none of what it has accepted, and
+// nothing ever ends (seen with 6.18, many processes, O_DIRECT). What it has not started can be
+// taken back; what it is at goes on.
+void UringQueue::take_back_stuck() noexcept {
+  const Clock::time_point now = Clock::now();
+  if (under_way_ == 0 || now - progress_at_ < patience_) return;
+  progress_at_ = now;
+  unsigned count = 0;
+  for (std::size_t tag = 0; tag < is_under_way_.size(); ++tag) {
+    if (is_under_way_[tag] == 0) continue;
+    io_uring_sqe& entry = next_entry();
+    entry.opcode = IORING_OP_ASYNC_CANCEL;
+    entry.fd = -1;
+    entry.addr = tag;
+    entry.user_data = kNobody;
+    publish_entry();
+    ++count;
+  }
+  static_cast<void>(enter(fd_, count, 0, IORING_ENTER_GETEVENTS, nullptr, 0));
+}
+
 // The kernel looks at the entries in `enter` only, so they can be taken back.
 void UringQueue::refuse_unsubmitted(int error) noexcept {
   const std::uint32_t head = Index(*submission_head_).load(std::memory_order_acquire);
   for (std::uint32_t at = head; at != *submission_tail_; ++at) {
-    const auto tag = static_cast<std::uint32_t>(entries_[at & submission_mask_].user_data);
-    refused_.push_back({tag, -error});
+    const std::uint64_t tag = entries_[at & submission_mask_].user_data;
+    if (tag != kNobody) refused_.push_back({static_cast<std::uint32_t>(tag), -error});
   }
   Index(*submission_tail_).store(head, std::memory_order_release);
 }
@@ -178,18 +228,31 @@ bool UringQueue::pop(IoDone& done) noexcept {
   if (!refused_.empty()) {
     done = refused_.back();
     refused_.pop_back();
+    forget(done.tag);
     return true;
   }
-  if (ready() == 0) return false;
-  const std::uint32_t head = *completion_head_;
-  const io_uring_cqe& completion = completions_[head & completion_mask_];
-  done = {static_cast<std::uint32_t>(completion.user_data), completion.res};
-  Index(*completion_head_).store(head + 1, std::memory_order_release);
-  return true;
+  while (ready() != 0) {
+    const std::uint32_t head = *completion_head_;
+    const io_uring_cqe completion = completions_[head & completion_mask_];
+    Index(*completion_head_).store(head + 1, std::memory_order_release);
+    if (completion.user_data == kNobody) continue;
+    done = {static_cast<std::uint32_t>(completion.user_data), completion.res};
+    forget(done.tag);
+    if (done.result == -ECANCELED) {
+      set_uring_stuck(true);
+      done.result = read_blocking(reads_[done.tag]);
+    }
+    return true;
+  }
+  return false;
 }
 
-Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth) noexcept {
-  return UringQueue::create(depth);
+Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth,
+                                                  std::chrono::milliseconds patience) noexcept {
+  if (is_uring_stuck()) {
+    return Status(Code::unsupported, "the kernel has lost reads of this process by io_uring");
+  }
+  return UringQueue::create(depth, patience);
 }
 
 }  // namespace headrace
@@ -198,10 +261,23 @@ Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned depth) noexcept {
 
 namespace headrace {
 
-Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned) noexcept {
+Result<std::unique_ptr<IoQueue>> make_uring_queue(unsigned, std::chrono::milliseconds) noexcept {
   return Status(Code::unsupported, "this build has no io_uring");
 }
 
 }  // namespace headrace
 
 #endif
+
+namespace headrace {
+namespace {
+
+std::atomic<bool> stuck{false};
+
+}  // namespace
+
+bool is_uring_stuck() noexcept { return stuck.load(std::memory_order_relaxed); }
+
+void set_uring_stuck(bool is_stuck) noexcept { stuck.store(is_stuck, std::memory_order_relaxed); }
+
+}  // namespace headrace

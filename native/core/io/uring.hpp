@@ -7,6 +7,7 @@
 #include <linux/io_uring.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace headrace {
 class UringQueue final : public IoQueue {
  public:
   // Fails with `unsupported` where the kernel refuses.
-  static Result<std::unique_ptr<IoQueue>> create(unsigned depth) noexcept;
+  static Result<std::unique_ptr<IoQueue>> create(unsigned depth,
+                                                 std::chrono::milliseconds patience) noexcept;
   ~UringQueue() override;
 
   void push(const IoRead& read) noexcept override;
@@ -27,9 +29,15 @@ class UringQueue final : public IoQueue {
  private:
   using Index = std::atomic_ref<std::uint32_t>;  // shared with the kernel
 
-  UringQueue() noexcept = default;
+  using Clock = std::chrono::steady_clock;
+
+  explicit UringQueue(std::chrono::milliseconds patience) noexcept : patience_(patience) {}
   [[nodiscard]] int map(const io_uring_params& facts) noexcept;
+  [[nodiscard]] io_uring_sqe& next_entry() noexcept;
+  void publish_entry() noexcept;
   void refuse_unsubmitted(int error) noexcept;
+  void take_back_stuck() noexcept;
+  void forget(std::uint32_t tag) noexcept;
   [[nodiscard]] unsigned ready() const noexcept;
 
   int fd_ = -1;
@@ -46,6 +54,12 @@ class UringQueue final : public IoQueue {
   std::uint32_t completion_mask_ = 0;
   const io_uring_cqe* completions_ = nullptr;
   std::vector<IoDone> refused_;
+
+  const std::chrono::milliseconds patience_;
+  std::vector<IoRead> reads_;               // by tag
+  std::vector<std::uint8_t> is_under_way_;  // by tag
+  unsigned under_way_ = 0;
+  Clock::time_point progress_at_;  // when something ended last, or the first of them began
 };
 
 }  // namespace headrace
