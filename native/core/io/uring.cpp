@@ -27,8 +27,8 @@ constexpr unsigned kFeatureReadOperation = 1U << 3;  // came with the plain read
 constexpr unsigned kFeatureExtendedArgument = 1U << 8;
 constexpr unsigned kEnterExtendedArgument = 1U << 3;
 constexpr std::uint8_t kOperationRead = 22;
-constexpr std::uint64_t kNobody = std::uint64_t{1}
-                                  << 32;  // no tag: of an entry that takes one back
+// No tag: of an entry that takes a read back.
+constexpr std::uint64_t kNobody = std::uint64_t{1} << 32;
 
 struct KernelTimespec {
   std::int64_t seconds;

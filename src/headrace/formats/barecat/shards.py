@@ -161,30 +161,31 @@ class MappedShards:
 
         To be asked once: the question may bring what is missing into memory.
         """
-        files = self._files_of(numbers)
-        return files is not None and self.snapshot.cold.reader_for(files, offsets, sizes) is not None
+        snapshot, files = self._files_of(numbers)
+        return files is not None and snapshot.cold.reader_for(files, offsets, sizes) is not None
 
     def queue(self, numbers: npt.NDArray[np.int64]) -> tuple[RangeReader, npt.NDArray[np.uint32]] | None:
         """A queue of asynchronous reads, and which of its files each of these shards is; None where there is none."""
-        files, reader = self._files_of(numbers), self.snapshot.cold.reader
+        snapshot, files = self._files_of(numbers)
+        reader = snapshot.cold.reader
         return None if reader is None or files is None else (reader, files)
 
     def describe(self) -> str:
         """Say in words how many files at once are read."""
-        self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
-        return self.snapshot.cold.describe()
+        snapshot, _ = self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
+        return snapshot.cold.describe()
 
-    def _files_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32] | None:
-        files = self.snapshot.files_of(numbers)
+    def _files_of(self, numbers: npt.NDArray[np.int64]) -> tuple[Snapshot, npt.NDArray[np.uint32] | None]:
+        """A snapshot, and which of its files each of these shards is; None where one of them is not there."""
+        snapshot = self.snapshot
+        files = snapshot.files_of(numbers)
         if files is None and self._cold is not False:
             try:
-                for number in np.unique(numbers).tolist():
-                    self.shard(number)
+                snapshot = self.snapshot_with({number: self.shard(number) for number in np.unique(numbers).tolist()})
             except (FormatError, OSError):
-                return None  # reading from the mapped shards then says what is wrong
-            self.refresh()
-            files = self.snapshot.files_of(numbers)
-        return files
+                return snapshot, None  # reading from the mapped shards then says what is wrong
+            files = snapshot.files_of(numbers)
+        return snapshot, files
 
     def forget(self) -> None:
         """Map everything anew when it is needed next; views that were handed out stay valid."""

@@ -69,7 +69,7 @@ def test_views_outlive_the_mapping(shards: MappedShards, path: Path) -> None:
 
 
 def test_a_shard_that_was_mapped_while_all_were_forgotten_is_not_kept(path: Path) -> None:
-    shards = MappedShards(str(path), check=lambda: shards.forget())
+    shards = MappedShards(str(path), cold=True, check=lambda: shards.forget())
     with open(shard_path(str(path), 0), "wb") as file:
         file.write(b"old")
     old = shards.shard(0)
@@ -77,3 +77,6 @@ def test_a_shard_that_was_mapped_while_all_were_forgotten_is_not_kept(path: Path
     snapshot = shards.snapshot_with({0: old})
     assert snapshot.shards == {0: old}
     assert shards.snapshot.shards == {}
+    queue = shards.queue(np.zeros(3, np.int64))
+    assert queue is not None
+    assert queue[1].tolist() == [0, 0, 0]
