@@ -23,9 +23,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUN = """
-import os, signal, sys
+import os, signal, sys, time
 if sys.argv.pop(1) == "named":
     del os.O_TMPFILE  # as on a file system that has no nameless files
+count, close = 0, os.close
+def close_slowly(fd):  # so that it is not done before it can be interrupted
+    global count
+    close(fd)
+    count += 1
+    if count % 50 == 0:
+        time.sleep(0.05)
+os.close = close_slowly
 from headrace.cli.main import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("ready", flush=True)
@@ -98,7 +106,7 @@ def test_an_interrupt_leaves_whole_files_only(place: Path, kind: str, words: lis
     _wait_for(place / "out")
     process.send_signal(signal.SIGINT)
     _, problem = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, problem
     assert _hidden(place) == []
     written = os.listdir(place / "out")
     assert 0 < len(written) < FILES
