@@ -472,7 +472,12 @@ Result<DevicePointer> GpuLoader::allocate(std::size_t size) noexcept {
   if (!state_->is_of_this_process()) return forked();
   const DeviceScope scope(state_->device());
   if (!scope.status().is_ok()) return scope.status();
-  return state_->outputs().allocate(size);
+  auto memory = state_->outputs().allocate(size);
+  if (memory.is_ok() || memory.status().code() != Code::out_of_memory) return memory;
+  Detail detail("the GPU has too little memory: a batch takes ");
+  detail << size << " bytes, and " << state_->device().memory().free
+         << " are free; use smaller batches, or decode on the CPU";
+  return Status(Code::out_of_memory, detail);
 }
 
 void GpuLoader::release(DevicePointer memory, std::size_t size) noexcept {

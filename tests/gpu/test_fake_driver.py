@@ -42,8 +42,8 @@ def native_of(loader: hr.Loader) -> GpuImageLoader:
 
 def test_too_little_memory(large: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     found, expected = pair(large.indexed, [ops.Resize(64)], batch_size=12)
-    monkeypatch.setenv("FAKE_CUDA_BYTES", "900000")
-    with pytest.raises(DeviceError, match=r"cuda:0, field 'image': the GPU has too little memory for a batch of 12 "):
+    monkeypatch.setenv("FAKE_CUDA_BYTES", "400000")  # for an output or two, and nothing that decodes
+    with pytest.raises(DeviceError, match=r"cuda:0, field 'image': the GPU has too little memory"):
         list(found)
     monkeypatch.delenv("FAKE_CUDA_BYTES")
     found.set_epoch(0)

@@ -440,6 +440,11 @@ TEST_P(GpuLoaders, TooLittleMemoryIsSaid) {
   ASSERT_LT(fitting, 8U);
   // It is true.
   expect_ok(load(plain_pictures(fitting), options, found));
+  const auto output = loader_->allocate(std::size_t{1} << 29);
+  expect_code(output.status(), Code::out_of_memory);
+  EXPECT_TRUE(output.status().detail().starts_with(
+      "the GPU has too little memory: a batch takes 536870912 bytes, and "))
+      << output.status().detail();
   fake_->set_total(std::size_t{1} << 30);
   expect_ok(load(stored, options, found));
   expect_same(found, expected, stored.offsets.size());

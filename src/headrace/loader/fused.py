@@ -133,8 +133,8 @@ class FusedRun:
             options = self.native_options(job.jpeg, is_fast=job.is_fast)
             self._note(job, job.native.load(spans, crops, flips, out, options, steps))
             return out.transpose(_CHANNELS_LAST) if self.layout == "channels_last" else out
-        out = gpu.output.empty(shape, self.dtype, native)
         try:
+            out = gpu.output.empty(shape, self.dtype, native)
             report = native.load(spans, crops, flips, out, self.native_options("window", is_fast=False), steps)
         except NativeError as error:
             raise DeviceError(f"cuda:{gpu.device}, field {self.name!r}: {error.detail}") from error
