@@ -88,7 +88,7 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   memory.samples = pieces.take(bytes.samples);
   memory.status = pieces.take(bytes.status);
   memory.spans = pieces.take(bytes.spans);
-  memory.weights = pieces.take(bytes.weights);
+  memory.words = pieces.take(bytes.words);
   memory.pictures = pieces.take(bytes.pictures);
   memory.copies = pieces.take(bytes.copies);
   total_bytes = pieces.next - first;

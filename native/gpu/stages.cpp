@@ -71,7 +71,7 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     result = launch(launcher, {"destuff_pictures", count, kDestuffLayers, kDestuffThreads, 0}, blob,
                     codes, status);
     if (!result.is_ok()) return result;
-    auto* words = at<std::uint32_t>(memory.weights);
+    auto* words = at<std::uint32_t>(memory.words);
     result = launch(launcher, {"order_tiles", count, 1, kOrderThreads, sizeof(OrderMemory)}, blob,
                     words);
     if (!result.is_ok()) return result;
@@ -84,7 +84,7 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
     if (!result.is_ok()) return result;
   }
   const AxisKind kind = axis_kind_of(options.filter, false);
-  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.weights),
+  const AxisPlans plans{at<AxisSpan>(memory.spans), at<std::uint32_t>(memory.words),
                         sizes.axis_size};
   result = launch(launcher, {"plan_axes", count, 2, kAxisThreads, 0}, blob,
                   static_cast<std::uint32_t>(kind), at<const double>(memory.lanczos), plans);

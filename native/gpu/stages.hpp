@@ -13,7 +13,7 @@ namespace headrace::gpu {
 // Where a batch is on the device. Sizes are those of `bytes_of`.
 struct StageMemory {
   DevicePointer blob, codes, samples, status, spans;
-  DevicePointer weights;  // of the resampling, and before it the order of the tiles
+  DevicePointer words;    // weights of the resampling, and the order of the tiles
   DevicePointer lanczos;  // lanczos_values(), for that filter
   DevicePointer table;    // level_table(), 0 if it is empty
   DevicePointer values;   // the output
@@ -23,7 +23,7 @@ struct StageMemory {
 
 // As it is for one batch.
 struct StageBytes {
-  std::size_t codes, samples, status, spans, weights;
+  std::size_t codes, samples, status, spans, words;
   std::size_t pictures, copies;  // 0 without steps
 };
 [[nodiscard]] StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept;

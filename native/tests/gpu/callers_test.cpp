@@ -4,6 +4,7 @@
 #include "gpu/loader.hpp"
 #include "gpu/slots.hpp"
 #include "tests/gpu/machine.hpp"
+#include "tests/gpu/stored_pictures.hpp"
 #include "tests/jpeg/support.hpp"
 
 namespace headrace::gpu {
@@ -15,37 +16,16 @@ using headrace::testing::expect_ok;
 constexpr ImageShape kShape{34, 27};
 
 // One picture, again and again: with its tile index on the GPU, without it on the CPU.
-struct Repeated {
-  Bytes base = headrace::testing::make_jpeg({.shape = kShape});
-  Bytes index = headrace::testing::index_of(base, 2);
-  std::vector<std::uint64_t> offsets, sizes, index_offsets, index_sizes;
-  std::vector<std::uint8_t> modes;
-  std::vector<std::uint32_t> widths, heights;
-
-  explicit Repeated(std::size_t count)
-      : offsets(count),
-        sizes(count, base.size()),
-        index_offsets(count),
-        index_sizes(count),
-        modes(count),
-        widths(count, kShape.width),
-        heights(count, kShape.height) {
-    for (std::size_t i = 0; i < count; ++i) index_sizes[i] = i % 4 == 0 ? 0 : index.size();
+testing::StoredPictures repeated(std::size_t count) {
+  const Bytes jpeg = headrace::testing::make_jpeg({.shape = kShape});
+  const Bytes index = headrace::testing::index_of(jpeg, 2);
+  testing::StoredPictures pictures;
+  for (std::size_t i = 0; i < count; ++i) {
+    pictures.add_picture(jpeg, i % 4 == 0 ? Bytes{} : index, StoredMode::jpeg, kShape,
+                         {0, 0, kShape.width, kShape.height}, false);
   }
-
-  [[nodiscard]] LoadBatch batch() const {
-    return {.offsets = offsets,
-            .sizes = sizes,
-            .modes = modes,
-            .widths = widths,
-            .heights = heights,
-            .crops = {},
-            .flips = {},
-            .tile_indices = index,
-            .tile_index_offsets = index_offsets,
-            .tile_index_sizes = index_sizes};
-  }
-};
+  return pictures;
+}
 
 TEST(GpuLoaderCallers, ShareSlotsAndMemory) {
   auto cpu = ImageLoader::create(2);
@@ -56,8 +36,8 @@ TEST(GpuLoaderCallers, ShareSlotsAndMemory) {
   auto made = GpuLoader::create(std::move(device), *cpu.value());
   expect_ok(made.status());
   GpuLoader& loader = *made.value();
-  const Repeated large(40), small(8);
-  const auto load = [&](const Repeated& pictures) {
+  const testing::StoredPictures large = repeated(40), small = repeated(8);
+  const auto load = [&](const testing::StoredPictures& pictures) {
     const LoadOptions options{.shape = {9, 8}};
     const std::size_t size = pictures.offsets.size() * 9 * 8 * 3;
     const auto out = loader.allocate(size);

@@ -91,7 +91,7 @@ Outcome run_kernels(Machine& machine, const Stored& stored, const LoadOptions& o
                            machine.make(bytes.samples),
                            machine.make(bytes.status),
                            machine.make(bytes.spans),
-                           machine.make(bytes.weights),
+                           machine.make(bytes.words),
                            machine.put(std::as_bytes(std::span(lanczos_values(), kLanczosSize))),
                            table.empty() ? 0 : machine.put(table),
                            machine.put(outcome.values),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArchiveRawFile", "EditedFile", "PositionedFile", "SpooledFile", "parse_mode"]
 
-_SPOOL_BYTES = 50 << 20  # up to here in memory
+_SPOOL_BYTES = 50 << 20  # up to here in memory, beyond in a temporary file
 _LINE_BYTES = 8192
 
 
@@ -133,7 +133,7 @@ class ArchiveRawFile(PositionedFile):
 
 
 class SpooledFile(PositionedFile):
-    """A file that is written: its content is collected beside the archive, and ``_store`` is called when it is closed.
+    """A file that is written: its content is kept apart, and ``_store`` is called when it is closed.
 
     Args:
         content: what it holds at first.
