@@ -135,7 +135,7 @@ void UringQueue::publish_entry() noexcept {
 }
 
 void UringQueue::push(const IoRead& read) noexcept {
-  if (under_way_++ == 0) progress_at_ = Clock::now();
+  if (under_way_++ == 0) ++progress_;
   reads_[read.tag] = read;
   is_under_way_[read.tag] = 1;
   io_uring_sqe& entry = next_entry();
@@ -157,7 +157,7 @@ void UringQueue::push(const IoRead& read) noexcept {
 void UringQueue::forget(std::uint32_t tag) noexcept {
   is_under_way_[tag] = 0;
   --under_way_;
-  progress_at_ = Clock::now();
+  ++progress_;
 }
 
 unsigned UringQueue::ready() const noexcept {
@@ -198,8 +198,12 @@ void UringQueue::wait(unsigned wanted, std::chrono::milliseconds timeout) noexce
 // taken back; what it is at goes on.
 void UringQueue::take_back_stuck() noexcept {
   const Clock::time_point now = Clock::now();
-  if (under_way_ == 0 || now - progress_at_ < patience_) return;
-  progress_at_ = now;
+  if (progress_ != last_progress_) {
+    last_progress_ = progress_;
+    stands_since_ = now;
+  }
+  if (now - stands_since_ < patience_) return;
+  stands_since_ = now;
   unsigned count = 0;
   for (std::size_t tag = 0; tag < is_under_way_.size(); ++tag) {
     if (is_under_way_[tag] == 0) continue;

@@ -59,7 +59,10 @@ class UringQueue final : public IoQueue {
   std::vector<IoRead> reads_;               // by tag
   std::vector<std::uint8_t> is_under_way_;  // by tag
   unsigned under_way_ = 0;
-  Clock::time_point progress_at_;  // when something ended last, or the first of them began
+  // What ended, and what began while nothing was under way; a clock would cost more than a read.
+  std::uint64_t progress_ = 0;
+  std::uint64_t last_progress_ = 0;  // when a wait was in vain last
+  Clock::time_point stands_since_;
 };
 
 }  // namespace headrace
