@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"codecs"}),
     frozenset({"storage"}),
     frozenset({"_native"}),
-    frozenset({"registry", "progress", "counter_random"}),
+    frozenset({"registry", "progress", "counter_random", "arrays"}),
     frozenset({"types"}),
     frozenset({"errors"}),
 )

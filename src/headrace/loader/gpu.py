@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace._native import GpuImageLoader, NativeError, gpu_can, gpu_driver_is_open, gpu_kernels
+from headrace.arrays import distinct
 from headrace.errors import DeviceError, HeadraceError
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _missing(dataset: Dataset, indices: IndexArray | None, field: str) -> str:
     count = len(dataset) if indices is None else len(indices)
     if not count:
         return ""
-    seen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLES_SEEN)).astype(np.int64))
+    seen = distinct(np.linspace(0, count - 1, min(count, _SAMPLES_SEEN)).astype(np.int64))
     for sample in seen if indices is None else indices[seen]:
         try:
             spans = dataset.image_spans(np.array([sample], np.int64), field)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from headrace.arrays import distinct
 from headrace.read.ranges import read_ranges
 from headrace.storage import allocate_pages
 
@@ -172,7 +173,7 @@ class PageWalk:
         wanted: dict[int, int] = {}
         first = step
         while step < self._last:
-            pages = np.unique(self._pages_of(step)).tolist()
+            pages = distinct(self._pages_of(step)).tolist()
             if len(pages) > self._cache.slots:
                 pages = []  # too many for the cache: the step reads its spans for itself
             with self._change:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._native import NativeError, crc32c, crc32c_spans
+from headrace.arrays import distinct
 from headrace.errors import CorruptFileError, FormatError
 from headrace.storage import check_mapping
 from headrace.types import Ragged
@@ -218,7 +219,7 @@ class _Batch:
         places = self._places
         filled = np.flatnonzero(places.size != 0)
         needed: dict[int, MappedShard] = {}
-        for number in np.unique(places.shard[filled]).tolist():
+        for number in distinct(places.shard[filled]).tolist():
             of_shard = filled[places.shard[filled] == number]
             # Whatever these numbers are, together they cannot be more than an end.
             end = int(places.offset[of_shard].max()) + int(places.size[of_shard].max())

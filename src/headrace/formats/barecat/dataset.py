@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._native import crc32c
+from headrace.arrays import distinct
 from headrace.codecs import jpeg
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from headrace.fields import Int, NDArray
@@ -224,7 +225,7 @@ class BarecatDataset(BaseDataset):
         """The undecoded bytes of pictures: where they are if they lie in memory and in one shard, else together."""
         places = self._stored(field).take(indices)
         name_of = self._name_of(indices, field)
-        numbers = np.unique(places.shard)
+        numbers = distinct(places.shard)
         checksums = None
         with _Naming(self, indices, field):
             from_disk = is_cold(self.archive.shards, places)

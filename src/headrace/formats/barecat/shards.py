@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace._native import PlaceReader
+from headrace.arrays import distinct
 from headrace.errors import ClosedError, FormatError
 from headrace.formats.barecat.names import MAX_SHARDS, shard_path
 from headrace.progress import format_count
@@ -181,7 +182,7 @@ class MappedShards:
         files = snapshot.files_of(numbers)
         if files is None and self._cold is not False:
             try:
-                snapshot = self.snapshot_with({number: self.shard(number) for number in np.unique(numbers).tolist()})
+                snapshot = self.snapshot_with({number: self.shard(number) for number in distinct(numbers).tolist()})
             except (FormatError, OSError):
                 return snapshot, None  # reading from the mapped shards then says what is wrong
             files = snapshot.files_of(numbers)
