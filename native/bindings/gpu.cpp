@@ -20,10 +20,11 @@ using DeviceArray = nb::ndarray<nb::array_api, nb::device::cuda>;  // has __dlpa
 
 constexpr std::size_t kBatchAxes = 4;
 
-// Of one GPU. Arrays that it gave out keep it, and it keeps the threads it uses.
+// Of one GPU. Arrays that it gave out keep it, and it keeps the threads and the memory it uses.
 struct Owner {
   nb::object cpu;
-  std::unique_ptr<gpu::GpuLoader> loader;
+  std::vector<ByteArray> pinned;
+  std::unique_ptr<gpu::GpuLoader> loader;  // goes first
 };
 
 std::unique_ptr<gpu::GpuLoader> open_loader(int device, const nb::bytes& kernels,
@@ -91,6 +92,17 @@ class GpuLoader {
   }
 
   [[nodiscard]] std::size_t device_bytes() const noexcept { return loader().device_bytes(); }
+  [[nodiscard]] std::size_t pinned_bytes() const noexcept { return loader().pinned_bytes(); }
+
+  void pin(const ByteArray& memory) const {
+    owner_->pinned.push_back(memory);
+    Status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = loader().pin(bytes_of(memory));
+    }
+    throw_if_error(status);
+  }
 
   LoadReport load(const Spans& spans, const std::optional<Crops>& crops,
                   const std::optional<ByteArray>& flips, const AnyArray& out,
@@ -183,6 +195,12 @@ void bind_gpu(nb::module_& module) {
       .def("empty", &GpuLoader::empty, nb::arg("shape"), nb::arg("dtype"),
            "Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is "
            "used again once the array and all that was made of it are gone.")
+      .def("pin", &GpuLoader::pin, nb::arg("memory").noconvert(),
+           "Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are "
+           "fetched by the GPU, which checks their checksums, too; the CPU reads their headers "
+           "only. NativeError with the code \"unsupported\" where the system does not allow it: "
+           "then they are copied, as without.")
+      .def_prop_ro("pinned_bytes", &GpuLoader::pinned_bytes, "What was pinned so far.")
       .def_prop_ro("device_bytes", &GpuLoader::device_bytes,
                    "Memory of the device held for batches under way; arrays are not counted.");
   module.def("gpu_can", gpu_can, nb::arg("options"), nb::arg("steps"),

@@ -26,6 +26,7 @@ struct SourcePlace {
   Window window;
   std::uint32_t crc32c;
   bool has_crc32c;
+  bool is_fetched;  // by the device, which looks at the checksum, too
 };
 
 // The tiles of a window.
@@ -118,7 +119,8 @@ bool copy_tables(const BaselineJpeg& jpeg, Picture& out) noexcept {
 }
 
 // Header and tile index, as the CPU's own decoder checks them.
-bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) noexcept {
+bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus,
+               std::uint32_t& crc) noexcept {
   const StoredImageView& image = place.image;
   BaselineJpeg& jpeg = scratch.jpeg;
   if (image.tile_index.empty() || !read_baseline(image.bytes, jpeg).is_ok()) return false;
@@ -128,8 +130,8 @@ bool read_jpeg(const SourcePlace& place, BatchScratch& scratch, McuRange& mcus) 
   if (jpeg.h == 2 && jpeg.shape.width < kLeastMixedWidth) return false;
   mcus = mcus_of(jpeg, place.window);
   if (!unpack_tile_index(image.tile_index, mcus.bottom, scratch.tile_index).is_ok()) return false;
-  const std::uint32_t crc = place.has_crc32c ? place.crc32c : crc32c(image.bytes);
   const TileIndexInfo& info = scratch.tile_index.info;
+  crc = place.has_crc32c ? place.crc32c : place.is_fetched ? info.jpeg_crc32c : crc32c(image.bytes);
   return check_tile_index_belongs(info, image.bytes, crc).is_ok() &&
          check_tile_index_fits(info, jpeg).is_ok();
 }
@@ -186,8 +188,11 @@ bool Batch::is_possible(const LoadOptions& options) noexcept {
 
 Picture* Batch::pictures() const noexcept { return reinterpret_cast<Picture*>(memory_.data()); }
 
-void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options) {
+void Batch::start(MutableByteSpan memory, std::size_t count, const LoadOptions& options,
+                  std::size_t fetchable) {
   memory_ = memory.first(std::min(memory.size(), kMaxBytes));
+  fetchable_ = fetchable;
+  fetched_ = 0;
   options_ = &options;
   count_ = count;
   used_ = round_up(count * sizeof(Picture), kLineBytes);
@@ -208,6 +213,15 @@ std::byte* Batch::take(std::size_t size) noexcept {
   const std::size_t rounded = round_up(size, kLineBytes);
   const std::size_t at = used_.fetch_add(rounded, std::memory_order_relaxed);
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
+}
+
+// From the first one that is fetched; `finish` knows where that is. False: there are too many.
+bool Batch::take_fetched(std::size_t size, std::uint32_t& at) noexcept {
+  const std::size_t rounded = round_up(size, kFetchedUnit);
+  const std::size_t found = fetched_.fetch_add(rounded, std::memory_order_relaxed);
+  if (found > kMaxFetchedBytes || rounded > kMaxFetchedBytes - found) return false;
+  at = static_cast<std::uint32_t>(found / kFetchedUnit);
+  return true;
 }
 
 // False: there are too many.
@@ -276,8 +290,9 @@ Verdict Batch::add_raw(const SourcePlace& place, Picture& picture) noexcept {
 
 Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const std::size_t columns = range.end - range.first, rows = range.rows();
+  const bool is_fetched = picture.fetched_size != 0;
   std::size_t code_bytes = 0;
-  for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
+  for (std::size_t row = range.mcus.top; row < range.mcus.bottom && !is_fetched; ++row) {
     code_bytes += round_up(range.bytes(row).size, kLineBytes);
   }
   if (!take_words(rows * columns, picture.order)) return Verdict::on_cpu;
@@ -290,9 +305,13 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
   std::size_t to = first_byte + tile_bytes;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    const auto [begin, size] = range.bytes(row);
-    stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
-    const auto shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
+    std::uint32_t shift = 0;
+    if (!is_fetched) {
+      const auto [begin, size] = range.bytes(row);
+      stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
+      shift = static_cast<std::uint32_t>((to - begin) * 8);  // modulo 2^32
+      to += round_up(size, kLineBytes);
+    }
     for (std::size_t column = range.first; column < range.end; ++column) {
       Tile& tile = tiles[(column - range.first) * rows + row - range.mcus.top];
       tile.begin = range.position(row, column) + shift;
@@ -310,10 +329,10 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
       if (is_restarted) predictors = {};
       std::copy(predictors.begin(), predictors.end(), tile.predictors);
     }
-    to += round_up(size, kLineBytes);
   }
   finish_stream_copies();
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
+  if (is_fetched) to = round_up(picture.fetched_size, kFetchedUnit);
   picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   picture.longest = longest;
   picture.usual = static_cast<std::uint32_t>(sum / (rows * columns));
@@ -323,7 +342,7 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
 Verdict Batch::add_jpeg(const SourcePlace& place, BatchScratch& scratch,
                         Picture& picture) noexcept {
   McuRange mcus{};
-  if (!read_jpeg(place, scratch, mcus)) return Verdict::on_cpu;
+  if (!read_jpeg(place, scratch, mcus, picture.crc32c)) return Verdict::on_cpu;
   const BaselineJpeg& jpeg = scratch.jpeg;
   const std::size_t tile = scratch.tile_index.info.tile;
   const TileRange range{
@@ -373,7 +392,13 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, Bat
   }
   const StoredImageView& image = located.value();
   const bool has_crc32c = !batch.checksums.empty();
-  if (has_crc32c) {
+  const bool is_fetched = image.mode == StoredMode::jpeg && !image.is_empty() &&
+                          !image.tile_index.empty() && image.bytes.size() <= fetchable_ &&
+                          batch.offsets[i] <= fetchable_ - image.bytes.size() &&
+                          take_fetched(image.bytes.size(), picture.fetched);
+  if (is_fetched) {
+    picture.fetched_size = static_cast<std::uint32_t>(image.bytes.size());
+  } else if (has_crc32c) {
     if (const std::uint32_t found = crc32c(image.bytes); found != batch.checksums[i]) {
       failure = wrong_checksum(batch.checksums[i], found);
       return Verdict::failed;
@@ -387,7 +412,7 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, Bat
     return Verdict::on_gpu;
   }
   const SourcePlace place{image, source_window(*options_, image, 1),
-                          has_crc32c ? batch.checksums[i] : 0, has_crc32c};
+                          has_crc32c ? batch.checksums[i] : 0, has_crc32c, is_fetched};
   if (!plan_axes(place, scratch, picture)) return Verdict::on_cpu;
   return image.mode == StoredMode::jpeg ? add_jpeg(place, scratch, picture)
                                         : add_raw(place, picture);
@@ -477,6 +502,13 @@ const BatchSizes& Batch::finish() {
       sizes_.blob_bytes > memory_.size() ? sizes_.blob_bytes - memory_.size() : 0;
   if (sizes_.missing_bytes > 0) return sizes_;
   sizes_.has_jpegs = sizes_.units > 0;
+  sizes_.fetched_bytes = std::min<std::size_t>(fetched_, kMaxFetchedBytes);
+  for (uint32_t i = 0; i < count_; ++i) {
+    Picture& picture = pictures()[i];
+    if (picture.fetched_size != 0) {
+      picture.fetched += static_cast<uint32_t>(sizes_.blob_bytes / kFetchedUnit);
+    }
+  }
   sizes_.sample_blocks = blocks_;
   sizes_.axis_size = static_cast<uint32_t>(std::max(options_->shape.width, options_->shape.height));
   sizes_.words = words_;

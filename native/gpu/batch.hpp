@@ -60,6 +60,7 @@ struct BatchSizes {
   bool has_jpegs = false;
   bool has_fill = false;          // some pictures do not fill their place
   std::size_t picture_bytes = 0;  // of a picture before its steps; 0 without steps
+  std::size_t fetched_bytes = 0;  // of JPEGs that the device fetches, behind the blob
   std::size_t missing_bytes = 0;
 };
 
@@ -67,12 +68,17 @@ class Batch {
  public:
   // Positions of bits have 32 bits: the rest of a larger memory is not used.
   static constexpr std::size_t kMaxBytes = (std::size_t{1} << 29) - 1;
+  // That are fetched for one batch; the codes of the rest are copied.
+  static constexpr std::size_t kMaxFetchedBytes = std::size_t{1} << 30;
 
   // True when the GPU can do what the options ask for; it can do all steps.
   [[nodiscard]] static bool is_possible(const LoadOptions& options) noexcept;
 
-  // `memory` is aligned to 16 bytes, better to 64. Throws std::bad_alloc.
-  void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options);
+  // `memory` is aligned to 16 bytes, better to 64. JPEGs in the first `fetchable` bytes of what
+  // pictures are in are fetched by the device: their codes are not read here, and their checksums
+  // are left to it. Throws std::bad_alloc.
+  void start(MutableByteSpan memory, std::size_t pictures, const LoadOptions& options,
+             std::size_t fetchable = 0);
 
   // Picture `number` of the blob is picture `i` of the batch. `failure` is set where it failed.
   Verdict add(ByteSpan base, const LoadBatch& batch, std::size_t i, std::size_t number,
@@ -98,6 +104,7 @@ class Batch {
   Verdict add_jpeg(const struct SourcePlace& place, BatchScratch& scratch,
                    Picture& picture) noexcept;
   Verdict copy_tiles(const struct TileRange& range, Picture& picture) noexcept;
+  bool take_fetched(std::size_t size, std::uint32_t& at) noexcept;
   void add_parts(uint32_t number, const Picture& picture, PartList& list);
   void put_units() noexcept;
   PartSizes put_parts(const PartList& list) noexcept;
@@ -105,7 +112,9 @@ class Batch {
   MutableByteSpan memory_;
   const LoadOptions* options_ = nullptr;
   std::size_t count_ = 0;
+  std::size_t fetchable_ = 0;
   std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> fetched_{0};
   std::atomic<std::size_t> blocks_{0};
   std::atomic<std::size_t> words_{0};
   std::atomic<bool> has_fill_{false};

@@ -2,7 +2,7 @@
 //
 // A warp takes a row of a window's tiles, or 32 tiles of it if it has more. Each lane looks at four
 // bytes at a time and keeps one tile. Codes and tiles go to the same places in `codes` as they have
-// in the blob: they never become longer.
+// in the blob and behind it: they never become longer.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -52,10 +52,12 @@ HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& pictu
   const uint32_t lane = thread_number() % kWarp, rows = picture.tile_rows;
   Tile tile{};
   if (lane < count) tile = reinterpret_cast<const Tile*>(blob)[picture.tiles + first + lane * rows];
+  const uint8_t* const stuffed = origin_of(picture, blob);
+  uint8_t* const plain = origin_of(picture, codes);
   const uint32_t end_bit = shuffle(tile.end, count - 1);
   const uint32_t begin = shuffle(tile.begin, 0) / 8, end = (end_bit + 7) / 8;
   const auto load = [&](uint32_t at) {
-    return at < end ? *reinterpret_cast<const uint32_t*>(blob + at) : 0U;
+    return at < end ? *reinterpret_cast<const uint32_t*>(stuffed + at) : 0U;
   };
   const uint32_t start = begin & ~3U;
   uint32_t kept = begin, column = 0, place = 0, next_tile = begin, before = 0;
@@ -77,7 +79,7 @@ HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& pictu
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) {
       if (keep >> i & 1)
-        codes[to + count_ones(keep & ((1U << i) - 1))] = static_cast<uint8_t>(w.word >> 8 * i);
+        plain[to + count_ones(keep & ((1U << i) - 1))] = static_cast<uint8_t>(w.word >> 8 * i);
     }
     while (column < count && next_tile < at + 4 * kWarp) {  // tiles that begin in these bytes
       const uint32_t byte = to + count_ones(keep & ((1U << next_tile % 4) - 1));

@@ -20,9 +20,14 @@ constexpr Result32 kOutOfMemory = 2;
 // this GPU. CUDA_ERROR_INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, JIT_COMPILER_NOT_FOUND,
 // UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED.
 constexpr std::array<Result32, 6> kCannotRunKernels = {200, 209, 218, 221, 222, 223};
-constexpr int kMaxDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_...
-constexpr int kSharedCarveout = 9;          // in per cent of what a multiprocessor has; a wish
-constexpr unsigned kPortable = 1;           // CU_MEMHOSTALLOC_PORTABLE
+constexpr int kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_...
+constexpr int kSharedCarveout = 9;         // in per cent of what a multiprocessor has; a wish
+constexpr unsigned kPortable = 1;          // CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
+constexpr unsigned kReadOnly = 8;          // CU_MEMHOSTREGISTER_READ_ONLY
+constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_...
+constexpr int kRangeStart = 11;
+constexpr int kRangeSize = 12;
+constexpr unsigned kHostMemory = 1;         // CU_MEMORYTYPE_HOST
 constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 constexpr unsigned kSleepingEvent = 1 | 2;  // CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
 constexpr std::size_t kUsualSharedBytes = 48 << 10;
@@ -46,6 +51,9 @@ struct DriverFunctions {
   Result32 (*free)(DevicePointer);
   Result32 (*allocate_host)(void**, std::size_t, unsigned);
   Result32 (*free_host)(void*);
+  Result32 (*pin)(void*, std::size_t, unsigned);
+  Result32 (*unpin)(void*);
+  Result32 (*ask_pointer)(void*, int, DevicePointer);
   Result32 (*copy_in)(DevicePointer, const void*, std::size_t, void*);
   Result32 (*copy_out)(void*, DevicePointer, std::size_t, void*);
   Result32 (*fill)(DevicePointer, unsigned char, std::size_t, void*);
@@ -91,6 +99,9 @@ bool find_all(void* library, DriverFunctions& f) noexcept {
          find(library, "cuEventDestroy_v2", f.destroy_event) &&
          find(library, "cuEventRecord", f.record_event) &&
          find(library, "cuEventSynchronize", f.wait_event) &&
+         find(library, "cuMemHostRegister_v2", f.pin) &&
+         find(library, "cuMemHostUnregister", f.unpin) &&
+         find(library, "cuPointerGetAttribute", f.ask_pointer) &&
          find(library, "cuMemGetInfo_v2", f.memory_info) &&
          find(library, "cuGetErrorString", f.error_text);
 }
@@ -232,6 +243,32 @@ Result<MutableByteSpan> Driver::allocate_pinned(std::size_t size) noexcept {
 
 void Driver::free_pinned(MutableByteSpan memory) noexcept {
   if (memory.data() != nullptr) state_->f.free_host(memory.data());
+}
+
+Status Driver::pin(ByteSpan memory) noexcept {
+  auto* const first = const_cast<std::byte*>(memory.data());
+  const Result32 result = state_->f.pin(first, memory.size(), kPortable | kReadOnly);
+  if (result == 0) return {};
+  return Status(Code::unsupported, Detail("the GPU's driver does not pin this memory: ")
+                                       << error_text(state_->f, result));
+}
+
+void Driver::unpin(ByteSpan memory) noexcept {
+  state_->f.unpin(const_cast<std::byte*>(memory.data()));
+}
+
+std::size_t Driver::pinned_bytes(ByteSpan memory) noexcept {
+  const DriverFunctions& f = state_->f;
+  const auto first = reinterpret_cast<DevicePointer>(memory.data());
+  unsigned type = 0;
+  DevicePointer begin = 0;
+  std::size_t size = 0;
+  if (f.ask_pointer(&type, kMemoryType, first) != 0 || type != kHostMemory ||
+      f.ask_pointer(&begin, kRangeStart, first) != 0 ||
+      f.ask_pointer(&size, kRangeSize, first) != 0 || first < begin || first - begin >= size) {
+    return 0;
+  }
+  return std::min<std::size_t>(memory.size(), size - (first - begin));
 }
 
 Result<Device::Stream*> Driver::make_stream() noexcept {

@@ -22,6 +22,9 @@ class Driver final : public Device {
   void free(DevicePointer memory) noexcept override;
   Result<MutableByteSpan> allocate_pinned(std::size_t size) noexcept override;
   void free_pinned(MutableByteSpan memory) noexcept override;
+  Status pin(ByteSpan memory) noexcept override;
+  void unpin(ByteSpan memory) noexcept override;
+  [[nodiscard]] std::size_t pinned_bytes(ByteSpan memory) noexcept override;
   Result<Stream*> make_stream() noexcept override;
   void destroy(Stream* stream) noexcept override;
   Status copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) noexcept override;

@@ -3,4 +3,5 @@
 #include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
+#include "gpu/sums.hpp"
 #include "gpu/tiles.hpp"

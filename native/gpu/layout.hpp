@@ -3,12 +3,17 @@
 //   Picture[n] | for each picture: the words of its steps; Tile[], then its codes, or the rows of a
 //   raw one | Unit[] | Part[]
 //
-// All positions count from the blob's first byte. A window of a JPEG is a range of rows of MCUs
-// times a range of tiles; each tile has an entry point, so each is decoded by a thread of its own.
-// The GPU trusts these numbers, which the CPU has checked, and never the codes.
+// Behind it is room for whole JPEGs that the device fetches by itself: of these only Tile[] is in
+// the blob. All positions count from the blob's first byte, those of such a JPEG from its own. A
+// window of a JPEG is a range of rows of MCUs times a range of tiles; each tile has an entry point,
+// so each is decoded by a thread of its own. The GPU trusts these numbers, which the CPU has
+// checked, and never the codes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "gpu/device.hpp"
 
 namespace headrace::gpu {
 
@@ -66,13 +71,24 @@ struct Picture {
   uint32_t order;                        // the first word of the order of the tiles
   uint32_t longest;                      // tile, in bits
   uint32_t usual;                        // length of a tile: the mean
-  uint32_t unused[1];
+  // Of a JPEG that the device has fetched; it must have this checksum.
+  uint32_t fetched;       // position, in units of kFetchedUnit; 0: its codes are in the blob
+  uint32_t fetched_size;  // bytes
+  uint32_t crc32c;
+  uint32_t unused[2];
   uint8_t dc_table[4], ac_table[4];  // of each component
   uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
   uint8_t dc_symbols[2][16];
   uint8_t ac_symbols[2][256];
   uint16_t quantiser[3][64];  // column by column
 };
+
+// Where the positions of a picture's codes count from.
+inline constexpr uint32_t kFetchedUnit = 64;
+template <typename Byte>
+HEADRACE_GPU_INLINE Byte* origin_of(const Picture& picture, Byte* memory) {
+  return memory + size_t{picture.fetched} * kFetchedUnit;
+}
 
 // So many tiles of one picture, by their order, go to one thread block.
 inline constexpr uint32_t kUnitTiles = 64;

@@ -16,9 +16,11 @@
 #include "gpu/batch.hpp"
 #include "gpu/level_table.hpp"
 #include "gpu/output_pool.hpp"
+#include "gpu/pins.hpp"
 #include "gpu/slots.hpp"
 #include "gpu/stages.hpp"
 #include "gpu/sub_batch.hpp"
+#include "gpu/sum_tables.hpp"
 
 namespace headrace::gpu {
 namespace {
@@ -41,6 +43,7 @@ struct GpuCall {
   DevicePointer out;
   std::size_t slot_size;
   LoadReport& report;
+  std::size_t fetchable = 0;  // first bytes of `base` that the device can fetch
 
   [[nodiscard]] DevicePointer out_of(std::size_t position) const noexcept {
     return out + position * slot_size;
@@ -83,7 +86,7 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   Pieces pieces{first};
   StageMemory memory{};
   memory.table = pieces.take(kTableBytes);
-  memory.blob = pieces.take(sizes.blob_bytes);
+  memory.blob = pieces.take(sizes.blob_bytes + sizes.fetched_bytes);
   memory.codes = pieces.take(bytes.codes);
   memory.samples = pieces.take(bytes.samples);
   memory.status = pieces.take(bytes.status);
@@ -95,13 +98,16 @@ StageMemory place_stages(DevicePointer first, const BatchSizes& sizes, std::size
   return memory;
 }
 
-// What a batch probably takes, before it is known: windows have about half of the codes.
+// What a batch probably takes, before it is known: windows have about half of the codes; where
+// these are fetched, their tiles are left.
 std::size_t guess_blob_bytes(const GpuCall& call, Run run, std::size_t limit) noexcept {
-  std::size_t stored = 0;
-  for (const std::uint64_t size : call.batch.sizes.subspan(run.first, run.count)) {
-    stored = std::min(stored + std::min<std::size_t>(size, limit), limit);
+  std::size_t copied = 0, fetched = 0;
+  for (std::size_t n = run.first; n < run.first + run.count; ++n) {
+    const std::size_t size = std::min<std::size_t>(call.batch.sizes[n], limit);
+    std::size_t& sum = call.batch.offsets[n] < call.fetchable ? fetched : copied;
+    sum = std::min(sum + size, limit);
   }
-  return std::min(run.count * sizeof(Picture) + stored / 8 * 5, limit);
+  return std::min(run.count * sizeof(Picture) + copied / 8 * 5 + fetched / 8, limit);
 }
 
 // By position: their lists come from several places.
@@ -114,8 +120,11 @@ void sort_report(LoadReport& report) {
 Status no_room_on_device(const Status& status, std::size_t pictures, std::size_t needed,
                          std::size_t free) noexcept {
   if (status.code() != Code::out_of_memory) return status;
-  const auto fitting = static_cast<std::size_t>(
-      static_cast<double>(pictures) * static_cast<double>(free) / static_cast<double>(needed));
+  std::size_t fixed = 0;  // also for no pictures
+  place_stages(0, {}, 0, fixed);
+  const auto fitting = static_cast<std::size_t>(static_cast<double>(pictures) *
+                                                static_cast<double>(free - std::min(free, fixed)) /
+                                                static_cast<double>(needed - fixed));
   Detail detail("the GPU has too little memory for a batch of ");
   detail << pictures << " pictures: decoding it takes " << needed << " bytes, and " << free
          << " are free; ";
@@ -148,6 +157,7 @@ class GpuLoader::State {
         cpu_(cpu),
         max_blob_bytes_(max_blob_bytes),
         outputs_(*device_),
+        pins_(*device_),
         slots_(std::make_unique<Slots>(*device_, cpu.threads())) {}
   ~State();
   State(const State&) = delete;
@@ -156,8 +166,9 @@ class GpuLoader::State {
   [[nodiscard]] bool is_of_this_process() const noexcept { return process_ == getpid(); }
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] OutputPool& outputs() noexcept { return outputs_; }
+  [[nodiscard]] Pins& pins() noexcept { return pins_; }
   [[nodiscard]] std::size_t device_bytes() const noexcept {
-    return slots_->device_bytes() + lanczos_.size();
+    return slots_->device_bytes() + tables_.size();
   }
 
   // What follows: inside a scope of the device. Throws std::bad_alloc.
@@ -171,6 +182,7 @@ class GpuLoader::State {
   Status prepare(const GpuCall& call, Slot& slot, Run run, BatchSizes& sizes);
   Status add_pictures(const GpuCall& call, Slot& slot, Run run, std::vector<LoadFailure>& failures);
   Status start_stages(const GpuCall& call, Slot& slot, Run run, const BatchSizes& sizes);
+  Status fetch(const GpuCall& call, Slot& slot, Run run, DevicePointer blob);
   Status clear_failed(const GpuCall& call, Slot& slot, Run run);
   Status decode_rest(const GpuCall& call, Slot& slot, Run run);
   Status decode_on_cpu(const GpuCall& call, Slot& slot, std::span<const std::size_t> positions);
@@ -181,8 +193,9 @@ class GpuLoader::State {
   ImageLoader& cpu_;
   const std::size_t max_blob_bytes_;
   OutputPool outputs_;
+  Pins pins_;
   std::unique_ptr<Slots> slots_;
-  DeviceBuffer lanczos_;  // the table of that filter
+  DeviceBuffer tables_;  // SumTables, then that of the filter lanczos
 };
 
 GpuLoader::State::~State() {
@@ -192,8 +205,9 @@ GpuLoader::State::~State() {
     return;
   }
   slots_.reset();
+  pins_.release();
   outputs_.free_unused();
-  lanczos_.free(*device_);
+  tables_.free(*device_);
 }
 
 Status GpuLoader::State::wait(Slot& slot) {
@@ -202,16 +216,18 @@ Status GpuLoader::State::wait(Slot& slot) {
 }
 
 Status GpuLoader::State::start() {
-  const ByteSpan table = std::as_bytes(std::span(lanczos_values(), kLanczosSize));
-  if (Status status = lanczos_.grow(*device_, table.size()); !status.is_ok()) return status;
+  const ByteSpan lanczos = std::as_bytes(std::span(lanczos_values(), kLanczosSize));
+  const std::size_t size = sizeof(SumTables) + lanczos.size();
+  if (Status status = tables_.grow(*device_, size); !status.is_ok()) return status;
   const auto taken = slots_->take();
   if (!taken.is_ok()) return taken.status();
   Slot& slot = *taken.value();
-  Status status = slot.blob.grow(*device_, table.size());
+  Status status = slot.blob.grow(*device_, size);
   if (status.is_ok()) {
-    std::memcpy(slot.blob.bytes().data(), table.data(), table.size());
-    status = device_->copy_to_device(lanczos_.memory(), slot.blob.bytes().first(table.size()),
-                                     slot.stream);
+    std::byte* const tables = slot.blob.bytes().data();
+    std::memcpy(tables, &sum_tables(), sizeof(SumTables));
+    std::memcpy(tables + sizeof(SumTables), lanczos.data(), lanczos.size());
+    status = device_->copy_to_device(tables_.memory(), slot.blob.bytes().first(size), slot.stream);
     const Status done = wait(slot);
     if (status.is_ok()) status = done;
   }
@@ -270,7 +286,7 @@ Status GpuLoader::State::prepare(const GpuCall& call, Slot& slot, Run run, Batch
     failures.clear();
     MutableByteSpan memory = slot.blob.bytes().subspan(kTableBytes);
     memory = memory.first(std::min(memory.size(), max_blob_bytes_));
-    slot.batch.start(memory, run.count, call.options);
+    slot.batch.start(memory, run.count, call.options, call.fetchable);
     status = add_pictures(call, slot, run, failures);
     if (!status.is_ok()) return status;
     sizes = slot.batch.finish();
@@ -304,15 +320,31 @@ Status GpuLoader::State::start_stages(const GpuCall& call, Slot& slot, Run run,
   std::copy(table.begin(), table.end(), pinned.begin());
   const DevicePointer first = memory.table;
   if (table.empty()) memory.table = 0;
-  memory.lanczos = lanczos_.memory();
+  memory.sums = tables_.memory();
+  memory.lanczos = tables_.memory() + sizeof(SumTables);
   memory.values = call.out_of(run.first);
   status =
       device_->copy_to_device(first, pinned.first(kTableBytes + sizes.blob_bytes), slot.stream);
+  if (status.is_ok()) status = fetch(call, slot, run, memory.blob);
   if (status.is_ok()) status = device_->clear(memory.status, status_bytes, slot.stream);
   StreamLauncher launcher(*device_, slot.stream);
   if (status.is_ok()) status = launch_stages(launcher, memory, sizes, run.count, call.options);
   if (!status.is_ok()) return status;
   return device_->copy_to_host(slot.status.bytes().first(status_bytes), memory.status, slot.stream);
+}
+
+Status GpuLoader::State::fetch(const GpuCall& call, Slot& slot, Run run, DevicePointer blob) {
+  const auto* pictures =
+      reinterpret_cast<const Picture*>(slot.blob.bytes().subspan(kTableBytes).data());
+  for (std::size_t n = 0; n < run.count; ++n) {
+    if (pictures[n].fetched_size == 0) continue;
+    const ByteSpan from =
+        call.base.subspan(call.batch.offsets[run.first + n], pictures[n].fetched_size);
+    const Status status = device_->copy_to_device(
+        blob + std::size_t{pictures[n].fetched} * kFetchedUnit, from, slot.stream);
+    if (!status.is_ok()) return status;
+  }
+  return {};
 }
 
 Status GpuLoader::State::clear_failed(const GpuCall& call, Slot& slot, Run run) {
@@ -460,13 +492,22 @@ Status GpuLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions&
   const DeviceScope scope(state_->device());
   if (!scope.status().is_ok()) return scope.status();
   try {
-    status = state_->load({base, batch, options, out, slot_size, report});
+    const std::size_t fetchable = state_->pins().fetchable(base);
+    status = state_->load({base, batch, options, out, slot_size, report, fetchable});
     sort_report(report);
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
   return status;
 }
+
+Status GpuLoader::pin(ByteSpan memory) noexcept {
+  if (!state_->is_of_this_process()) return forked();
+  const DeviceScope scope(state_->device());
+  return scope.status().is_ok() ? state_->pins().add(memory) : scope.status();
+}
+
+std::size_t GpuLoader::pinned_bytes() const noexcept { return state_->pins().bytes(); }
 
 Result<DevicePointer> GpuLoader::allocate(std::size_t size) noexcept {
   if (!state_->is_of_this_process()) return forked();

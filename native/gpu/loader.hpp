@@ -41,6 +41,13 @@ class GpuLoader {
   Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options, DevicePointer out,
               std::size_t out_bytes, LoadReport& report) noexcept;
 
+  // Pins memory that pictures lie in, whole pages of it, until the loader is gone: it must stay as
+  // long. JPEGs in it are fetched by the device then, which checks their checksums, too; the CPU
+  // reads no more of them than their headers. `unsupported`, and nothing changes, where the system
+  // does not allow it.
+  Status pin(ByteSpan memory) noexcept;
+  [[nodiscard]] std::size_t pinned_bytes() const noexcept;
+
   // Memory of the device, from a pool that reuses it; aligned to 256 bytes. What is released may be
   // given out again at once: no work of the device may use it any more.
   Result<DevicePointer> allocate(std::size_t size) noexcept;

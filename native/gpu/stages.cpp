@@ -5,6 +5,7 @@
 #include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
+#include "gpu/sums.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu {
@@ -53,9 +54,12 @@ Output pictures_of(const StageMemory& memory, std::size_t picture_bytes,
 
 StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
   const std::size_t outputs = pictures * 2 * sizes.axis_size;
-  return {sizes.blob_bytes + kSlackBytes,      sizes.sample_blocks * 64 + kSlackBytes,
-          pictures * sizeof(std::uint32_t),    outputs * sizeof(AxisSpan),
-          sizes.words * sizeof(std::uint32_t), pictures * sizes.picture_bytes,
+  return {sizes.blob_bytes + sizes.fetched_bytes + kSlackBytes,
+          sizes.sample_blocks * 64 + kSlackBytes,
+          pictures * sizeof(std::uint32_t),
+          outputs * sizeof(AxisSpan),
+          sizes.words * sizeof(std::uint32_t),
+          pictures * sizes.picture_bytes,
           pictures * sizes.picture_bytes};
 }
 
@@ -67,6 +71,11 @@ Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchS
   auto* samples = at<std::uint8_t>(memory.samples);
   auto* status = at<std::uint32_t>(memory.status);
   Status result;
+  if (sizes.fetched_bytes != 0) {
+    result = launch(launcher, {"sum_pictures", count, 1, kSumThreads, sizeof(SumMemory)}, blob,
+                    at<const SumTables>(memory.sums), status);
+    if (!result.is_ok()) return result;
+  }
   if (sizes.has_jpegs) {
     result = launch(launcher, {"destuff_pictures", count, kDestuffLayers, kDestuffThreads, 0}, blob,
                     codes, status);

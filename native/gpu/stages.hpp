@@ -19,6 +19,7 @@ struct StageMemory {
   DevicePointer values;   // the output
   // With steps: pictures as they come from the resampling, and room for as many.
   DevicePointer pictures = 0, copies = 0;
+  DevicePointer sums = 0;  // sum_tables(), for JPEGs that were fetched
 };
 
 // As it is for one batch.
@@ -40,7 +41,7 @@ class Launcher {
   virtual Status launch(const Launch& launch, void** arguments) noexcept = 0;
 };
 
-// The blob is there, and `status` is zero.
+// The blob is there and what was to be fetched, and `status` is zero.
 Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,
                      std::size_t pictures, const LoadOptions& options) noexcept;
 

@@ -382,7 +382,7 @@ HEADRACE_KERNEL(decode_tiles, kUnitTiles)
   const McuShape mcu(picture);
   const uint32_t interval = picture.restart_interval;
   TileState state;
-  state.reader.words = reinterpret_cast<const uint32_t*>(codes);
+  state.reader.words = reinterpret_cast<const uint32_t*>(origin_of(picture, codes));
   state.reader.ring = s.rings + thread_number() * kRingStride;
   state.reader.last = picture.last_word;
   state.reader.start(tile.begin);

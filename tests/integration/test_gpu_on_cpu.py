@@ -19,7 +19,7 @@ FOLDERS = ("-Inative", "-Inative/include")
 CHOSEN = (
     "fake_driver or kinds_of_jpegs or types_and_layouts or (steps and many) or qualities or restart or damage "
     "or indices_that or whole_pictures or (sizes and area) or (filters and lanczos and size2) or reading_ahead "
-    "or (any_number and 24) or that_grow"
+    "or (any_number and 24) or that_grow or fetching"
 )
 
 

@@ -13,6 +13,7 @@
 #include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
+#include "gpu/sums.hpp"
 #include "gpu/tiles.hpp"
 
 namespace headrace::gpu::testing {
@@ -36,14 +37,10 @@ std::function<void()> wrapped(void** arguments) {
 }
 
 inline const std::map<std::string_view, std::function<void()> (*)(void**)> kKernels = {
-    {"destuff_pictures", wrapped<destuff_pictures>},
-    {"order_tiles", wrapped<order_tiles>},
-    {"decode_tiles", wrapped<decode_tiles>},
-    {"plan_axes", wrapped<plan_axes>},
-    {"fill_around", wrapped<fill_around>},
-    {"resample_smooth", wrapped<resample_smooth>},
-    {"resample_sharp", wrapped<resample_sharp>},
-    {"resample_floats", wrapped<resample_floats>},
-    {"apply_steps", wrapped<apply_steps>}};
+    {"destuff_pictures", wrapped<destuff_pictures>}, {"order_tiles", wrapped<order_tiles>},
+    {"decode_tiles", wrapped<decode_tiles>},         {"plan_axes", wrapped<plan_axes>},
+    {"fill_around", wrapped<fill_around>},           {"resample_smooth", wrapped<resample_smooth>},
+    {"resample_sharp", wrapped<resample_sharp>},     {"resample_floats", wrapped<resample_floats>},
+    {"apply_steps", wrapped<apply_steps>},           {"sum_pictures", wrapped<sum_pictures>}};
 
 }  // namespace headrace::gpu::testing

@@ -10,6 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -36,6 +39,8 @@ struct Event {
 
 std::atomic<pid_t> process{0};  // that has opened it
 std::atomic<std::size_t> used{0};
+std::mutex pinned_mutex;
+std::map<void*, std::size_t> pinned;  // memory of the CPU
 thread_local int contexts = 0;
 
 std::size_t total_bytes() {
@@ -137,6 +142,26 @@ int cuMemHostAlloc(void** memory, std::size_t size, unsigned) {
 }
 int cuMemFreeHost(void* memory) {
   give_back(memory);
+  return kDone;
+}
+int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned) {
+  const std::lock_guard lock(pinned_mutex);
+  return pinned.emplace(memory, size).second ? kDone : kInvalid;
+}
+int cuMemHostUnregister(void* memory) {
+  const std::lock_guard lock(pinned_mutex);
+  return pinned.erase(memory) == 1 ? kDone : kInvalid;
+}
+int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
+  const std::lock_guard lock(pinned_mutex);
+  const auto next = pinned.upper_bound(at(pointer));
+  if (next == pinned.begin()) return kInvalid;
+  const auto& [memory, size] = *std::prev(next);
+  const auto first = reinterpret_cast<std::uint64_t>(memory);
+  if (pointer - first >= size) return kInvalid;
+  if (attribute == 2) *static_cast<unsigned*>(value) = 1;
+  if (attribute == 11) std::memcpy(value, &first, sizeof first);
+  if (attribute == 12) std::memcpy(value, &size, sizeof size);
   return kDone;
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -169,7 +170,7 @@ class GpuLoaders : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     cpu_ = std::move(ImageLoader::create(2).value());
     std::unique_ptr<Device> device;
-    if (std::string(GetParam()) == "cpu") {
+    if (std::string(GetParam()).starts_with("cpu")) {
       auto made = std::make_unique<CpuDevice>();
       fake_ = made.get();
       device = std::move(made);
@@ -199,11 +200,26 @@ class GpuLoaders : public ::testing::TestWithParam<const char*> {
     loaded.values.assign(batch_bytes(stored, options), std::byte{0xEE});
     auto out = loader_->allocate(loaded.values.size());
     if (!out.is_ok()) return out.status();
-    const Status status = loader_->load(stored.base, stored.batch(), options, out.value(),
+    const Status status = loader_->load(base_of(stored), stored.batch(), options, out.value(),
                                         loaded.values.size(), loaded.report);
     fetch(out.value(), loaded.values);
     loader_->release(out.value(), loaded.values.size());
     return status;
+  }
+
+  // Where pictures lie: in memory that the device fetches them from, if that is tested.
+  ByteSpan base_of(const Stored& stored) {
+    if (!std::string(GetParam()).ends_with("fetching")) return stored.base;
+    constexpr std::size_t kPage = 4096;
+    const std::size_t size = round_up(stored.base.size(), kPage);
+    auto memory = std::make_unique<std::byte[]>(size + kPage);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
+    std::byte* const first = memory.get() + (round_up(address, kPage) - address);
+    std::copy(stored.base.begin(), stored.base.end(), first);
+    const std::lock_guard lock(mutex_);
+    pinned_.push_back(std::move(memory));
+    static_cast<void>(loader_->pin({first, size}));  // without it, all are copied
+    return {first, stored.base.size()};
   }
 
   void fetch(DevicePointer from, Bytes& bytes) {
@@ -226,13 +242,16 @@ class GpuLoaders : public ::testing::TestWithParam<const char*> {
     return found;
   }
 
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> pinned_;
   std::unique_ptr<ImageLoader> cpu_;
   CpuDevice* fake_ = nullptr;  // of the loader
   std::unique_ptr<Device> viewer_;
   std::unique_ptr<GpuLoader> loader_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Machines, GpuLoaders, ::testing::Values("cpu", "gpu"),
+INSTANTIATE_TEST_SUITE_P(Machines, GpuLoaders,
+                         ::testing::Values("cpu", "gpu", "cpu_fetching", "gpu_fetching"),
                          [](const auto& machine) { return std::string(machine.param); });
 
 TEST_P(GpuLoaders, MixturesAreThoseOfTheCpu) {
@@ -245,6 +264,77 @@ TEST_P(GpuLoaders, MixturesAreThoseOfTheCpu) {
   const Stored few = plain_pictures(2);
   EXPECT_EQ(compare(few, {.shape = {9, 8}}).report.counts.gpu, 2U);
   EXPECT_GT(loader_->device_bytes(), 0U);
+}
+
+TEST_P(GpuLoaders, WhatIsPinnedIsFetched) {
+  const Stored stored = plain_pictures(3);
+  const LoadOptions options{.shape = {9, 8}};
+  compare(stored, options);
+  const bool is_fetching = std::string(GetParam()).ends_with("fetching");
+  EXPECT_EQ(loader_->pinned_bytes() > 0, is_fetching);
+  if (fake_ == nullptr) return;
+  // The codes: the CPU may not look at them where the device fetches them.
+  const ByteSpan base = base_of(stored);
+  if (is_fetching) {
+    const auto out = loader_->allocate(batch_bytes(stored, options));
+    ASSERT_TRUE(out.is_ok());
+    auto* const codes = const_cast<std::byte*>(base.data()) + stored.offsets[1] + stored.sizes[1];
+    codes[-30] ^= std::byte{4};  // found by its checksum alone, if at all
+    LoadReport report;
+    expect_ok(loader_->load(base, stored.batch(), options, out.value(),
+                            batch_bytes(stored, options), report));
+    ASSERT_EQ(report.failures.size(), 1U);
+    EXPECT_EQ(report.failures[0].position, 1U);
+    EXPECT_EQ(report.failures[0].status.code(), Code::wrong_checksum);
+    loader_->release(out.value(), batch_bytes(stored, options));
+  }
+  EXPECT_EQ(fake_->has_failed(), false);
+  // A device that does not pin is no failure: all is copied.
+  renew(GpuLoader::kMaxCopyBytes);
+  fake_->fail(DeviceCall::pin, 0, Code::unsupported);
+  expect_same(compare(stored, options), load_on_cpu(*cpu_, stored, options), 3);
+  EXPECT_EQ(loader_->pinned_bytes(), 0U);
+}
+
+TEST_P(GpuLoaders, PinnedInPieces) {
+  if (fake_ == nullptr) GTEST_SKIP() << "the same for every device";
+  const Stored stored = plain_pictures(6);
+  const std::size_t middle = stored.offsets[3] + 10;
+  Loaded found;
+  found.values.resize(batch_bytes(stored, {.shape = {9, 8}}));
+  const Loaded expected = load_on_cpu(*cpu_, stored, {.shape = {9, 8}});
+  const ByteSpan base = stored.base;
+  for (const ByteSpan piece : {base.first(middle), base.subspan(middle)}) {
+    expect_ok(loader_->pin(piece));
+    expect_ok(loader_->load(base, stored.batch(), {.shape = {9, 8}},
+                            reinterpret_cast<DevicePointer>(found.values.data()),
+                            found.values.size(), found.report));
+    expect_same(found, expected, 6);
+  }
+  EXPECT_EQ(loader_->pinned_bytes(), base.size());
+  loader_.reset();  // before what it has pinned
+}
+
+// Of all lengths around those that a lane, a warp and a thread block take at a time.
+TEST_P(GpuLoaders, ChecksumsOfEveryLength) {
+  const Bytes file = headrace::testing::make_jpeg({.shape = kShape});
+  const Bytes index = headrace::testing::index_of(file, 2);
+  Stored stored;
+  for (const std::size_t more : {0U, 1U, 7U, 15U, 16U, 31U, 511U, 513U, 16383U, 40000U, 140001U}) {
+    Bytes longer = file;  // what follows the end of a JPEG is not looked at
+    const Bytes noise = headrace::testing::random_bytes(more, more);
+    longer.insert(longer.end(), noise.begin(), noise.end());
+    Bytes signed_index = index;
+    put_u32(signed_index, 4, static_cast<std::uint32_t>(longer.size()));
+    sign_index(longer, signed_index);
+    for (const std::uint32_t wrong : {0U, 1U}) {
+      stored.add(longer, signed_index);
+      stored.checksums.back() ^= wrong << more % 32;
+    }
+  }
+  const Loaded found = compare(stored, {.shape = {9, 8}});
+  EXPECT_EQ(found.report.failures.size(), stored.offsets.size() / 2);
+  EXPECT_EQ(found.report.counts.gpu, stored.offsets.size() / 2);
 }
 
 TEST_P(GpuLoaders, TypesLayoutsAndFilters) {
@@ -480,6 +570,7 @@ TEST_P(GpuLoaders, FailuresOfTheDeviceAreReported) {
   stored.checksums.back() ^= 1;
   const LoadOptions options{.shape = {4, 4}};
   const Loaded expected = load_on_cpu(*cpu_, stored, options);
+  const ByteSpan base = base_of(stored);
   const auto last = static_cast<int>(DeviceCall::wait);
   for (const bool is_for_good : {false, true}) {
     for (int call = 0; call <= last; ++call) {
@@ -487,12 +578,13 @@ TEST_P(GpuLoaders, FailuresOfTheDeviceAreReported) {
         renew(GpuLoader::kMaxCopyBytes);
         const auto out = loader_->allocate(expected.values.size());
         ASSERT_TRUE(out.is_ok());
+        if (base.data() != stored.base.data()) expect_ok(loader_->pin(base));
         fake_->fail(static_cast<DeviceCall>(call), n, Code::io_error, is_for_good);
         Loaded found;
         found.values.resize(expected.values.size());
         const auto run = [&] {
-          return loader_->load(stored.base, stored.batch(), options, out.value(),
-                               found.values.size(), found.report);
+          return loader_->load(base, stored.batch(), options, out.value(), found.values.size(),
+                               found.report);
         };
         Status status = run();
         has_failed = fake_->has_failed() ? 1 : 0;

@@ -43,6 +43,7 @@ struct CpuDevice::CpuStream final : Device::Stream {
 CpuDevice::~CpuDevice() {
   EXPECT_TRUE(device_memory_.empty());
   EXPECT_TRUE(pinned_.empty());
+  EXPECT_TRUE(pinned_sizes_.empty());
   EXPECT_EQ(streams_, 0U);
 }
 
@@ -92,6 +93,24 @@ void CpuDevice::free_pinned(MutableByteSpan memory) noexcept {
   if (memory.data() == nullptr) return;
   const std::lock_guard lock(mutex_);
   EXPECT_EQ(pinned_.erase(memory.data()), 1U);
+}
+
+Status CpuDevice::pin(ByteSpan memory) noexcept {
+  if (Status status = count_call(DeviceCall::pin); !status.is_ok()) return status;
+  const std::lock_guard lock(mutex_);
+  EXPECT_TRUE(pinned_sizes_.emplace(memory.data(), memory.size()).second);
+  return {};
+}
+
+void CpuDevice::unpin(ByteSpan memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(pinned_sizes_.erase(memory.data()), 1U);
+}
+
+std::size_t CpuDevice::pinned_bytes(ByteSpan memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = pinned_sizes_.find(memory.data());
+  return found == pinned_sizes_.end() ? 0 : std::min(memory.size(), found->second);
 }
 
 Result<Device::Stream*> CpuDevice::make_stream() noexcept {

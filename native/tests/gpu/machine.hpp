@@ -17,6 +17,7 @@ namespace headrace::gpu::testing {
 enum class DeviceCall {
   allocate,
   allocate_pinned,
+  pin,
   make_stream,
   copy_in,
   copy_out,
@@ -37,6 +38,9 @@ class CpuDevice final : public Device {
   void free(DevicePointer memory) noexcept override;
   Result<MutableByteSpan> allocate_pinned(std::size_t size) noexcept override;
   void free_pinned(MutableByteSpan memory) noexcept override;
+  Status pin(ByteSpan memory) noexcept override;
+  void unpin(ByteSpan memory) noexcept override;
+  [[nodiscard]] std::size_t pinned_bytes(ByteSpan memory) noexcept override;
   Result<Stream*> make_stream() noexcept override;
   void destroy(Stream* stream) noexcept override;
   Status copy_to_device(DevicePointer to, ByteSpan from, Stream* stream) noexcept override;
@@ -66,6 +70,7 @@ class CpuDevice final : public Device {
   std::map<DevicePointer, std::unique_ptr<std::byte[]>> device_memory_;
   std::map<DevicePointer, std::size_t> sizes_;
   std::map<const std::byte*, std::unique_ptr<std::byte[]>> pinned_;
+  std::map<const std::byte*, std::size_t> pinned_sizes_;  // of memory that was there already
   std::size_t streams_ = 0, most_streams_ = 0;
   std::size_t used_ = 0, total_ = std::size_t{1} << 40;
   bool has_kernels_ = true;

@@ -388,6 +388,15 @@ class GpuImageLoader:
         Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is used again once the array and all that was made of it are gone.
         """
 
+    def pin(self, memory: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are fetched by the GPU, which checks their checksums, too; the CPU reads their headers only. NativeError with the code "unsupported" where the system does not allow it: then they are copied, as without.
+        """
+
+    @property
+    def pinned_bytes(self) -> int:
+        """What was pinned so far."""
+
     @property
     def device_bytes(self) -> int:
         """

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from headrace import _native
 from headrace.loader.slots import SlotPool
 from headrace.read import PageCache, RangeSource
-from headrace.storage import available_bytes
+from headrace.storage import allocate_pages, available_bytes
 from headrace.types import Source
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from headrace.loader.options import LoaderOptions
@@ -41,11 +42,18 @@ class ByteSources:
     Args:
         dataset: what is read.
         options: of the loader.
+        allocate: makes memory for what is read; for a GPU it is pinned.
     """
 
-    def __init__(self, dataset: Dataset, options: LoaderOptions) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        options: LoaderOptions,
+        allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages,
+    ) -> None:
         self._dataset = dataset
-        self._slots = SlotPool(options.batches_ahead + 2)
+        self._allocate = allocate
+        self._slots = SlotPool(options.batches_ahead + 2, allocate)
         self.budget_bytes = self._choose_budget(options)
         if self.budget_bytes is not None:
             _ = self._reader  # opened now: later another file may have the name
@@ -94,6 +102,7 @@ class ByteSources:
             size_bytes=self.budget_bytes,
             file_size=self._reader.size,
             fallback=self._ranges,
+            allocate=self._allocate,
         )
 
     def single(self) -> SourceOf:

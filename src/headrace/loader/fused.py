@@ -133,6 +133,7 @@ class FusedRun:
             options = self.native_options(job.jpeg, is_fast=job.is_fast)
             self._note(job, job.native.load(spans, crops, flips, out, options, steps))
             return out.transpose(_CHANNELS_LAST) if self.layout == "channels_last" else out
+        gpu.pins.notice(spans.base, native)
         try:
             out = gpu.output.empty(shape, self.dtype, native)
             report = native.load(spans, crops, flips, out, self.native_options("window", is_fast=False), steps)

@@ -19,6 +19,8 @@ import numpy as np
 from headrace._native import GpuImageLoader, NativeError, gpu_can, gpu_driver_is_open, gpu_kernels
 from headrace.arrays import distinct
 from headrace.errors import DeviceError, HeadraceError
+from headrace.loader.pinning import FilePins
+from headrace.progress import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,9 +47,10 @@ class GpuDecoder:
         output: makes the arrays, on the device ``output.gpu``.
         cpu: its threads prepare batches, and decode what the GPU cannot.
         is_wanted: the user insists: a device that does not do is an error, not a reason to let the CPU do it.
+        share_used: how much of the dataset's samples the loader uses, from 0 to 1.
     """
 
-    def __init__(self, output: Output, cpu: ImageLoader, *, is_wanted: bool) -> None:
+    def __init__(self, output: Output, cpu: ImageLoader, *, is_wanted: bool, share_used: float = 1.0) -> None:
         assert output.gpu is not None
         self.output = output
         self.device = output.gpu
@@ -57,6 +60,7 @@ class GpuDecoder:
         self._native: GpuImageLoader | None = None
         self._pid: int | None = None  # of the process that has opened it
         self._lock = threading.Lock()
+        self.pins = FilePins(share_used=share_used)
         if gpu_driver_is_open():
             self.native()
 
@@ -71,6 +75,13 @@ class GpuDecoder:
             if self._pid is None:
                 self._open()
         return self._native
+
+    def describe_fetching(self) -> str:
+        """Say in words how JPEGs get there."""
+        pinned = 0 if self._native is None or self._pid != os.getpid() else self._native.pinned_bytes
+        if not pinned:
+            return "the CPU copies JPEGs to it"
+        return f"it fetches JPEGs from {format_bytes(pinned)} of pinned files, and the CPU copies the others"
 
     def _open(self) -> None:
         kernels = gpu_kernels()
@@ -111,7 +122,7 @@ class GpuChoice:
         if self.outputs and self.decoder is not None:
             lines.append(
                 f"GPU: cuda:{self.decoder.device} makes {', '.join(self.outputs)}; what it does not decode (no index, "
-                "progressive, damage) the CPU does, into the same batch"
+                f"progressive, damage) the CPU does, into the same batch; {self.decoder.describe_fetching()}"
             )
         elif self.decoder is not None:
             lines.append(f"GPU: makes no pictures, for {self.decoder.problem}")
@@ -147,7 +158,9 @@ def choose_gpu(
     if len(reasons) == len(pictures):
         return GpuChoice(plans, None, reasons, is_asked)
     assert output is not None
-    return GpuChoice(placed, GpuDecoder(output, cpu, is_wanted=is_wanted), reasons, is_asked)
+    share_used = 1.0 if indices is None else len(indices) / max(1, len(dataset))
+    decoder = GpuDecoder(output, cpu, is_wanted=is_wanted, share_used=share_used)
+    return GpuChoice(placed, decoder, reasons, is_asked)
 
 
 def _insisted(problem: str) -> str:

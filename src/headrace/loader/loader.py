@@ -136,7 +136,7 @@ class Loader:
         self._plans = self._gpu.plans
         allocate = allocate_pages if self._output is None else self._output.allocate
         self._slots = SlotPool(options.batches_ahead + 2, allocate)
-        self._sources = ByteSources(self.dataset, options)
+        self._sources = ByteSources(self.dataset, options, allocate if self._gpu.outputs else allocate_pages)
         self._problems = SampleErrors(options.on_error)
         self.stats = LoaderStats()
         self._step = 0

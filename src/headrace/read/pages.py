@@ -45,10 +45,19 @@ class PageCache:
         size_bytes: how much memory to use; at least two pages.
         file_size: where the file ends; its last page may be short.
         fallback: what reads spans that are on no page of the cache.
+        allocate: makes its memory; for a GPU it is pinned.
     """
 
     def __init__(
-        self, path: str, reader: RangeReader, *, page_size: int, size_bytes: int, file_size: int, fallback: Source
+        self,
+        path: str,
+        reader: RangeReader,
+        *,
+        page_size: int,
+        size_bytes: int,
+        file_size: int,
+        fallback: Source,
+        allocate: Callable[[int], npt.NDArray[np.uint8]] = allocate_pages,
     ) -> None:
         self.path = path
         self.reader = reader
@@ -56,6 +65,7 @@ class PageCache:
         self.file_size = file_size
         self.fallback = fallback
         self.slots = max(2, min(size_bytes // page_size, -(-file_size // page_size)))
+        self._allocate = allocate
         self._spare: list[npt.NDArray[np.uint8]] = []
 
     def take_memory(self) -> npt.NDArray[np.uint8]:
@@ -63,7 +73,7 @@ class PageCache:
         try:
             return self._spare.pop()
         except IndexError:
-            return allocate_pages(self.slots * self.page_size)
+            return self._allocate(self.slots * self.page_size)
 
     def give_memory(self, memory: npt.NDArray[np.uint8]) -> None:
         """Keep memory for the next walk."""

@@ -20,7 +20,7 @@ from headrace.storage.regular import open_for_reading
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["check_mapping", "map_file", "mapping_faults"]
+__all__ = ["check_mapping", "is_mapped_file", "map_file", "mapping_faults"]
 
 
 def map_file(path: PathLike, *, nofollow: bool = False) -> npt.NDArray[np.uint8]:
@@ -56,10 +56,25 @@ def mapping_faults(array: npt.NDArray[Any]) -> int:
         >>> mapping_faults(np.zeros(3))
         0
     """
+    guard = _guard_of(array)
+    return 0 if guard is None else guard.faults
+
+
+def is_mapped_file(array: npt.NDArray[Any]) -> bool:
+    """The memory of the array is a file that ``map_file`` has mapped.
+
+    Example:
+        >>> is_mapped_file(np.zeros(3))
+        False
+    """
+    return _guard_of(array) is not None
+
+
+def _guard_of(array: npt.NDArray[Any]) -> MappingGuard | None:
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    return owner.faults if isinstance(owner, MappingGuard) else 0
+    return owner if isinstance(owner, MappingGuard) else None
 
 
 def check_mapping(array: npt.NDArray[Any], path: PathLike) -> None:
