@@ -51,10 +51,12 @@ class Device {
   virtual Result<MutableByteSpan> allocate_pinned(std::size_t size) noexcept = 0;
   virtual void free_pinned(MutableByteSpan memory) noexcept = 0;  // nothing for an empty one
   // Memory of the CPU that is there already, whole pages of it, is pinned and only read by the
-  // device. `unsupported` where the system does not allow it.
+  // device, under the same address. `unsupported` where the system does not allow it. A copy must
+  // not go beyond what was pinned at once.
   virtual Status pin(ByteSpan memory) noexcept = 0;
   virtual void unpin(ByteSpan memory) noexcept = 0;
-  // How much of it, from its first byte on, is pinned in one piece, by whomever.
+  // How much of it, from its first byte on, is pinned in one piece under the same address, by
+  // whomever.
   [[nodiscard]] virtual std::size_t pinned_bytes(ByteSpan memory) noexcept = 0;
   virtual Result<Stream*> make_stream() noexcept = 0;
   virtual void destroy(Stream* stream) noexcept = 0;

@@ -215,12 +215,19 @@ std::byte* Batch::take(std::size_t size) noexcept {
   return at > memory_.size() || memory_.size() - at < rounded ? nullptr : memory_.data() + at;
 }
 
-// From the first one that is fetched; `finish` knows where that is. False: there are too many.
-bool Batch::take_fetched(std::size_t size, std::uint32_t& at) noexcept {
-  const std::size_t rounded = round_up(size, kFetchedUnit);
+// Units count from the first one that is fetched; `finish` knows where that is. False: there are
+// too many.
+bool Batch::take_fetched(ByteSpan bytes, Picture& picture) noexcept {
+  const auto source = reinterpret_cast<std::uint64_t>(bytes.data());
+  const std::size_t lead = source % kFetchedUnit;
+  const std::size_t rounded = round_up(lead + bytes.size(), kFetchedUnit);
   const std::size_t found = fetched_.fetch_add(rounded, std::memory_order_relaxed);
   if (found > kMaxFetchedBytes || rounded > kMaxFetchedBytes - found) return false;
-  at = static_cast<std::uint32_t>(found / kFetchedUnit);
+  picture.fetched = static_cast<std::uint32_t>(found / kFetchedUnit);
+  picture.fetched_lead = static_cast<std::uint32_t>(lead);
+  picture.fetched_size = static_cast<std::uint32_t>(bytes.size());
+  picture.source[0] = static_cast<std::uint32_t>(source);
+  picture.source[1] = static_cast<std::uint32_t>(source >> 32);
   return true;
 }
 
@@ -305,7 +312,7 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   const auto first_byte = static_cast<std::size_t>(memory - memory_.data());
   std::size_t to = first_byte + tile_bytes;
   for (std::size_t row = range.mcus.top; row < range.mcus.bottom; ++row) {
-    std::uint32_t shift = 0;
+    std::uint32_t shift = picture.fetched_lead * 8;
     if (!is_fetched) {
       const auto [begin, size] = range.bytes(row);
       stream_copy(memory_.data() + to, range.image.bytes.subspan(begin), size);
@@ -332,7 +339,7 @@ Verdict Batch::copy_tiles(const TileRange& range, Picture& picture) noexcept {
   }
   finish_stream_copies();
   picture.tiles = static_cast<std::uint32_t>(first_byte / sizeof(Tile));
-  if (is_fetched) to = round_up(picture.fetched_size, kFetchedUnit);
+  if (is_fetched) to = round_up(picture.fetched_lead + picture.fetched_size, kFetchedUnit);
   picture.last_word = static_cast<std::uint32_t>((to - 1) / 4);
   picture.longest = longest;
   picture.usual = static_cast<std::uint32_t>(sum / (rows * columns));
@@ -395,10 +402,8 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, Bat
   const bool is_fetched = image.mode == StoredMode::jpeg && !image.is_empty() &&
                           !image.tile_index.empty() && image.bytes.size() <= fetchable_ &&
                           batch.offsets[i] <= fetchable_ - image.bytes.size() &&
-                          take_fetched(image.bytes.size(), picture.fetched);
-  if (is_fetched) {
-    picture.fetched_size = static_cast<std::uint32_t>(image.bytes.size());
-  } else if (has_crc32c) {
+                          take_fetched(image.bytes, picture);
+  if (has_crc32c && !is_fetched) {
     if (const std::uint32_t found = crc32c(image.bytes); found != batch.checksums[i]) {
       failure = wrong_checksum(batch.checksums[i], found);
       return Verdict::failed;

@@ -104,7 +104,7 @@ class Batch {
   Verdict add_jpeg(const struct SourcePlace& place, BatchScratch& scratch,
                    Picture& picture) noexcept;
   Verdict copy_tiles(const struct TileRange& range, Picture& picture) noexcept;
-  bool take_fetched(std::size_t size, std::uint32_t& at) noexcept;
+  bool take_fetched(ByteSpan bytes, Picture& picture) noexcept;
   void add_parts(uint32_t number, const Picture& picture, PartList& list);
   void put_units() noexcept;
   PartSizes put_parts(const PartList& list) noexcept;

@@ -25,6 +25,7 @@ constexpr int kSharedCarveout = 9;         // in per cent of what a multiprocess
 constexpr unsigned kPortable = 1;          // CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
 constexpr unsigned kReadOnly = 8;          // CU_MEMHOSTREGISTER_READ_ONLY
 constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_...
+constexpr int kDeviceAddress = 3;
 constexpr int kRangeStart = 11;
 constexpr int kRangeSize = 12;
 constexpr unsigned kHostMemory = 1;         // CU_MEMORYTYPE_HOST
@@ -248,7 +249,11 @@ void Driver::free_pinned(MutableByteSpan memory) noexcept {
 Status Driver::pin(ByteSpan memory) noexcept {
   auto* const first = const_cast<std::byte*>(memory.data());
   const Result32 result = state_->f.pin(first, memory.size(), kPortable | kReadOnly);
-  if (result == 0) return {};
+  if (result == 0 && pinned_bytes(memory) == memory.size()) return {};
+  if (result == 0) {
+    state_->f.unpin(first);
+    return Status(Code::unsupported, "the GPU has other addresses for memory that is pinned");
+  }
   return Status(Code::unsupported, Detail("the GPU's driver does not pin this memory: ")
                                        << error_text(state_->f, result));
 }
@@ -261,9 +266,10 @@ std::size_t Driver::pinned_bytes(ByteSpan memory) noexcept {
   const DriverFunctions& f = state_->f;
   const auto first = reinterpret_cast<DevicePointer>(memory.data());
   unsigned type = 0;
-  DevicePointer begin = 0;
+  DevicePointer begin = 0, address = 0;
   std::size_t size = 0;
   if (f.ask_pointer(&type, kMemoryType, first) != 0 || type != kHostMemory ||
+      f.ask_pointer(&address, kDeviceAddress, first) != 0 || address != first ||
       f.ask_pointer(&begin, kRangeStart, first) != 0 ||
       f.ask_pointer(&size, kRangeSize, first) != 0 || first < begin || first - begin >= size) {
     return 0;

@@ -4,9 +4,9 @@
 //   raw one | Unit[] | Part[]
 //
 // Behind it is room for whole JPEGs that the device fetches by itself: of these only Tile[] is in
-// the blob. All positions count from the blob's first byte, those of such a JPEG from its own. A
-// window of a JPEG is a range of rows of MCUs times a range of tiles; each tile has an entry point,
-// so each is decoded by a thread of its own. The GPU trusts these numbers, which the CPU has
+// the blob. All positions count from the blob's first byte, those of such a JPEG from its own unit.
+// A window of a JPEG is a range of rows of MCUs times a range of tiles; each tile has an entry
+// point, so each is decoded by a thread of its own. The GPU trusts these numbers, which the CPU has
 // checked, and never the codes.
 #pragma once
 
@@ -71,11 +71,14 @@ struct Picture {
   uint32_t order;                        // the first word of the order of the tiles
   uint32_t longest;                      // tile, in bits
   uint32_t usual;                        // length of a tile: the mean
-  // Of a JPEG that the device has fetched; it must have this checksum.
-  uint32_t fetched;       // position, in units of kFetchedUnit; 0: its codes are in the blob
+  // Of a JPEG that the device fetches. It lies as in the CPU's memory, which is pinned: the first
+  // byte has the same place in a unit of kFetchedUnit bytes.
+  uint32_t fetched;       // the unit; 0: its codes are in the blob
+  uint32_t fetched_lead;  // bytes of that unit in front of it
   uint32_t fetched_size;  // bytes
-  uint32_t crc32c;
-  uint32_t unused[2];
+  uint32_t crc32c;        // that it must have
+  uint32_t source[2];     // its address in the CPU's memory, the lower half first
+  uint32_t unused[3];
   uint8_t dc_table[4], ac_table[4];  // of each component
   uint8_t counts[4][16];             // of codes: DC 0, DC 1, AC 0, AC 1
   uint8_t dc_symbols[2][16];
@@ -83,7 +86,7 @@ struct Picture {
   uint16_t quantiser[3][64];  // column by column
 };
 
-// Where the positions of a picture's codes count from.
+// Where the positions of a picture's codes count from: its unit.
 inline constexpr uint32_t kFetchedUnit = 64;
 template <typename Byte>
 HEADRACE_GPU_INLINE Byte* origin_of(const Picture& picture, Byte* memory) {

@@ -22,13 +22,18 @@ class Pins {
 
   // How many of the first bytes can be fetched: they were added, or others have pinned them.
   [[nodiscard]] std::size_t fetchable(ByteSpan memory) noexcept;
+  // How many of them one copy can have; all that can be fetched may take several.
+  [[nodiscard]] std::size_t copyable(ByteSpan memory) noexcept;
   [[nodiscard]] std::size_t bytes() noexcept;
 
  private:
   Device& device_;
+  using Ranges = std::map<const std::byte*, const std::byte*>;  // from, to
+  static std::size_t bytes_in(const Ranges& ranges, ByteSpan memory) noexcept;
+
   std::mutex mutex_;  // of what follows
-  std::vector<ByteSpan> added_;
-  std::map<const std::byte*, const std::byte*> pieces_;  // from, to
+  Ranges added_;
+  Ranges pieces_;  // of those that lie one behind the other, one
 };
 
 }  // namespace headrace::gpu

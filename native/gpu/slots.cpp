@@ -61,6 +61,11 @@ void Slots::give_back(Slot& slot) noexcept {
   has_free_.notify_one();
 }
 
+std::size_t Slots::in_use() noexcept {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
 void Slots::free_memory(Slot& slot) noexcept {
   device_bytes_ -= slot.memory.size();
   slot.memory.free(device_);

@@ -50,6 +50,7 @@ class Slots {
   void free_unused() noexcept;
 
   [[nodiscard]] std::size_t device_bytes() const noexcept { return device_bytes_.load(); }
+  [[nodiscard]] std::size_t in_use() noexcept;
 
  private:
   Result<std::unique_ptr<Slot>> make() noexcept;

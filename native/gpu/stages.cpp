@@ -2,6 +2,7 @@
 
 #include "core/resample/filter_plan.hpp"
 #include "gpu/destuff.hpp"
+#include "gpu/fetch.hpp"
 #include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
@@ -61,6 +62,13 @@ StageBytes bytes_of(const BatchSizes& sizes, std::size_t pictures) noexcept {
           sizes.words * sizeof(std::uint32_t),
           pictures * sizes.picture_bytes,
           pictures * sizes.picture_bytes};
+}
+
+Status launch_fetch(Launcher& launcher, DevicePointer blob, std::size_t pictures) noexcept {
+  const auto count = static_cast<std::uint32_t>(pictures);
+  const std::uint32_t blocks = lesser(count, kFetchBlocks);
+  return launch(launcher, {"fetch_pictures", blocks, 1, kFetchThreads, 0}, at<std::uint8_t>(blob),
+                count, blocks);
 }
 
 Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,

@@ -41,6 +41,9 @@ class Launcher {
   virtual Status launch(const Launch& launch, void** arguments) noexcept = 0;
 };
 
+// The blob is there: JPEGs that are to be fetched come behind it.
+Status launch_fetch(Launcher& launcher, DevicePointer blob, std::size_t pictures) noexcept;
+
 // The blob is there and what was to be fetched, and `status` is zero.
 Status launch_stages(Launcher& launcher, const StageMemory& memory, const BatchSizes& sizes,
                      std::size_t pictures, const LoadOptions& options) noexcept;

@@ -3,7 +3,8 @@
 // A checksum is what is left of a polynomial, so those of parts add up once each has moved to its
 // place: to move by n bytes is to multiply by x^(8n). A warp takes kSumPart bytes, its lanes
 // sixteen at a time in turn; the warps' sums are added by the first thread. Beyond the end are
-// zeros, which move the sum too far: it goes back by as many bytes, for x^(2^31 - 1) is 1.
+// zeros, which move the sum too far: it goes back by as many bytes, for x^(2^31 - 1) is 1. Zeros in
+// front change nothing.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -54,29 +55,31 @@ HEADRACE_GPU_INLINE uint32_t moved_far(const SumTables& tables, uint32_t sum, in
   return sum;
 }
 
-// Sixteen bytes, those from `size` on as zeros.
-HEADRACE_GPU_INLINE Four bytes_before(const uint8_t* bytes, uint32_t at, uint32_t size) {
+// Sixteen bytes, those before `begin` and from `end` on as zeros.
+HEADRACE_GPU_INLINE Four bytes_between(const uint8_t* bytes, uint32_t at, uint32_t begin,
+                                       uint32_t end) {
   Four words{};
-  if (at < size) words = *reinterpret_cast<const Four*>(bytes + at);
-  if (at + 16 > size) {
+  if (at < end) words = *reinterpret_cast<const Four*>(bytes + at);
+  if (at < begin || at + 16 > end) {
     HEADRACE_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t first = at + 4 * i;
-      const uint32_t left = first < size ? lesser(size - first, 4U) : 0;
-      words.v[i] = left == 0 ? 0 : words.v[i] & ~0U >> (32 - 8 * left);
+    for (uint32_t i = 0; i < 16; ++i) {
+      const bool is_outside = at + i < begin || at + i >= end;
+      if (is_outside) words.v[i / 4] &= ~(255U << 8 * (i % 4));
     }
   }
   return words;
 }
 
-// Of bytes from `begin` on, as if nothing followed them. All lanes call it, the first one gets it.
-HEADRACE_GPU_INLINE uint32_t sum_of_part(const uint8_t* bytes, uint32_t begin, uint32_t size,
-                                         const SumMemory& s, const SumTables& tables) {
+// Of the bytes of a part, as if those of the other parts were zeros. All lanes call it, the first
+// one gets it.
+HEADRACE_GPU_INLINE uint32_t sum_of_part(const uint8_t* bytes, uint32_t part, uint32_t begin,
+                                         uint32_t end, const SumMemory& s,
+                                         const SumTables& tables) {
   const uint32_t lane = thread_number() % kWarp;
-  const uint32_t end = begin + lesser(size - begin, kSumPart);
-  uint32_t sum = 0, row = begin;
-  for (; row < end; row += kSumRow) {
-    const Four words = bytes_before(bytes, row + lane * 16, size);
+  const uint32_t part_end = part + lesser(end - part, kSumPart);
+  uint32_t sum = 0, row = part;
+  for (; row < part_end; row += kSumRow) {
+    const Four words = bytes_between(bytes, row + lane * 16, begin, end);
     uint32_t next = 0;
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) next = moved_sum(s.by_word, next ^ words.v[i]);
@@ -86,7 +89,7 @@ HEADRACE_GPU_INLINE uint32_t sum_of_part(const uint8_t* bytes, uint32_t begin, u
     const uint32_t other = shuffle_down(sum, lanes);
     sum = moved_far(tables, sum, static_cast<int32_t>(16 * lanes)) ^ other;
   }
-  return lane == 0 ? moved_far(tables, sum, static_cast<int32_t>(size) - static_cast<int32_t>(row))
+  return lane == 0 ? moved_far(tables, sum, static_cast<int32_t>(end) - static_cast<int32_t>(row))
                    : 0;
 }
 
@@ -101,11 +104,11 @@ HEADRACE_KERNEL(sum_pictures, kSumThreads)(const uint8_t* blob, const SumTables*
     s.by_row[i / 256][i % 256] = tables->by_row[i / 256][i % 256];
   }
   sync_threads();
-  const uint32_t size = picture.fetched_size;
+  const uint32_t begin = picture.fetched_lead, size = picture.fetched_size, end = begin + size;
   // What a checksum begins with, moved as far as all bytes are.
   uint32_t sum = t == 0 ? moved_far(*tables, ~0U, static_cast<int32_t>(size)) : 0;
-  for (uint32_t begin = warp * kSumPart; begin < size; begin += warps * kSumPart) {
-    sum ^= sum_of_part(origin_of(picture, blob), begin, size, s, *tables);
+  for (uint32_t part = warp * kSumPart; part < end; part += warps * kSumPart) {
+    sum ^= sum_of_part(origin_of(picture, blob), part, begin, end, s, *tables);
   }
   if (t % kWarp == 0) s.sums[warp] = sum;
   sync_threads();

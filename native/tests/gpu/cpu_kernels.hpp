@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpu/destuff.hpp"
+#include "gpu/fetch.hpp"
 #include "gpu/order.hpp"
 #include "gpu/resample_floats.hpp"
 #include "gpu/steps.hpp"
@@ -41,6 +42,7 @@ inline const std::map<std::string_view, std::function<void()> (*)(void**)> kKern
     {"decode_tiles", wrapped<decode_tiles>},         {"plan_axes", wrapped<plan_axes>},
     {"fill_around", wrapped<fill_around>},           {"resample_smooth", wrapped<resample_smooth>},
     {"resample_sharp", wrapped<resample_sharp>},     {"resample_floats", wrapped<resample_floats>},
-    {"apply_steps", wrapped<apply_steps>},           {"sum_pictures", wrapped<sum_pictures>}};
+    {"apply_steps", wrapped<apply_steps>},           {"sum_pictures", wrapped<sum_pictures>},
+    {"fetch_pictures", wrapped<fetch_pictures>}};
 
 }  // namespace headrace::gpu::testing

@@ -160,6 +160,7 @@ int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
   const auto first = reinterpret_cast<std::uint64_t>(memory);
   if (pointer - first >= size) return kInvalid;
   if (attribute == 2) *static_cast<unsigned*>(value) = 1;
+  if (attribute == 3) std::memcpy(value, &pointer, sizeof pointer);
   if (attribute == 11) std::memcpy(value, &first, sizeof first);
   if (attribute == 12) std::memcpy(value, &size, sizeof size);
   return kDone;

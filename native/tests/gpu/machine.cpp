@@ -154,12 +154,18 @@ Status CpuDevice::launch(const Launch& launch, void** arguments, Stream* stream)
   if (kernel == kKernels.end()) return Status(Code::invalid_argument, "no such kernel");
   {
     const std::lock_guard lock(mutex_);
+    launched_.emplace(launch.kernel);
     if (!has_kernels_) return {};
   }
   CpuStream::of(stream).work.emplace_back([launch, body = kernel->second(arguments)] {
     grid::run(launch.blocks, launch.layers, launch.threads, launch.shared_bytes, body);
   });
   return {};
+}
+
+bool CpuDevice::has_launched(std::string_view kernel) const {
+  const std::lock_guard lock(mutex_);
+  return launched_.contains(kernel);
 }
 
 Status CpuDevice::wait(Stream* stream) noexcept {

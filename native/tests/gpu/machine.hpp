@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +63,7 @@ class CpuDevice final : public Device {
   void set_total(std::size_t bytes);
   [[nodiscard]] std::size_t used() const;
   [[nodiscard]] std::size_t most_streams() const;
+  [[nodiscard]] bool has_launched(std::string_view kernel) const;
 
  private:
   struct CpuStream;
@@ -71,6 +74,7 @@ class CpuDevice final : public Device {
   std::map<DevicePointer, std::size_t> sizes_;
   std::map<const std::byte*, std::unique_ptr<std::byte[]>> pinned_;
   std::map<const std::byte*, std::size_t> pinned_sizes_;  // of memory that was there already
+  std::set<std::string, std::less<>> launched_;
   std::size_t streams_ = 0, most_streams_ = 0;
   std::size_t used_ = 0, total_ = std::size_t{1} << 40;
   bool has_kernels_ = true;
