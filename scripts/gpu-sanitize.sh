@@ -34,6 +34,11 @@ check memcheck "$all" --leak-check full
 check racecheck "$all" --racecheck-report all
 check synccheck "$all"
 # Of undamaged pictures only: what a damaged one leaves unwritten is read, and then thrown away. decode_tiles fetches
-# sixteen bytes at a time, ahead of what it uses: what stands there is never looked at.
-check initcheck '*GpuLoaders.Undamaged/gpu*:*GpuLoaders.CropsThatStickOut/gpu*' --kernel-name-exclude kns=decode_tiles
+# sixteen bytes at a time, ahead of what it uses: what stands there is never looked at, so its findings do not count.
+echo "== initcheck"
+compute-sanitizer --tool initcheck --print-limit 10000000 --log-file "$build.init" "$build/native/tests/headrace_tests" \
+  --gtest_filter='*GpuLoaders.Undamaged/gpu*:*GpuLoaders.CropsThatStickOut/gpu*' --gtest_brief=1 || failed=1
+found=$(grep '^=========     at ' "$build.init" | grep -cv ' at decode_tiles' || true)
+echo "$found reads of what nobody wrote, outside of decode_tiles"
+[ "$found" = 0 ] || failed=1
 exit "$failed"

@@ -42,6 +42,8 @@ FILES = {"originals": None, "q90, longer side 500": 500}
 KERNELS = {
     "destuff_pictures": "stuffed bytes out",
     "order_tiles": "order of the tiles",
+    "fetch_pictures": "fetch from pinned memory",
+    "sum_pictures": "checksums",
     "decode_tiles": "Huffman and inverse DCT",
     "plan_axes": "weights of the resampling",
     "fill_around": "colour around pictures",

@@ -1,10 +1,12 @@
 #include "headrace/counter_random.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <vector>
 
 #include "bindings.hpp"
+#include "headrace/images/random_crops.hpp"
 
 namespace headrace::bindings {
 namespace {
@@ -28,6 +30,18 @@ NewArray<double, 2> uniforms(const Words& words, const Numbers& samples, std::ui
   return out.to_array(count, samples.size());
 }
 
+// Short, so the lock is kept: to get it back would take longer.
+NewArray<std::int32_t, 2> resized_crops(const Words& words, const Numbers& samples,
+                                        const Numbers& heights, const Numbers& widths,
+                                        std::pair<double, double> scale,
+                                        std::pair<double, double> ratio) {
+  ResultMemory<std::int32_t> out(4 * samples.size());
+  throw_if_error(draw_resized_crops(words, span_of(samples), span_of(heights), span_of(widths),
+                                    {scale.first, scale.second, ratio.first, ratio.second},
+                                    out.span()));
+  return out.to_array(samples.size(), 4);
+}
+
 NewArray<std::int64_t, 1> permuted(const Numbers& positions, std::uint64_t n, const Words& key) {
   ResultMemory<std::int64_t> out(positions.size());
   Status status;
@@ -46,6 +60,11 @@ void bind_counter_random(nb::module_& module) {
              nb::arg("first"), nb::arg("count"),
              "headrace.counter_random.random_uniform of (words, sample, draw) as rows for count "
              "draws from first on. Words are below 2**64.");
+  module.def("draw_resized_crops", resized_crops, nb::arg("words"), nb::arg("samples").noconvert(),
+             nb::arg("heights").noconvert(), nb::arg("widths").noconvert(), nb::arg("scale"),
+             nb::arg("ratio"),
+             "Top, left, height and width of a random part of each picture, named by (words, "
+             "sample): those of RandomResizedCrop.");
   module.def("permute", permuted, nb::arg("positions").noconvert(), nb::arg("n"), nb::arg("key"),
              "Where the keyed permutation of the numbers below n sends each position.");
 }

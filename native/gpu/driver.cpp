@@ -54,7 +54,7 @@ struct DriverFunctions {
   Result32 (*free_host)(void*);
   Result32 (*pin)(void*, std::size_t, unsigned);
   Result32 (*unpin)(void*);
-  Result32 (*ask_pointer)(void*, int, DevicePointer);
+  Result32 (*ask_pointer)(unsigned, int*, void**, DevicePointer);
   Result32 (*copy_in)(DevicePointer, const void*, std::size_t, void*);
   Result32 (*copy_out)(void*, DevicePointer, std::size_t, void*);
   Result32 (*fill)(DevicePointer, unsigned char, std::size_t, void*);
@@ -102,7 +102,7 @@ bool find_all(void* library, DriverFunctions& f) noexcept {
          find(library, "cuEventSynchronize", f.wait_event) &&
          find(library, "cuMemHostRegister_v2", f.pin) &&
          find(library, "cuMemHostUnregister", f.unpin) &&
-         find(library, "cuPointerGetAttribute", f.ask_pointer) &&
+         find(library, "cuPointerGetAttributes", f.ask_pointer) &&
          find(library, "cuMemGetInfo_v2", f.memory_info) &&
          find(library, "cuGetErrorString", f.error_text);
 }
@@ -262,18 +262,17 @@ void Driver::unpin(ByteSpan memory) noexcept {
   state_->f.unpin(const_cast<std::byte*>(memory.data()));
 }
 
+// Of memory that the driver does not know, all is 0.
 std::size_t Driver::pinned_bytes(ByteSpan memory) noexcept {
-  const DriverFunctions& f = state_->f;
   const auto first = reinterpret_cast<DevicePointer>(memory.data());
   unsigned type = 0;
-  DevicePointer begin = 0, address = 0;
+  DevicePointer address = 0, begin = 0;
   std::size_t size = 0;
-  if (f.ask_pointer(&type, kMemoryType, first) != 0 || type != kHostMemory ||
-      f.ask_pointer(&address, kDeviceAddress, first) != 0 || address != first ||
-      f.ask_pointer(&begin, kRangeStart, first) != 0 ||
-      f.ask_pointer(&size, kRangeSize, first) != 0 || first < begin || first - begin >= size) {
-    return 0;
-  }
+  std::array<int, 4> names{kMemoryType, kDeviceAddress, kRangeStart, kRangeSize};
+  std::array<void*, 4> values{&type, &address, &begin, &size};
+  const Result32 result = state_->f.ask_pointer(4, names.data(), values.data(), first);
+  const bool is_pinned = result == 0 && type == kHostMemory && address == first;
+  if (!is_pinned || first < begin || first - begin >= size) return 0;
   return std::min<std::size_t>(memory.size(), size - (first - begin));
 }
 

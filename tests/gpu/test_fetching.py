@@ -86,7 +86,8 @@ def test_indices_that_are_not_right(large: Files, tmp_path: Path) -> None:
     path = tiles.save(tmp_path / "y.beton")
     found, expected = pair(path, PIPELINE, verify=False)
     with pytest.warns(RuntimeWarning, match="the index of the JPEG is not used"):
-        wait_until_pinned(found, path)
+        list(found)
+    wait_until_pinned(found, path)
     with pytest.warns(RuntimeWarning, match="the index of the JPEG is not used"):
         list(expected)
     assert_same_batches(found, expected)

@@ -152,17 +152,19 @@ int cuMemHostUnregister(void* memory) {
   const std::lock_guard lock(pinned_mutex);
   return pinned.erase(memory) == 1 ? kDone : kInvalid;
 }
-int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
+int cuPointerGetAttributes(unsigned count, int* names, void** values, std::uint64_t pointer) {
   const std::lock_guard lock(pinned_mutex);
   const auto next = pinned.upper_bound(at(pointer));
-  if (next == pinned.begin()) return kInvalid;
+  if (next == pinned.begin()) return kDone;
   const auto& [memory, size] = *std::prev(next);
   const auto first = reinterpret_cast<std::uint64_t>(memory);
-  if (pointer - first >= size) return kInvalid;
-  if (attribute == 2) *static_cast<unsigned*>(value) = 1;
-  if (attribute == 3) std::memcpy(value, &pointer, sizeof pointer);
-  if (attribute == 11) std::memcpy(value, &first, sizeof first);
-  if (attribute == 12) std::memcpy(value, &size, sizeof size);
+  if (pointer - first >= size) return kDone;
+  for (unsigned i = 0; i < count; ++i) {
+    if (names[i] == 2) *static_cast<unsigned*>(values[i]) = 1;
+    if (names[i] == 3) std::memcpy(values[i], &pointer, sizeof pointer);
+    if (names[i] == 11) std::memcpy(values[i], &first, sizeof first);
+    if (names[i] == 12) std::memcpy(values[i], &size, sizeof size);
+  }
   return kDone;
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {

@@ -78,6 +78,11 @@ def draw_uniforms(words: Sequence[int], samples: Annotated[NDArray[numpy.int64],
     headrace.counter_random.random_uniform of (words, sample, draw) as rows for count draws from first on. Words are below 2**64.
     """
 
+def draw_resized_crops(words: Sequence[int], samples: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], heights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], widths: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: tuple[float, float], ratio: tuple[float, float]) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]:
+    """
+    Top, left, height and width of a random part of each picture, named by (words, sample): those of RandomResizedCrop.
+    """
+
 def permute(positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, key: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Where the keyed permutation of the numbers below n sends each position.

@@ -104,7 +104,8 @@ class TorchOutput:
                 f"{self.device}: a batch of shape {shape} and type {dtype} takes {size}, which torch cannot have: "
                 f"{error}. Use a smaller batch_size, or batches_ahead=1."
             ) from error
-        self._memory_stream.synchronize()
+        if not self._memory_stream.query():  # other threads run on while this one waits; to let them takes longer
+            self._memory_stream.synchronize()
         return _DeviceTensor(tensor)
 
     def transposed(self, array: _DeviceTensor, axes: tuple[int, ...]) -> _DeviceTensor:

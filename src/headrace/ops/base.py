@@ -55,8 +55,12 @@ class Draws:
 
     def uniforms(self, first: int, count: int) -> npt.NDArray[np.float64]:
         """The same as rows for several draws."""
-        words = [int(word) & _MASK for word in (self.seed, self.epoch, self.op)]
-        return _native.draw_uniforms(words, np.ascontiguousarray(self.samples, np.int64), first, count)
+        return _native.draw_uniforms(self.words, np.ascontiguousarray(self.samples, np.int64), first, count)
+
+    @property
+    def words(self) -> list[int]:
+        """What names the numbers, before sample and draw."""
+        return [int(word) & _MASK for word in (self.seed, self.epoch, self.op)]
 
 
 @dataclass(frozen=True, slots=True)

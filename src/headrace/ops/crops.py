@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import draw_resized_crops
 from headrace.ops.base import Form, checked_fill, picture_form
 from headrace.ops.sizes import Size, checked_size, size_at, sizes_of
 
@@ -20,7 +21,6 @@ Crops: TypeAlias = npt.NDArray[np.int32]
 """One row for each picture: top, left, height, width."""
 
 Interpolation: TypeAlias = Literal["area", "nearest", "bilinear", "bicubic", "lanczos"]
-_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,8 @@ class RandomResizedCrop:
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose a part of each picture."""
-        u = draws.uniforms(0, 4 * _TRIES).reshape(_TRIES, 4, len(heights))
-        area = heights * widths * _between(u[:, 0], *self.scale)
-        aspect = np.exp(_between(u[:, 1], *np.log(self.ratio).tolist()))
-        w, h = np.rint(np.sqrt(area * aspect)), np.rint(np.sqrt(area / aspect))
-        fits = (w > 0) & (w <= widths) & (h > 0) & (h <= heights)
-        chosen = fits.argmax(axis=0), np.arange(len(heights))  # the first that fits
-        w, h = w[chosen], h[chosen]
-        top = np.floor(u[:, 2][chosen] * (heights - h + 1))
-        left = np.floor(u[:, 3][chosen] * (widths - w + 1))
-        result = np.stack([top, left, h, w], axis=1).astype(np.int32)
-        if not fits[chosen].all():
-            missing = ~fits[chosen]
-            result[missing] = _largest_within(heights[missing], widths[missing], self.ratio)
-        return result
+        columns = (np.ascontiguousarray(column, np.int64) for column in (draws.samples, heights, widths))
+        return draw_resized_crops(draws.words, *columns, self.scale, self.ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +187,3 @@ def check_interpolation(interpolation: str) -> None:
     """Refuse what is no known filter."""
     if interpolation not in get_args(Interpolation):
         raise ValueError(f"interpolation must be one of {', '.join(get_args(Interpolation))}, got {interpolation!r}")
-
-
-def _between(uniform: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.float64]:
-    return low + (high - low) * uniform
-
-
-def _largest_within(heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], ratio: tuple[float, float]) -> Crops:
-    aspect = widths / heights
-    h = np.where(aspect < ratio[0], np.rint(widths / ratio[0]), heights)
-    w = np.where(aspect > ratio[1], np.rint(heights * ratio[1]), widths)
-    h, w = np.clip(h, 1, heights), np.clip(w, 1, widths)
-    return np.stack([(heights - h) // 2, (widths - w) // 2, h, w], axis=1).astype(np.int32)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.unit.loader.tools import write_pictures
 from tests.unit.ops.tools import COUNT, HEIGHT, SIZE, WIDTH, draws, load
 
 from headrace import Loader
+from headrace._native import NativeError
 from headrace.ops import CenterCrop, Draws, RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
 
 if TYPE_CHECKING:
@@ -207,3 +209,40 @@ def test_fields_that_share_a_word_get_the_same_part(tmp_path: Path, crop: Any) -
     alone = [type(crop)(9), RandomHorizontalFlip()]
     (batch,) = Loader(tmp_path / "p.beton", 12, pipelines={"image": alone, "mask": alone})
     assert (batch.image != batch.mask).any()
+
+
+@given(
+    sides=st.lists(st.tuples(SIDES, SIDES), min_size=1, max_size=30),
+    limits=st.sampled_from(
+        [(0.08, 1.0, 3 / 4, 4 / 3), (0.01, 0.02, 0.1, 10.0), (1.0, 1.0, 1.0, 1.0), (0.5, 4.0, 2.0, 3.0)]
+    ),
+    seed=st.integers(0, 2**32),
+)
+def test_random_crops_are_those_of_the_recipe(
+    sides: list[tuple[int, int]], limits: tuple[float, float, float, float], seed: int
+) -> None:
+    """The documented recipe, one picture after the other."""
+    heights, widths = np.array(sides).T
+    drawn = draws(len(sides), seed=seed)
+    u = drawn.uniforms(0, 40)
+    least, most, low, high = limits
+    found = RandomResizedCrop(8, scale=(least, most), ratio=(low, high)).crops(heights, widths, drawn)
+    for i, (height, width) in enumerate(sides):
+        for k in range(0, 40, 4):
+            area = height * width * (least + (most - least) * u[k, i])
+            aspect = math.exp(math.log(low) + (math.log(high) - math.log(low)) * u[k + 1, i])
+            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            if 0 < w <= width and 0 < h <= height:
+                top, left = math.floor(u[k + 2, i] * (height - h + 1)), math.floor(u[k + 3, i] * (width - w + 1))
+                assert found[i].tolist() == [top, left, h, w]
+                break
+        else:
+            h = min(height, max(1, round(width / low))) if width / height < low else height
+            w = min(width, max(1, round(height * high))) if width / height > high else width
+            assert found[i].tolist() == [(height - h) // 2, (width - w) // 2, h, w]
+
+
+def test_sides_that_no_picture_has_are_refused() -> None:
+    for sides in ([0, 5], [5, -1], [2**31, 5]):
+        with pytest.raises(NativeError, match="sides of 1 to"):
+            RandomResizedCrop(8).crops(np.array(sides), np.array([5, 5]), draws(2))
