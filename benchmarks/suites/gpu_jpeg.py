@@ -1,9 +1,10 @@
 """Random crops of JPEGs on a GPU: the whole loader beside our CPU decoder, nvJPEG and DALI, and what training keeps.
 
 Everything runs in one process on one GPU, in turn, from a file that is in the page cache: RandomResizedCrop(224), flip
-and normalize to float16. nvJPEG (through torchvision) decodes the same pictures whole, without a crop or a resize. A
-rate is the median of rounds, each as long as HEADRACE_BENCH_SECONDS says. Stages are what CUPTI saw on the GPU, and the
-time of the processor for a picture. The suite takes under five minutes; without a GPU it says so and measures nothing.
+and normalize to float16. The file is pinned while the first epoch goes by, and then measured. nvJPEG (through
+torchvision) decodes the same pictures whole, without a crop or a resize. A rate is the median of rounds, each as long
+as HEADRACE_BENCH_SECONDS says. Stages are what CUPTI saw on the GPU, and the time of the processor for a picture. The
+suite takes under ten minutes; without a GPU it says so and measures nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import headrace as hr
 from benchmarks.harness import photographs, ratio
 from headrace import ops
-from headrace._native import gpu_kernels
+from headrace._native import RangeReader, gpu_kernels
 from headrace.progress import format_count
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ QUESTION = "How many crops of JPEGs a second does a GPU load, and what does trai
 ROUNDS = int(os.environ.get("HEADRACE_BENCH_ROUNDS", "2"))
 SECONDS = float(os.environ.get("HEADRACE_BENCH_SECONDS", "0.7"))
 SAMPLES = int(os.environ.get("HEADRACE_BENCH_SAMPLES", "8192"))
-TRAIN_BATCHES = [int(n) for n in os.environ.get("HEADRACE_BENCH_TRAIN_BATCHES", "256").split(",")]
-TRAIN_SECONDS = 3.0
+TRAIN_BATCHES = [int(n) for n in os.environ.get("HEADRACE_BENCH_TRAIN_BATCHES", "256,1024").split(",")]
+TRAIN_ROUNDS, TRAIN_SECONDS = 2, 2.5
 WORKERS, BATCHES = (1, 2, 4, 8, 16), (256, 1024)
 SIZE = 224
 MEAN, STD = [123.7, 116.3, 103.5], [58.4, 57.1, 57.4]
@@ -72,9 +73,9 @@ def run() -> list[dict[str, Any]]:
         raise RuntimeError(f"gpu_jpeg measures nothing: {reason}")
     rows: list[dict[str, Any]] = [{"what": "GPU", "text": _torch.cuda.get_device_name(0)}]
     with tempfile.TemporaryDirectory() as folder:
-        for name, max_side in FILES.items():
-            jpegs = [jpeg_of(path, max_side) for path in photographs()]
-            path = Path(folder) / "x.beton"
+        paths = {name: Path(folder) / f"{number}.beton" for number, name in enumerate(FILES)}
+        for name, path in paths.items():
+            jpegs = [jpeg_of(photograph, FILES[name]) for photograph in photographs()]
             write(path, jpegs)
             rates = loader_rates(path)
             rows += [rate_row(f"{key}, {name}", values) for key, values in rates.items()]
@@ -82,8 +83,8 @@ def run() -> list[dict[str, Any]]:
             rows += [rate_row(f"{key}, {name}", values) for key, values in peers.items()]
             rows += ratios(name, rates, peers)
             rows += stages(name, path)
-            rows += training(name, path)
-            path.unlink()
+            rows += cold(name, path)
+        rows += training(paths)
     return rows
 
 
@@ -107,19 +108,22 @@ def write(path: Path, jpegs: list[bytes]) -> None:
             pass
 
 
-def make_loader(path: Path, *, batch: int, workers: int, jpeg: Any) -> hr.Loader:
-    pipeline = [
+def picture_pipeline() -> list[Any]:
+    return [
         ops.RandomResizedCrop(SIZE),
         ops.RandomHorizontalFlip(),
         ops.Normalize(MEAN, STD, dtype="float16"),
         ops.ToLayout("channels_last"),
     ]
+
+
+def make_loader(path: Path, *, batch: int, workers: int, jpeg: Any) -> hr.Loader:
     return hr.Loader(
         path,
         batch,
         order="random",
         workers=workers,
-        pipelines={"image": pipeline},
+        pipelines={"image": picture_pipeline()},
         device="cuda",
         jpeg=jpeg,
         cache="os",
@@ -131,7 +135,7 @@ def endless(loader: hr.Loader) -> Iterator[Any]:
         yield from loader
 
 
-def rate(batches: Iterator[Any], *, warm_up: int = 4, least: int = 3) -> float:
+def rate(batches: Iterator[Any], *, warm_up: int, least: int) -> float:
     """Pictures a second, from one batch to another; what was ready before the first does not count for much."""
     for _ in range(warm_up):
         next(batches)
@@ -153,8 +157,9 @@ def loader_rates(path: Path) -> dict[str, list[float]]:
             for batch in BATCHES:
                 for jpeg in ("gpu", "window"):
                     loader = make_loader(path, batch=batch, workers=workers, jpeg=jpeg)
-                    is_slow = jpeg == "window" and workers == 1
-                    found = rate(endless(loader), warm_up=1 if is_slow else 4, least=2 if is_slow else 3)
+                    # An epoch, in which the file is pinned; a processor is warm after a batch.
+                    warm_up = SAMPLES // batch if jpeg == "gpu" else 1
+                    found = rate(endless(loader), warm_up=warm_up, least=2)
                     rates.setdefault(f"jpeg={jpeg!r}, {format_count(workers, 'worker')}, batch {batch}", []).append(
                         found
                     )
@@ -298,41 +303,95 @@ def stages(name: str, path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+# -- a file that is not in memory -----------------------------------------------------------------------------------
+
+
+def cold(name: str, path: Path) -> list[dict[str, Any]]:
+    """Pages read ahead past the system's cache, beside plain reads of the same file by as many requests at once."""
+    os.sync()
+    size = path.stat().st_size
+    plain, loaded = [], []
+    for _ in range(ROUNDS):
+        plain.append(read_rate(path))
+        pipelines = {"image": picture_pipeline()}
+        loader = hr.Loader(
+            path, 256, order="quasi_random", workers=4, pipelines=pipelines, device="cuda", jpeg="gpu", cache="512MB"
+        )
+        start_s = time.perf_counter()
+        for _batch in loader:
+            pass
+        _torch.cuda.synchronize()
+        loaded.append(size / (time.perf_counter() - start_s))
+        del loader
+    what = f"an epoch of a file that is not in memory, 4 workers, batch 256, {name}"
+    rows = [
+        {"what": f"{what}: {key}", "bytes_per_s": statistics.median(rates), "text": f"{max(rates) / 1e9:.2f} GB/s"}
+        for key, rates in (("plain reads", plain), ("the loader", loaded))
+    ]
+    return [*rows, ratio(what, statistics.median(loaded) / statistics.median(plain), "the speed of plain reads")]
+
+
+def read_rate(path: Path) -> float:
+    """Bytes a second of the disk: large reads past the cache, many at once."""
+    reader = RangeReader(str(path), direct=True)
+    piece, at_once = 1 << 20, 64
+    buffer = np.empty(piece * at_once, np.uint8)
+    starts = np.arange(at_once, dtype=np.uint64) * np.uint64(piece)
+    sizes = np.full(at_once, piece, np.uint64)
+    count = path.stat().st_size // (piece * at_once)
+    start_s = time.perf_counter()
+    for i in range(count):
+        reader.read(starts + np.uint64(i * piece * at_once), sizes, buffer, starts)
+    return count * piece * at_once / (time.perf_counter() - start_s)
+
+
 # -- training -------------------------------------------------------------------------------------------------------
 
 
-def training(name: str, path: Path) -> list[dict[str, Any]]:
-    """A compiled ResNet-18 from memory and from the loader with one worker, in turn."""
+def training(paths: dict[str, Path]) -> list[dict[str, Any]]:
+    """Compiled models from memory and from the loader with one worker, in turn; the larger ones from originals only."""
     try:
         models = importlib.import_module("torchvision.models")
     except ImportError:
         return []
     rows = []
-    for batch in TRAIN_BATCHES:
-        step = training_step(models)
-        batches = endless(make_loader(path, batch=batch, workers=1, jpeg="gpu"))
-        fixed = next(batches)
-        for _ in range(10):
-            step(fixed)
-        rates: dict[str, list[float]] = {"from memory": [], "from the loader, 1 worker": []}
-        for _ in range(max(2, ROUNDS)):
-            rates["from memory"].append(train_rate(step, itertools.repeat(fixed)))
-            rates["from the loader, 1 worker"].append(train_rate(step, batches))
-        what = f"ResNet-18, compiled, bf16, batch {batch}, {name}"
-        rows += [rate_row(f"{what}, {key}", values) for key, values in rates.items()]
-        memory, loader = (statistics.median(values) for values in rates.values())
-        rows.append(ratio(what, loader / memory, "its speed from memory"))
-        rows += gpu_share(what, step, batches)
-        del batches, step
-        _torch.cuda.empty_cache()
+    for model, make in MODELS.items():
+        for batch in TRAIN_BATCHES:
+            step = training_step(make(models))
+            for name, path in paths.items() if model == "ResNet-18" else list(paths.items())[:1]:
+                rows += train(f"{model}, compiled, bf16, batch {batch}, {name}", step, path, batch)
+            del step
+            _torch.cuda.empty_cache()
     return rows
 
 
-def training_step(models: Any) -> Callable[[Any], None]:
+def train(what: str, step: Callable[[Any], None], path: Path, batch: int) -> list[dict[str, Any]]:
+    batches = endless(make_loader(path, batch=batch, workers=1, jpeg="gpu"))
+    fixed = next(batches)
+    for _ in range(10):
+        step(fixed)
+    for _ in range(SAMPLES // batch):
+        next(batches)
+    rates: dict[str, list[float]] = {"from memory": [], "from the loader, 1 worker": []}
+    cpu: list[float] = []
+    for _ in range(TRAIN_ROUNDS):
+        rates["from memory"].append(train_rate(step, itertools.repeat(fixed)))
+        cpu_s, start_s = time.process_time(), time.perf_counter()
+        rates["from the loader, 1 worker"].append(train_rate(step, batches))
+        cpu.append((time.process_time() - cpu_s) / (time.perf_counter() - start_s))
+    rows = [rate_row(f"{what}, {key}", values) for key, values in rates.items()]
+    memory, loader = (statistics.median(values) for values in rates.values())
+    rows.append(ratio(what, loader / memory, "its speed from memory"))
+    text = f"{statistics.median(cpu):.2f} cores busy, the training loop among them"
+    rows.append({"what": f"processor beside {what}", "cores": statistics.median(cpu), "text": text})
+    return rows + gpu_share(what, step, batches)
+
+
+def training_step(plain: Any) -> Callable[[Any], None]:
     torch = _torch
-    model = models.resnet18(num_classes=1000).cuda().to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    compiled = torch.compile(model)
+    model = plain.cuda().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    compiled = torch.compile(model, dynamic=False)
 
     def step(batch: Any) -> None:
         with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -342,6 +401,19 @@ def training_step(models: Any) -> Callable[[Any], None]:
         optimizer.zero_grad(set_to_none=True)
 
     return step
+
+
+def vit_small(models: Any) -> Any:
+    return models.VisionTransformer(
+        image_size=SIZE, patch_size=16, num_layers=12, num_heads=6, hidden_dim=384, mlp_dim=1536, num_classes=1000
+    )
+
+
+MODELS: dict[str, Callable[[Any], Any]] = {
+    "ResNet-18": lambda models: models.resnet18(num_classes=1000),
+    "ResNet-50": lambda models: models.resnet50(num_classes=1000),
+    "ViT-S/16": vit_small,
+}
 
 
 def train_rate(step: Callable[[Any], None], batches: Iterator[Any]) -> float:
@@ -358,7 +430,7 @@ def train_rate(step: Callable[[Any], None], batches: Iterator[Any]) -> float:
 
 def gpu_share(what: str, step: Callable[[Any], None], batches: Iterator[Any]) -> list[dict[str, Any]]:
     """How much of the GPU's busy time decoding takes."""
-    steps = 20
+    steps = 10
     events = traced(lambda: [step(next(batches)) for _ in range(steps)])
     kernels = [event for event in events if event["cat"] == "kernel"]
     total = sum(event["dur"] for event in kernels)

@@ -58,14 +58,10 @@ HEADRACE_GPU_INLINE uint32_t moved_far(const SumTables& tables, uint32_t sum, in
 // Sixteen bytes, those before `begin` and from `end` on as zeros.
 HEADRACE_GPU_INLINE Four bytes_between(const uint8_t* bytes, uint32_t at, uint32_t begin,
                                        uint32_t end) {
+  if (at >= begin && at + 16 <= end) return *reinterpret_cast<const Four*>(bytes + at);
   Four words{};
-  if (at < end) words = *reinterpret_cast<const Four*>(bytes + at);
-  if (at < begin || at + 16 > end) {
-    HEADRACE_UNROLL
-    for (uint32_t i = 0; i < 16; ++i) {
-      const bool is_outside = at + i < begin || at + i >= end;
-      if (is_outside) words.v[i / 4] &= ~(255U << 8 * (i % 4));
-    }
+  for (uint32_t i = greater(at, begin); i < lesser(at + 16, end); ++i) {
+    words.v[i / 4 % 4] |= uint32_t{bytes[i]} << 8 * (i % 4);
   }
   return words;
 }

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["Loader"]
 
 _STATE_VERSION = 1
-# Batches begun at a time: while one runs Python, the other has native work under way. For a GPU one more: one is
-# prepared by the CPU, one is copied, and one is decoded.
-_THREADS, _GPU_THREADS = 2, 3
+# Batches begun at a time: while one runs Python, the other has native work under way. For a GPU two more: one is
+# prepared by the CPU, one is fetched, and one is decoded.
+_THREADS, _GPU_THREADS = 2, 4
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a text of their own: another in each process
 _FRAMEWORKS: PluginTable[Any] = PluginTable("headrace.frameworks", kind="framework")
 

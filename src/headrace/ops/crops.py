@@ -70,8 +70,14 @@ class RandomResizedCrop:
 
     def crops(self, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], draws: Draws) -> Crops:
         """Choose a part of each picture."""
-        columns = (np.ascontiguousarray(column, np.int64) for column in (draws.samples, heights, widths))
-        return draw_resized_crops(draws.words, *columns, self.scale, self.ratio)
+        return draw_resized_crops(
+            draws.words,
+            np.ascontiguousarray(draws.samples, np.int64),
+            np.ascontiguousarray(heights, np.int64),
+            np.ascontiguousarray(widths, np.int64),
+            self.scale,
+            self.ratio,
+        )
 
 
 @dataclass(frozen=True, slots=True)

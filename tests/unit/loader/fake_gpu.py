@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace._native import LoadCounts
+from headrace._native import LoadCounts, NativeError
 from headrace.storage import allocate_pages
 from headrace.types import Batch
 
@@ -73,6 +73,11 @@ class FakeLoader:
         if gpu.fail_open is not None:
             raise gpu.fail_open
         self._gpu, self._cpu = gpu, cpu
+
+    pinned_bytes = 0
+
+    def pin(self, memory: Any) -> None:
+        raise NativeError("this is no memory of a GPU")
 
     def load(self, spans: Any, crops: Any, flips: Any, out: DeviceArray, options: Any, steps: Any) -> Any:
         self._gpu.enter()

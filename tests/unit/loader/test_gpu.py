@@ -134,10 +134,10 @@ def test_any_number_of_workers_and_batches(large: Files, gpu: FakeGpu, workers: 
     assert contents(on_gpu(large.indexed, CROPS["random"], **options)) == expected
 
 
-def test_three_batches_are_under_way(large: Files, gpu: FakeGpu) -> None:
+def test_four_batches_are_under_way(large: Files, gpu: FakeGpu) -> None:
     gpu.pause_s = 0.02
     list(on_gpu(large.indexed, CROPS["random"], batch_size=2))
-    assert gpu.together == 3
+    assert gpu.together == 4
 
 
 # -- branches -------------------------------------------------------------------------------------------------------
