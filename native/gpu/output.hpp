@@ -46,6 +46,36 @@ HEADRACE_GPU_INLINE void write_pixel(const Output& output, uint32_t picture, uin
   write_values<uint32_t>(output, first, step, pixel);
 }
 
+// Stored at once.
+template <typename Value>
+struct alignas(4 * sizeof(Value)) FourValues {
+  Value v[4];
+};
+
+// Rows of pixels as those of write_typed_rows, four pixels at a time.
+template <typename Value>
+HEADRACE_GPU_INLINE void write_fours(const Output& output, Value* values, uint32_t x, uint32_t y,
+                                     uint32_t columns, uint32_t rows, const uint32_t* pixels) {
+  const uint32_t groups = columns / 4;
+  const size_t plane = size_t{output.width} * output.height / 4;
+  auto* const to = reinterpret_cast<FourValues<Value>*>(values);
+  for (uint32_t i = thread_number(); i < groups * rows; i += thread_count()) {
+    const Four four = reinterpret_cast<const Four*>(pixels)[i];
+    const size_t at = (size_t{y + i / groups} * output.width + x) / 4 + i % groups;
+    FourValues<Value> out[3];
+    HEADRACE_UNROLL
+    for (uint32_t k = 0; k < 12; ++k) {  // of channels one after the other, or of pixels
+      const uint32_t p = output.is_channels_first ? k % 4 : k / 3;
+      const uint32_t c = output.is_channels_first ? k / 4 : k % 3;
+      out[k / 4].v[k % 4] = value_of_level<Value>(output, c, four.v[p] >> 8 * c & 255);
+    }
+    HEADRACE_UNROLL
+    for (uint32_t k = 0; k < 3; ++k) {
+      to[output.is_channels_first ? k * plane + at : 3 * at + k] = out[k];
+    }
+  }
+}
+
 // Pixels x to x + columns - 1 of some rows from y on, from rows of words without gaps. Neighbouring
 // threads write neighbouring values.
 template <typename Value>
@@ -54,6 +84,9 @@ HEADRACE_GPU_INLINE void write_typed_rows(const Output& output, uint32_t picture
                                           const uint32_t* pixels) {
   const size_t plane = size_t{output.width} * output.height;
   auto* const values = reinterpret_cast<Value*>(output.values) + picture * output.picture_values;
+  if (((output.width | output.picture_values | columns | x) & 3) == 0) {
+    return write_fours(output, values, x, y, columns, rows, pixels);
+  }
   for (uint32_t row = 0; row < rows; ++row, pixels += columns) {
     const size_t first = size_t{y + row} * output.width + x;
     if (output.is_channels_first) {

@@ -22,14 +22,21 @@ struct Range {
   uint32_t begin, end;
 };
 
+// Where output `number` begins in the sources, and `more` parts of `size` behind it. Sides of the
+// output are below 2^16, those of most sources, too: then no product has more than 32 bits.
+HEADRACE_DEVICE inline uint64_t scaled(const Axis& axis, uint32_t number, uint32_t more) {
+  if (axis.length < 1U << 16) return (number * axis.length + more) / axis.size;
+  return (uint64_t{number} * axis.length + more) / axis.size;
+}
+
 // All sources that outputs `first` to `first + count - 1` can have, and perhaps some more.
 HEADRACE_DEVICE inline Range sources_of(const Axis& axis, uint32_t support, uint32_t first,
                                         uint32_t count) {
-  const uint64_t begin = axis.is_mirrored ? axis.size - first - count : first, end = begin + count;
+  const uint32_t begin = axis.is_mirrored ? axis.size - first - count : first;
   const uint64_t shrinking = axis.length / axis.size + 1;
   const uint64_t margin = support * shrinking + 1;
-  const uint64_t low = axis.begin + begin * axis.length / axis.size;
-  const uint64_t high = axis.begin + (end * axis.length + axis.size - 1) / axis.size + margin;
+  const uint64_t low = axis.begin + scaled(axis, begin, 0);
+  const uint64_t high = axis.begin + scaled(axis, begin + count, axis.size - 1) + margin;
   return {static_cast<uint32_t>(low < margin ? 0 : low - margin),
           static_cast<uint32_t>(high < axis.limit ? high : axis.limit)};
 }
@@ -37,8 +44,7 @@ HEADRACE_DEVICE inline Range sources_of(const Axis& axis, uint32_t support, uint
 // The most rows that `count` outputs one below the other can need.
 HEADRACE_DEVICE inline uint32_t most_rows(const Axis& axis, uint32_t support, uint32_t count) {
   const uint64_t shrinking = axis.length / axis.size + 1;
-  const uint64_t rows = (uint64_t{count} * axis.length + axis.size - 1) / axis.size + 1 +
-                        2 * (support * shrinking + 1);
+  const uint64_t rows = scaled(axis, count, axis.size - 1) + 1 + 2 * (support * shrinking + 1);
   return static_cast<uint32_t>(rows < axis.limit ? rows : axis.limit);
 }
 

@@ -1,10 +1,10 @@
 // Checksums (CRC-32C) of the JPEGs that the device has fetched: a thread block for each.
 //
 // A checksum is what is left of a polynomial, so those of parts add up once each has moved to its
-// place: to move by n bytes is to multiply by x^(8n). A warp takes kSumPart bytes, its lanes
-// sixteen at a time in turn; the warps' sums are added by the first thread. Beyond the end are
-// zeros, which move the sum too far: it goes back by as many bytes, for x^(2^31 - 1) is 1. Zeros in
-// front change nothing.
+// place: to move by n bytes is to multiply by x^(8n). Threads take sixteen bytes at a time, in
+// turn; their sums are added warp by warp, and those of the warps by the first thread. Beyond the
+// end are zeros, which move the sum too far: it goes back by as many bytes, for x^(2^31 - 1) is 1.
+// Zeros in front change nothing.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -13,8 +13,7 @@
 namespace headrace::gpu {
 
 inline constexpr uint32_t kSumThreads = 256;
-inline constexpr uint32_t kSumRow = kWarp * 16;  // bytes that a warp takes at a time
-inline constexpr uint32_t kSumPart = 32 * kSumRow;
+inline constexpr uint32_t kSumRow = kSumThreads * 16;  // bytes that a thread block takes at a time
 inline constexpr uint32_t kSumOrder = 0x7FFFFFFF;
 inline constexpr uint32_t kSumPolynomial = 0x82F63B78;  // bit 31 stands for 1, bit 0 for x^31
 
@@ -66,15 +65,12 @@ HEADRACE_GPU_INLINE Four bytes_between(const uint8_t* bytes, uint32_t at, uint32
   return words;
 }
 
-// Of the bytes of a part, as if those of the other parts were zeros. All lanes call it, the first
-// one gets it.
-HEADRACE_GPU_INLINE uint32_t sum_of_part(const uint8_t* bytes, uint32_t part, uint32_t begin,
-                                         uint32_t end, const SumMemory& s,
-                                         const SumTables& tables) {
-  const uint32_t lane = thread_number() % kWarp;
-  const uint32_t part_end = part + lesser(end - part, kSumPart);
-  uint32_t sum = 0, row = part;
-  for (; row < part_end; row += kSumRow) {
+// Of the bytes that this warp takes, as if the others were zeros. The first lane gets it.
+HEADRACE_GPU_INLINE uint32_t sum_of_warp(const uint8_t* bytes, uint32_t begin, uint32_t end,
+                                         const SumMemory& s, const SumTables& tables) {
+  const uint32_t lane = thread_number() % kWarp, first = thread_number() / kWarp * kWarp * 16;
+  uint32_t sum = 0, row = first;
+  for (; row < end; row += kSumRow) {
     const Four words = bytes_between(bytes, row + lane * 16, begin, end);
     uint32_t next = 0;
     HEADRACE_UNROLL
@@ -85,8 +81,9 @@ HEADRACE_GPU_INLINE uint32_t sum_of_part(const uint8_t* bytes, uint32_t part, ui
     const uint32_t other = shuffle_down(sum, lanes);
     sum = moved_far(tables, sum, static_cast<int32_t>(16 * lanes)) ^ other;
   }
-  return lane == 0 ? moved_far(tables, sum, static_cast<int32_t>(end) - static_cast<int32_t>(row))
-                   : 0;
+  if (lane != 0 || row == first) return 0;
+  const uint32_t last = row - kSumRow + kWarp * 16;  // where the last sixteen of the warp end
+  return moved_far(tables, sum, static_cast<int32_t>(end) - static_cast<int32_t>(last));
 }
 
 HEADRACE_KERNEL(sum_pictures, kSumThreads)(const uint8_t* blob, const SumTables* tables,
@@ -103,9 +100,7 @@ HEADRACE_KERNEL(sum_pictures, kSumThreads)(const uint8_t* blob, const SumTables*
   const uint32_t begin = picture.fetched_lead, size = picture.fetched_size, end = begin + size;
   // What a checksum begins with, moved as far as all bytes are.
   uint32_t sum = t == 0 ? moved_far(*tables, ~0U, static_cast<int32_t>(size)) : 0;
-  for (uint32_t part = warp * kSumPart; part < end; part += warps * kSumPart) {
-    sum ^= sum_of_part(origin_of(picture, blob), part, begin, end, s, *tables);
-  }
+  sum ^= sum_of_warp(origin_of(picture, blob), begin, end, s, *tables);
   if (t % kWarp == 0) s.sums[warp] = sum;
   sync_threads();
   if (t != 0) return;

@@ -478,7 +478,7 @@ TEST_P(GpuLoaders, ManyCallersAtOnce) {
   EXPECT_LE(fake_->most_streams(), Slots::kMost);
 }
 
-// One batch by copies; of several under way, the later ones by a kernel.
+// A batch by copies; when several are under way for a while, by a kernel.
 TEST_P(GpuLoaders, TwoWaysToFetch) {
   if (fake_ == nullptr) GTEST_SKIP() << "the same for every device";
   const Stored stored = mixture();
@@ -487,17 +487,17 @@ TEST_P(GpuLoaders, TwoWaysToFetch) {
   EXPECT_FALSE(fake_->has_launched("fetch_pictures"));
   if (!std::string(GetParam()).ends_with("fetching")) return;
   const Loaded expected = load_on_cpu(*cpu_, stored, options);
-  for (int round = 0; round < 1000 && !fake_->has_launched("fetch_pictures"); ++round) {
-    std::vector<std::thread> callers;
-    for (int i = 0; i < 4; ++i) {
-      callers.emplace_back([&] {
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 1000 && !fake_->has_launched("fetch_pictures"); ++round) {
         Loaded found;
         expect_ok(load(stored, options, found));
         expect_same(found, expected, stored.offsets.size());
-      });
-    }
-    for (std::thread& caller : callers) caller.join();
+      }
+    });
   }
+  for (std::thread& caller : callers) caller.join();
   EXPECT_TRUE(fake_->has_launched("fetch_pictures"));
 }
 
