@@ -43,6 +43,18 @@ HEADLINES = (
     Headline(
         "random crops from raw pixels (longer side 256), one core", "load_photos", r".*raw.*, flip, one core", "FFCV"
     ),
+    Headline(
+        "random crops of photographs decoded on an H200, fed by one worker",
+        "gpu_jpeg",
+        r"jpeg='gpu', 1 worker, batch 256, originals$",
+        "images/s",
+    ),
+    Headline(
+        "the same with 8 workers",
+        "gpu_jpeg",
+        r"jpeg='gpu', 8 workers, batch 1024, originals$",
+        "nvJPEG, whole pictures, batch 1024",
+    ),
     Headline("crops from JPEGs, 8 workers", "load_scaling", r"jpg .* 8 workers", "images/s"),
     Headline(
         "256 files of an archive in one call, preloaded",
