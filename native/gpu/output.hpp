@@ -84,7 +84,8 @@ HEADRACE_GPU_INLINE void write_typed_rows(const Output& output, uint32_t picture
                                           const uint32_t* pixels) {
   const size_t plane = size_t{output.width} * output.height;
   auto* const values = reinterpret_cast<Value*>(output.values) + picture * output.picture_values;
-  if (((output.width | output.picture_values | columns | x) & 3) == 0) {
+  if (((output.width | output.picture_values | columns | x) & 3) == 0 &&
+      reinterpret_cast<size_t>(values) % sizeof(FourValues<Value>) == 0) {
     return write_fours(output, values, x, y, columns, rows, pixels);
   }
   for (uint32_t row = 0; row < rows; ++row, pixels += columns) {
