@@ -251,9 +251,13 @@ class FakeStream:
     """Counts how often somebody waits for it."""
 
     waits = 0
+    is_done = False
 
     def __init__(self, device: Any) -> None:
         pass
+
+    def query(self) -> bool:
+        return self.is_done
 
     def synchronize(self) -> None:
         FakeStream.waits += 1
@@ -270,6 +274,9 @@ def test_tensors_for_the_gpu_are_made_when_nothing_uses_their_memory(
     array = output.empty((2, 4, 5, 3), "float16", None)
     tensor, moved = to_tensor(array), to_tensor(output.transposed(array, (0, 3, 1, 2)))
     assert (tensor.shape, tensor.dtype, tensor.is_contiguous()) == ((2, 4, 5, 3), torch.float16, True)
+    assert FakeStream.waits == 1
+    monkeypatch.setattr(FakeStream, "is_done", True)
+    output.empty((1,), "float16", None)
     assert FakeStream.waits == 1
     assert moved.shape == (2, 3, 4, 5)
     assert moved.data_ptr() == tensor.data_ptr()
