@@ -46,14 +46,14 @@ class FilePins:
 
     def notice(self, base: npt.NDArray[np.uint8], native: GpuImageLoader) -> None:
         """A batch comes from this memory."""
-        place = base.ctypes.data, base.nbytes
-        if not self._is_wanted or place in self._known or base.nbytes < _LEAST_BYTES:
+        if not self._is_wanted or base.nbytes < _LEAST_BYTES or not is_mapped_file(base):
             return
+        place = base.ctypes.data, base.nbytes
         with self._lock:
             if place in self._known:
                 return
             self._known.add(place)
-        if is_mapped_file(base) and base.nbytes <= _SHARE_OF_MEMORY * available_bytes():
+        if base.nbytes <= _SHARE_OF_MEMORY * available_bytes():
             thread = threading.Thread(
                 target=_pin, args=(base, native, self._stop), name="headrace-pinning", daemon=True
             )
