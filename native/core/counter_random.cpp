@@ -120,7 +120,7 @@ Status draw_uniforms(std::span<const std::uint64_t> words, std::span<const std::
     const std::uint64_t named = hash_word(prefix, static_cast<std::uint64_t>(samples[i]));
     std::uint64_t draw = first_draw;
     for (std::size_t at = i; at < out.size(); at += n) {
-      out[at] = static_cast<double>(hash_word(named, draw++) >> 11) * 0x1p-53;
+      out[at] = uniform_of(named, draw++);
     }
   }
   return {};

@@ -28,20 +28,17 @@ RandomPart largest_within(double height, double width, const CropLimits& limits)
 
 RandomPart draw_part(std::uint64_t named, double height, double width,
                      const CropLimits& limits) noexcept {
-  const auto uniform = [named](std::uint64_t draw) {
-    return static_cast<double>(hash_word(named, draw) >> 11) * 0x1p-53;
-  };
   const double least = std::log(limits.least_ratio), most = std::log(limits.most_ratio);
   for (std::uint64_t draw = 0; draw < kTries * kDrawsOfTry; draw += kDrawsOfTry) {
     const double scale =
-        limits.least_scale + (limits.most_scale - limits.least_scale) * uniform(draw);
+        limits.least_scale + (limits.most_scale - limits.least_scale) * uniform_of(named, draw);
     const double area = height * width * scale;
-    const double ratio = std::exp(least + (most - least) * uniform(draw + 1));
+    const double ratio = std::exp(least + (most - least) * uniform_of(named, draw + 1));
     const double w = std::nearbyint(std::sqrt(area * ratio));
     const double h = std::nearbyint(std::sqrt(area / ratio));
     if (!(w > 0 && w <= width && h > 0 && h <= height)) continue;
-    return {std::floor(uniform(draw + 2) * (height - h + 1)),
-            std::floor(uniform(draw + 3) * (width - w + 1)), h, w};
+    return {std::floor(uniform_of(named, draw + 2) * (height - h + 1)),
+            std::floor(uniform_of(named, draw + 3) * (width - w + 1)), h, w};
   }
   return largest_within(height, width, limits);
 }

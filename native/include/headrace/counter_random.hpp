@@ -17,6 +17,11 @@ namespace headrace {
   return state ^ (state >> 31);
 }
 
+// The number in [0, 1) with 53 random bits that a draw has after the words hashed so far.
+[[nodiscard]] constexpr double uniform_of(std::uint64_t state, std::uint64_t draw) noexcept {
+  return static_cast<double>(hash_word(state, draw) >> 11) * 0x1p-53;
+}
+
 [[nodiscard]] std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept;
 
 // Numbers in [0, 1) with 53 random bits, named by (words, sample, draw): one row of
