@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from headrace.types import Field
 
-__all__ = ["Members", "decode_file", "field_for", "grouped_members", "labels_of", "ungrouped_members"]
+__all__ = ["Members", "field_for", "grouped_members", "labels_of", "ungrouped_members"]
 
 _KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
 
@@ -101,22 +100,3 @@ def field_for(kind: str, read_first: Callable[[], bytes]) -> Field:
         return plain.get(kind, Bytes())
     array = _load_array(read_first())
     return NDArray(array.dtype, array.shape) if array is not None and array.size and array.ndim else Bytes()
-
-
-def decode_file(field: Field, data: bytes) -> Any:
-    """The value of a file; ImageError or ValueError when it is none."""
-    if isinstance(field, Image):
-        return image_codec.decode_any(data)
-    if isinstance(field, Json):
-        return json.loads(data)
-    if isinstance(field, NDArray):
-        array = _load_array(data)
-        if array is None:
-            raise ValueError("it is not an array that numpy has saved")
-        if (array.dtype, array.shape) != (field.dtype, field.shape):
-            first = f"the first is {field.dtype} {field.shape}"
-            raise ValueError(
-                f"an array of {array.dtype} {array.shape}, and {first}; open with decode='bytes' if they differ"
-            )
-        return array
-    return field.decode((), memoryview(data))

@@ -7,7 +7,6 @@ A sample becomes one file for each field that has bytes: pictures as JPEG (raw p
 
 from __future__ import annotations
 
-import io
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.codecs import npy
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
-from headrace.fields import JPG, Image, Int, Json, NDArray, Tensor, Text
+from headrace.fields import Int
 from headrace.formats.contract import BaseWriter, values_in_order
 from headrace.formats.entry_names import safe_name
+from headrace.formats.values import encode_value, ending_of
 from headrace.progress import format_count
 from headrace.types import Field
 
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["FileChunk", "FileEncoder", "SampleFiles", "SampleFilesWriter"]
 
 _LABEL = "label"
-_ENDINGS: tuple[tuple[type[Any], str], ...] = (
-    (Image, "jpg"),
-    (Text, "txt"),
-    (Json, "json"),
-    (NDArray, "npy"),
-    (Tensor, "npy"),
-)
 _LABEL_FIX = (
     "The label of a sample in an archive is the number of its first directory among all of them, sorted; "
     "leave the label out, or number the classes so"
@@ -88,26 +80,13 @@ class FileEncoder:
             ) from error
 
     def _encode(self, name: str, value: Any, index: int) -> tuple[str, bytes]:
-        field, ending = self.fields[name], self.endings[name]
+        ending = self.endings[name]
         try:
-            if isinstance(field, NDArray):
-                return ending, npy.encode(np.asarray(value, field.dtype).reshape(field.shape))
-            encoded = field.encode(value, index)
+            usual, data = encode_value(self.fields[name], value, index)
         except Exception as error:
             problem = f"sample {index}, field {name!r}: {type(error).__name__}: {error}"
             raise WriteError(problem, sample=index) from error
-        payload = encoded.payload or b""
-        if isinstance(field, Image) and encoded.facts[0] != JPG:
-            return ending.removesuffix("jpg") + "png", _png(encoded.facts, payload)
-        return ending, payload.removesuffix(b"\0") if isinstance(field, Json) else payload
-
-
-def _png(facts: Sequence[Any], payload: bytes) -> bytes:
-    from PIL import Image as Pillow
-
-    out = io.BytesIO()
-    Pillow.frombytes("RGB", (int(facts[1]), int(facts[2])), payload).save(out, "PNG", compress_level=1)
-    return out.getvalue()
+        return (ending.removesuffix("jpg") + "png" if usual == "png" else ending), data
 
 
 def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
@@ -123,7 +102,7 @@ def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
                 f"fields[{name!r}] is a number ({field.kind}), and an archive holds files; make it part of a Json "
                 "field, or leave it out"
             )
-        usual[name] = next((ending for kind, ending in _ENDINGS if isinstance(field, kind)), "")
+        usual[name] = ending_of(field)
     if not usual:
         raise ValueError("there is no field that could become a file; an archive needs one that has bytes")
     if len(usual) == 1:

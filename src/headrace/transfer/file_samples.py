@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from headrace.errors import FormatError
 from headrace.fields import Image, Int, Text
 from headrace.formats.entry_names import safe_name
-from headrace.formats.members import decode_file, field_for, labels_of, ungrouped_members
+from headrace.formats.members import field_for, labels_of, ungrouped_members
+from headrace.formats.values import decode_value
 from headrace.progress import format_count
 from headrace.storage import open_stream, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange
@@ -222,6 +223,6 @@ class FileSamples:
         if isinstance(field, Image):
             return data
         try:
-            return int(data) if isinstance(field, Int) else decode_file(field, data)
+            return decode_value(field, data)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error

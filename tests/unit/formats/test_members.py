@@ -10,7 +10,8 @@ from tests.helpers import picture
 from headrace.codecs import jpeg, npy
 from headrace.errors import FormatError, ImageError
 from headrace.fields import Bytes, Image, Json, NDArray, Text
-from headrace.formats.members import decode_file, field_for, grouped_members, labels_of, ungrouped_members
+from headrace.formats.members import field_for, grouped_members, labels_of, ungrouped_members
+from headrace.formats.values import decode_value
 
 
 def rows(*names: str) -> list[Any]:
@@ -78,18 +79,18 @@ def test_the_first_array_says_dtype_and_shape() -> None:
 
 def test_values_of_files() -> None:
     pixels = picture(1, 8, 12)
-    assert decode_file(Image(), jpeg.encode(pixels)).shape == (8, 12, 3)
-    assert decode_file(Json(), json.dumps({"a": [1]}).encode()) == {"a": [1]}
-    assert decode_file(Text(), "é".encode()) == "é"
+    assert decode_value(Image(), jpeg.encode(pixels)).shape == (8, 12, 3)
+    assert decode_value(Json(), json.dumps({"a": [1]}).encode()) == {"a": [1]}
+    assert decode_value(Text(), "é".encode()) == "é"
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
-    assert decode_file(NDArray(array.dtype, array.shape), npy.encode(array)).tolist() == array.tolist()
+    assert decode_value(NDArray(array.dtype, array.shape), npy.encode(array)).tolist() == array.tolist()
 
 
 def test_files_that_are_not_what_the_field_says() -> None:
     field = NDArray(np.dtype("<i2"), (2, 3))
     with pytest.raises(ImageError):
-        decode_file(Image(), b"no picture")
+        decode_value(Image(), b"no picture")
     with pytest.raises(ValueError, match="not an array that numpy has saved"):
-        decode_file(field, b"no array")
+        decode_value(field, b"no array")
     with pytest.raises(ValueError, match=r"int16 \(3,\), and the first is int16 \(2, 3\)"):
-        decode_file(field, npy.encode(np.zeros(3, np.int16)))
+        decode_value(field, npy.encode(np.zeros(3, np.int16)))

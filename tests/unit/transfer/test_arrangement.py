@@ -142,7 +142,7 @@ def test_labels_that_are_no_numbers(shard: Path) -> None:
     assert [sample.label for sample in hr.open("x.beton")] == ["cat", "dog", "cat", "dog"]
     for i in range(3):
         (shard / f"{i}.cls").write_text(str(i))
-    with pytest.raises(hr.errors.WriteError, match=r"3\.cls: invalid literal for int\(\)"):
+    with pytest.raises(hr.errors.WriteError, match=r"3\.cls: b'dog' is not a number"):
         hr.convert("in", "y.beton")
     assert not os.path.exists("y.beton")
 

@@ -20,7 +20,7 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
-from headrace.formats.members import decode_file, field_for, grouped_members, labels_of, ungrouped_members
+from headrace.formats.members import field_for, grouped_members, labels_of, ungrouped_members
 from headrace.formats.tile_index import (
     refuse_annex_options,
     side_problems,
@@ -28,6 +28,7 @@ from headrace.formats.tile_index import (
     with_tile_index,
     write_tile_index,
 )
+from headrace.formats.values import decode_value
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class BarecatDataset(BaseDataset):
         return decoded
 
     def _decode(self, field: str, data: bytes) -> Any:
-        return decode_file(self._schema[field], data)
+        return decode_value(self._schema[field], data)
 
     def _samples(self, indices: IndexArray) -> list[Sample]:
         names = tuple(self._schema)

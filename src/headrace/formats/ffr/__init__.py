@@ -1,9 +1,9 @@
 """The .ffr format: FFRecord's files, both ways."""
 
 from headrace.formats.contract import Format
+from headrace.formats.decodes import DECODES
 from headrace.formats.ffr.dataset import FfrDataset, index_ffr
 from headrace.formats.ffr.dataset_writer import FfrDatasetWriter
-from headrace.formats.ffr.fields import DECODES
 from headrace.formats.ffr.layout import is_ffr_folder
 from headrace.formats.ffr.packed import PackedFolder, pack_folder
 from headrace.formats.ffr.reader import FfrReader

@@ -14,7 +14,7 @@ from headrace._native import crc32c
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image
 from headrace.formats.contract import BaseDataset, normalize_indices
-from headrace.formats.ffr.fields import field_for
+from headrace.formats.decodes import field_for
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths
 from headrace.formats.ffr.packed_index import INDEX_MAGIC, list_files, read_index, walk
 from headrace.formats.ffr.reader import FfrReader
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.formats.ffr.fields import Decode
+    from headrace.formats.decodes import Decode
     from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["FfrDataset", "index_ffr"]

@@ -1,7 +1,8 @@
-"""What samples of an .ffr mean: bytes, or values behind a codec that is named when the file is opened."""
+"""What stored bytes mean: bytes, or values behind a codec that is named when a dataset is opened."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from headrace.types import Facts, Field
 
-__all__ = ["DECODES", "Coded", "Decode", "field_for"]
+__all__ = ["DECODES", "Coded", "Decode", "field_for", "override_schema"]
 
 Decode: TypeAlias = Literal["bytes", "json", "text", "npy", "msgpack", "image", "jpeg", "pickle"]
 """Codecs by name; ``"jpeg"`` is another word for ``"image"``."""
@@ -91,6 +92,35 @@ def field_for(decode: Decode | None, *, allow_pickle: bool) -> tuple[str, Field]
         return "data", Coded(decode)
     field: Field = _PLAIN[decode or "bytes"]()
     return ("image" if field.kind == "image" else "data"), field
+
+
+def override_schema(
+    path: str,
+    schema: Mapping[str, Field],
+    *,
+    fields: Mapping[str, Field] | None = None,
+    decode: Decode | Mapping[str, Decode] | None = None,
+    allow_pickle: bool = False,
+) -> dict[str, Field]:
+    """A schema that was found in a file, with what the caller knows better.
+
+    Args:
+        path: of the dataset, for errors.
+        schema: the fields that were found, by name.
+        fields: fields by name that replace those that were found.
+        decode: what bytes are, see ``DECODES``: of all Bytes fields, or by name.
+        allow_pickle: needed for ``"pickle"``.
+    """
+    found = dict(schema)
+    by_name = decode if isinstance(decode, Mapping) else {}
+    if unknown := sorted({*(fields or {}), *by_name} - set(found)):
+        raise ValueError(f"{path} has no field {', '.join(unknown)}; its fields are {', '.join(found)}")
+    if isinstance(decode, str):
+        by_name = {name: decode for name, field in found.items() if isinstance(field, Bytes)}
+        if not by_name:
+            raise ValueError(f"{path}: decode={decode!r} says what bytes are, and no field of it is bytes")
+    found |= {name: field_for(one, allow_pickle=allow_pickle)[1] for name, one in by_name.items()}
+    return found | dict(fields or {})
 
 
 def _msgpack() -> Any:
