@@ -1,6 +1,7 @@
 """Extra sections beside the samples: checksums, names, classes, schema, metadata, tile indices of JPEGs."""
 
 from headrace.annex.container import REPAIR, TRAILER_SIZE, Annex, write_annex
+from headrace.annex.places import COLUMNS, PLACES, places_section, read_places
 from headrace.annex.sections import (
     CHECKSUMS,
     CLASSES,
@@ -24,8 +25,10 @@ from headrace.annex.side import find_side, new_side_path, side_exists, side_path
 __all__ = [
     "CHECKSUMS",
     "CLASSES",
+    "COLUMNS",
     "METADATA",
     "NAMES",
+    "PLACES",
     "REPAIR",
     "SCHEMA",
     "TILE_INDEX",
@@ -38,9 +41,11 @@ __all__ = [
     "json_section",
     "names_section",
     "new_side_path",
+    "places_section",
     "read_checksums",
     "read_json",
     "read_names",
+    "read_places",
     "read_tile_index",
     "side_exists",
     "side_path",

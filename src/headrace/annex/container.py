@@ -77,12 +77,13 @@ class Annex:
         *,
         first: int,
         end: int,
-        num_samples: int,
+        num_samples: int | None,
         dataset_size: int,
         dataset_fingerprint: int,
     ) -> Annex | None:
         """Parse the annex that ends at byte ``end`` and may begin at ``first`` at the earliest.
 
+        ``num_samples`` is None where the annex is what says how many there are.
         Returns None when there is none; raises AnnexError when there is one that is damaged or belongs to a
         dataset of another size or fingerprint.
         """
@@ -105,7 +106,7 @@ class Annex:
             raise fail(f"the annex claims {format_count(section_count, 'section')}, the most is {_MAX_SECTIONS}")
         if not TRAILER_SIZE + section_count * _ROW.size <= size <= end - first:
             raise fail(f"the annex claims {format_count(size, 'byte')}, there are {end - first}")
-        if samples != num_samples:
+        if num_samples is not None and samples != num_samples:
             raise fail(f"the annex describes {format_count(samples, 'sample')}, the dataset has {num_samples:,}")
         if (bound_size, fingerprint) != (dataset_size, dataset_fingerprint):
             raise fail(
@@ -126,7 +127,7 @@ class Annex:
                     f"annex section {name!r} lies outside the annex ({offset} + {format_count(section_size, 'byte')})"
                 )
             rows[name] = _Row(offset, section_size, section_sum)
-        return cls(path, data, num_samples, rows, end - size)
+        return cls(path, data, samples, rows, end - size)
 
     @staticmethod
     def is_marked(mapped: npt.NDArray[np.uint8], end: int) -> bool:
