@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 QUESTION = "How many crops of JPEGs a second does a GPU load, and what does training notice of it?"
 ROUNDS = int(os.environ.get("HEADRACE_BENCH_ROUNDS", "2"))
 SECONDS = float(os.environ.get("HEADRACE_BENCH_SECONDS", "0.7"))
-SAMPLES = int(os.environ.get("HEADRACE_BENCH_SAMPLES", "8192"))
+SAMPLES = int(os.environ.get("HEADRACE_BENCH_SAMPLES", "32768"))
 TRAIN_BATCHES = [int(n) for n in os.environ.get("HEADRACE_BENCH_TRAIN_BATCHES", "256,1024").split(",")]
-TRAIN_ROUNDS, TRAIN_SECONDS = 2, 2.5
+TRAIN_ROUNDS, TRAIN_SECONDS, TRAIN_STEPS = 2, 2.5, 50
 WORKERS, BATCHES = (1, 2, 4, 8, 16), (256, 1024)
 SIZE = 224
 MEAN, STD = [123.7, 116.3, 103.5], [58.4, 57.1, 57.4]
@@ -422,7 +422,7 @@ def train_rate(step: Callable[[Any], None], batches: Iterator[Any]) -> float:
     _torch.cuda.synchronize()
     start_s, images = time.perf_counter(), 0
     while time.perf_counter() - start_s < TRAIN_SECONDS:
-        for _ in range(8):  # steps are queued; the clock is looked at now and then
+        for _ in range(TRAIN_STEPS):  # they are queued, as in a loop that looks at its loss now and then
             batch = next(batches)
             step(batch)
             images += len(batch.image)

@@ -1,8 +1,10 @@
 #include "headrace/checksum.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,19 +36,34 @@ NewArray<std::uint32_t, 1> checksums_of_spans(const ByteArray& base, const U64Ar
   return out.to_array();
 }
 
-NewArray<std::uint32_t, 1> crc32c_of_rows(
-    const Array<const std::uint8_t, nb::ndim<2>>& rows,
-    const std::vector<std::pair<std::uint64_t, std::uint64_t>>& holes) {
-  std::vector<Hole> core_holes;
-  for (const auto& [offset, size] : holes) core_holes.push_back({offset, size});
+using Rows = Array<const std::uint8_t, nb::ndim<2>>;
+using Holes = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+std::vector<Hole> core_holes(const Holes& holes) {
+  std::vector<Hole> out;
+  for (const auto& [offset, size] : holes) out.push_back({offset, size});
+  return out;
+}
+
+NewArray<std::uint32_t, 1> crc32c_of_rows(const Rows& rows, const Holes& holes) {
+  const std::vector<Hole> of_rows = core_holes(holes);
   ResultMemory<std::uint32_t> out(rows.shape(0));
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = crc32c_rows(bytes_of(rows), rows.shape(1), core_holes, out.span());
+    status = crc32c_rows(bytes_of(rows), rows.shape(1), of_rows, out.span());
   }
   throw_if_error(status);
   return out.to_array();
+}
+
+std::ptrdiff_t wrong_row(const Rows& rows, const Holes& holes,
+                         const Array<const std::int64_t, nb::ndim<1>>& numbers,
+                         const Array<const std::uint32_t, nb::ndim<2>>& checksums) {
+  const std::vector<Hole> of_rows = core_holes(holes);
+  const Unlocked unlocked(numbers.size() >= Unlocked::kManyItems);
+  return value_or_throw(find_wrong_row(bytes_of(rows), rows.shape(1), of_rows, span_of(numbers),
+                                       span_of(checksums), checksums.shape(1)));
 }
 
 template <ChecksumKind kKind>
@@ -96,6 +113,10 @@ void bind_checksum(nb::module_& module) {
              "NativeError 'truncated' or 'io_error' has the position of the bad span as offset.");
   module.def("crc32c_rows", crc32c_of_rows, nb::arg("rows").noconvert(), nb::arg("holes"),
              "CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.");
+  module.def("find_wrong_row", wrong_row, nb::arg("rows").noconvert(), nb::arg("holes"),
+             nb::arg("numbers").noconvert(), nb::arg("checksums").noconvert(),
+             "The position of the first of these row numbers whose row does not have the checksum "
+             "in the first column of checksums, or -1.");
   module.def("crc32c_buffers", checksums_of_buffers<ChecksumKind::crc32c>, nb::arg("buffers"),
              "CRC-32C of each buffer.");
   module.def("crc32_buffers", checksums_of_buffers<ChecksumKind::crc32>, nb::arg("buffers"),

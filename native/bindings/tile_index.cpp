@@ -3,9 +3,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,21 @@ IndexOrReason make_packed(const Buffer& data, unsigned tile) {
   return {nb::bytes(packed.data(), packed.size()), ""};
 }
 
+using Places = NewArray<std::uint64_t, 1>;
+
+std::tuple<Places, Places> locate(const U64Array& offsets, std::uint64_t packed_size,
+                                  const Array<const std::int64_t, nb::ndim<1>>& numbers) {
+  ResultMemory<std::uint64_t> begins(numbers.size()), sizes(numbers.size());
+  Status status;
+  {
+    const Unlocked unlocked(numbers.size() >= Unlocked::kManyItems);
+    status = locate_tile_indices(span_of(offsets), packed_size, span_of(numbers), begins.span(),
+                                 sizes.span());
+  }
+  throw_if_error(status);
+  return {begins.to_array(), sizes.to_array()};
+}
+
 TileIndexInfo tile_index_info(const Buffer& index) {
   TileIndex tile_index;
   // Tens of microseconds at most: the GIL is kept.
@@ -55,6 +72,10 @@ void bind_tile_index(nb::module_& module) {
              "The packed tile index, with entry points for every tile-th MCU of every row of MCUs, "
              "and \"\"; or None "
              "and the reason why this kind of JPEG has none. Damage is an error.");
+  module.def("locate_tile_indices", locate, nb::arg("offsets").noconvert(), nb::arg("packed_size"),
+             nb::arg("numbers").noconvert(),
+             "Where packed tile indices begin, and how long they are; 0 and 0 where their offsets "
+             "make no sense.");
   module.def("tile_index_info", tile_index_info, nb::arg("index"),
              "Check a packed tile index and read its header.");
 }

@@ -164,4 +164,28 @@ Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> ho
   return {};
 }
 
+Result<std::ptrdiff_t> find_wrong_row(ByteSpan rows, std::size_t row_size,
+                                      std::span<const Hole> holes,
+                                      std::span<const std::int64_t> numbers,
+                                      std::span<const std::uint32_t> expected,
+                                      std::size_t expected_columns) noexcept {
+  const std::size_t count = expected_columns == 0 ? 0 : expected.size() / expected_columns;
+  std::uint64_t bytes = 0;
+  if (!checked_multiply(row_size, count, bytes) || bytes != rows.size()) {
+    return Status(Code::invalid_argument, Detail() << rows.size() << " bytes are not " << count
+                                                   << " rows of " << row_size << " bytes");
+  }
+  if (Status status = check_holes(holes, row_size); !status.is_ok()) return status;
+  const Update kernel = update_kernel(ChecksumKind::crc32c);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = static_cast<std::uint64_t>(numbers[i]);
+    if (number >= count) return Status(Code::out_of_bounds, "there is no such row", i);
+    const ByteSpan row = rows.subspan(number * row_size, row_size);
+    if (row_checksum(kernel, row, holes) != expected[number * expected_columns]) {
+      return static_cast<std::ptrdiff_t>(i);
+    }
+  }
+  return -1;
+}
+
 }  // namespace headrace

@@ -36,6 +36,10 @@ HEADRACE_GPU_INLINE uint32_t kept_bytes(const StuffedWord& w, uint32_t begin, ui
   return keep;
 }
 
+HEADRACE_GPU_INLINE bool has_ff(uint32_t word) {
+  return ((~word - 0x01010101U) & word & 0x80808080U) != 0;
+}
+
 // The sum of the values of this lane and those before it.
 HEADRACE_GPU_INLINE uint32_t running_sum(uint32_t value, uint32_t lane) {
   HEADRACE_UNROLL
@@ -67,14 +71,18 @@ HEADRACE_GPU_INLINE void destuff_tiles(const uint8_t* blob, const Picture& pictu
     StuffedWord w{next_word, 0, 0, at + 4 * lane};
     next_word = third_word;
     third_word = load(w.at + 8 * kWarp);
-    w.before = shuffle_up(w.word >> 24, 1);
-    w.behind = shuffle_down(w.word & 255, 1);
-    const uint32_t first_of_next = shuffle(next_word & 255, 0);
-    if (lane == 0) w.before = before;
-    if (lane == kWarp - 1) w.behind = first_of_next;
+    uint32_t keep = 15, sum = 4 * lane + 4;
+    // Every other time there is nothing to take out.
+    if (at < begin || at + 4 * kWarp > end || before == 0xFF || is_any_of_warp(has_ff(w.word))) {
+      w.before = shuffle_up(w.word >> 24, 1);
+      w.behind = shuffle_down(w.word & 255, 1);
+      const uint32_t first_of_next = shuffle(next_word & 255, 0);
+      if (lane == 0) w.before = before;
+      if (lane == kWarp - 1) w.behind = first_of_next;
+      keep = kept_bytes(w, begin, end, is_odd);
+      sum = running_sum(count_ones(keep), lane);
+    }
     before = shuffle(w.word >> 24, kWarp - 1);
-    const uint32_t keep = kept_bytes(w, begin, end, is_odd);
-    const uint32_t sum = running_sum(count_ones(keep), lane);
     const uint32_t to = kept + sum - count_ones(keep);
     HEADRACE_UNROLL
     for (uint32_t i = 0; i < 4; ++i) {

@@ -48,12 +48,15 @@ HEADRACE_GPU_INLINE uint32_t shuffle_down(uint32_t value, uint32_t by) {
   return __shfl_down_sync(~0U, value, by);
 }
 
+HEADRACE_GPU_INLINE bool is_any_of_warp(bool value) { return __any_sync(~0U, value) != 0; }
+
 HEADRACE_GPU_INLINE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 HEADRACE_GPU_INLINE uint32_t bits_of(float value) { return __float_as_uint(value); }
 // To the nearest, of two the even one.
 HEADRACE_GPU_INLINE int32_t round_off(float value) { return __float2int_rn(value); }
 HEADRACE_GPU_INLINE uint32_t count_ones(uint32_t value) { return __popc(value); }
 HEADRACE_GPU_INLINE uint32_t swap_bytes(uint32_t value) { return __byte_perm(value, 0, 0x0123); }
+HEADRACE_GPU_INLINE uint32_t multiply_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 // Bytes 0 of both, then bytes 1; and so with 2 and 3.
 HEADRACE_GPU_INLINE uint32_t zip_low(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }
 HEADRACE_GPU_INLINE uint32_t zip_high(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7362); }
@@ -150,6 +153,14 @@ inline uint32_t shuffle_down(uint32_t value, uint32_t by) {
   return grid::exchange(value, lane + by < kWarp ? lane + by : lane);
 }
 
+inline bool is_any_of_warp(bool value) {
+  uint32_t any = value ? 1 : 0;
+  for (uint32_t step = 1; step < kWarp; step *= 2) {
+    any |= grid::exchange(any, thread_number() % kWarp ^ step);
+  }
+  return any != 0;
+}
+
 inline float float_of(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof value);
@@ -165,6 +176,9 @@ inline uint32_t count_ones(uint32_t value) {
   return static_cast<uint32_t>(__builtin_popcount(value));
 }
 inline uint32_t swap_bytes(uint32_t value) { return __builtin_bswap32(value); }
+inline uint32_t multiply_high(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>(uint64_t{a} * b >> 32);
+}
 inline uint32_t zip_low(uint32_t a, uint32_t b) {
   return (a & 255) | (b & 255) << 8 | (a >> 8 & 255) << 16 | (b >> 8 & 255) << 24;
 }
@@ -227,6 +241,16 @@ HEADRACE_GPU_INLINE T greater(T a, T b) {
 HEADRACE_GPU_INLINE int32_t byte_of(uint32_t word, uint32_t i) {
   return static_cast<int32_t>(word >> 8 * i & 255);
 }
+
+// Divides numbers below 2^16 by one below 2^16 that many of them share, without a division.
+struct Divider {
+  uint32_t divisor, factor;
+
+  HEADRACE_GPU_INLINE explicit Divider(uint32_t by) : divisor(by), factor(~0U / by + 1) {}
+  HEADRACE_GPU_INLINE uint32_t quotient(uint32_t number) const {
+    return divisor == 1 ? number : multiply_high(number, factor);
+  }
+};
 
 // Loaded and stored at once.
 struct alignas(8) Two {

@@ -34,8 +34,6 @@ constexpr std::size_t kStagingBytes = 32 << 20;
 // That a thread takes at a time.
 constexpr std::size_t kSharePictures = 4;
 constexpr std::size_t kPrefetchPictures = 2;
-// Batches in a row that are not alone, after which nobody else uses the GPU.
-constexpr std::uint32_t kCrowded = 16;
 
 // What is the same for all pictures of a batch.
 struct GpuCall {
@@ -196,7 +194,6 @@ class GpuLoader::State {
   const std::size_t max_blob_bytes_;
   OutputPool outputs_;
   Pins pins_;
-  std::atomic<std::uint32_t> crowded_{0};  // batches in a row that were not alone under way
   std::unique_ptr<Slots> slots_;
   DeviceBuffer tables_;  // SumTables, then that of the filter lanczos
 };
@@ -336,15 +333,10 @@ Status GpuLoader::State::start_stages(const GpuCall& call, Slot& slot, Run run,
   return device_->copy_to_host(slot.status.bytes().first(status_bytes), memory.status, slot.stream);
 }
 
-// By a kernel where batches cannot come fast enough, as many in a row show that were not alone
-// under way: it keeps the bus busier than one copy for each picture does. Copies leave the GPU's
-// cores to whoever trains.
+// By a kernel where batches cannot come fast enough: it keeps the bus busier than one copy for each
+// picture does. Copies leave the GPU's cores to whoever trains.
 Status GpuLoader::State::fetch(const GpuCall& call, Slot& slot, Run run, DevicePointer blob) {
-  if (slots_->in_use() == 1) {
-    crowded_ = 0;
-  } else if (crowded_ < kCrowded) {
-    ++crowded_;
-  } else {
+  if (slots_->is_busy()) {
     StreamLauncher launcher(*device_, slot.stream);
     return launch_fetch(launcher, blob, run.count);
   }

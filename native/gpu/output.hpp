@@ -53,25 +53,27 @@ struct alignas(4 * sizeof(Value)) FourValues {
 };
 
 // Rows of pixels as those of write_typed_rows, four pixels at a time.
-template <typename Value>
+template <typename Value, bool kIsChannelsFirst>
 HEADRACE_GPU_INLINE void write_fours(const Output& output, Value* values, uint32_t x, uint32_t y,
                                      uint32_t columns, uint32_t rows, const uint32_t* pixels) {
   const uint32_t groups = columns / 4;
+  const Divider by_groups(groups);
   const size_t plane = size_t{output.width} * output.height / 4;
   auto* const to = reinterpret_cast<FourValues<Value>*>(values);
   for (uint32_t i = thread_number(); i < groups * rows; i += thread_count()) {
     const Four four = reinterpret_cast<const Four*>(pixels)[i];
-    const size_t at = (size_t{y + i / groups} * output.width + x) / 4 + i % groups;
+    const uint32_t row = by_groups.quotient(i);
+    const size_t at = (size_t{y + row} * output.width + x) / 4 + (i - row * groups);
     FourValues<Value> out[3];
     HEADRACE_UNROLL
     for (uint32_t k = 0; k < 12; ++k) {  // of channels one after the other, or of pixels
-      const uint32_t p = output.is_channels_first ? k % 4 : k / 3;
-      const uint32_t c = output.is_channels_first ? k / 4 : k % 3;
+      const uint32_t p = kIsChannelsFirst ? k % 4 : k / 3;
+      const uint32_t c = kIsChannelsFirst ? k / 4 : k % 3;
       out[k / 4].v[k % 4] = value_of_level<Value>(output, c, four.v[p] >> 8 * c & 255);
     }
     HEADRACE_UNROLL
     for (uint32_t k = 0; k < 3; ++k) {
-      to[output.is_channels_first ? k * plane + at : 3 * at + k] = out[k];
+      to[kIsChannelsFirst ? k * plane + at : 3 * at + k] = out[k];
     }
   }
 }
@@ -86,7 +88,9 @@ HEADRACE_GPU_INLINE void write_typed_rows(const Output& output, uint32_t picture
   auto* const values = reinterpret_cast<Value*>(output.values) + picture * output.picture_values;
   if (((output.width | output.picture_values | columns | x) & 3) == 0 &&
       reinterpret_cast<size_t>(values) % sizeof(FourValues<Value>) == 0) {
-    return write_fours(output, values, x, y, columns, rows, pixels);
+    return output.is_channels_first
+               ? write_fours<Value, true>(output, values, x, y, columns, rows, pixels)
+               : write_fours<Value, false>(output, values, x, y, columns, rows, pixels);
   }
   for (uint32_t row = 0; row < rows; ++row, pixels += columns) {
     const size_t first = size_t{y + row} * output.width + x;

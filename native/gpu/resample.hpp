@@ -105,8 +105,10 @@ struct PixelSource {
   HEADRACE_GPU_INLINE void convert(uint32_t begin, uint32_t end, const Place& place) const {
     const uint32_t first = aligned_begin();
     const uint32_t groups = (left + columns.end - first + 7) / 8;
+    const Divider by_groups(groups);
     for (uint32_t i = thread_number(); i < groups * (end - begin); i += thread_count()) {
-      const uint32_t row = begin + i / groups, x = i % groups * 8;
+      const uint32_t number = by_groups.quotient(i), x = (i - number * groups) * 8;
+      const uint32_t row = begin + number;
       uint32_t pixels[8];
       if (kind == kJpeg) {
         jpeg_pixels(planes, first + x, top + row, pixels);
@@ -211,8 +213,9 @@ struct PartView {
 struct RingRow {
   uint32_t at, stride, end;
 
+  // `row` is a row of the ring.
   HEADRACE_GPU_INLINE RingRow(uint32_t row, uint32_t row_stride, uint32_t rows)
-      : at(row % rows * row_stride), stride(row_stride), end(rows * row_stride) {}
+      : at(row * row_stride), stride(row_stride), end(rows * row_stride) {}
   HEADRACE_GPU_INLINE uint32_t next() {
     const uint32_t here = at;
     at = at + stride == end ? 0 : at + stride;
@@ -223,23 +226,58 @@ struct RingRow {
 // Threads that make one of the rows.
 inline constexpr uint32_t kRowThreads = kResampleThreads / kRowsAtOnce;
 
-// Columns `begin` to `end - 1` of rows of the ring, two pixels at a time, to one row of `work`.
+// Rows of the sources in a ring: those of some outputs at a time, which follow each other.
+struct RowRing {
+  const uint32_t rows, stride;
+  uint32_t loaded = 0;  // behind the last row that is there
+  uint32_t next = 0;    // its place, or will be
+
+  HEADRACE_GPU_INLINE RowRing(uint32_t count, uint32_t row_stride)
+      : rows(count), stride(row_stride) {}
+  // Of a row that is at most `rows` before `loaded`, or behind it.
+  HEADRACE_GPU_INLINE uint32_t place(uint32_t row) const {
+    const uint32_t at = next + rows + row - loaded;  // below 3 * rows
+    const uint32_t less = at < rows ? at : at - rows;
+    return less < rows ? less : less - rows;
+  }
+  HEADRACE_GPU_INLINE void advance(uint32_t end) {
+    next = place(end);
+    loaded = end;
+  }
+};
+
+// All sources of outputs `first` to `first + count - 1` below each other, at most kRowsAtOnce.
+HEADRACE_GPU_INLINE Range rows_needed(const PartView& view, uint32_t first, uint32_t count) {
+  Range needed{~0U, 0};
+  HEADRACE_UNROLL
+  for (uint32_t i = 0; i < kRowsAtOnce; ++i) {
+    const AxisSpan span = view.row(first + lesser(i, count - 1));
+    needed.begin = lesser(needed.begin, span.start);
+    needed.end = greater(needed.end, span.start + span.count);
+  }
+  return needed;
+}
+
+// Columns `begin` to `end - 1` of rows of the ring, four pixels at a time, to one row of `work`.
 HEADRACE_GPU_INLINE void blend_rows(const PartView& view, uint32_t y, const uint32_t* ring,
                                     const RingRow& first, uint32_t count, uint32_t begin,
                                     uint32_t end, Parts* work) {
-  for (uint32_t x = begin + 2 * (thread_number() % kRowThreads); x < end; x += 2 * kRowThreads) {
-    Sum even(kBlendShift), odd(kBlendShift);
+  for (uint32_t x = begin + 4 * (thread_number() % kRowThreads); x < end; x += 4 * kRowThreads) {
+    Sum sums[4] = {Sum(kBlendShift), Sum(kBlendShift), Sum(kBlendShift), Sum(kBlendShift)};
     RingRow row = first;
-    HEADRACE_UNROLL_BY_TWO
+    HEADRACE_NO_UNROLL
     for (uint32_t k = 0; k < count; k += 2) {
       const uint32_t pair = view.row_weight(k / 2, y);
-      const Two a = *reinterpret_cast<const Two*>(ring + row.next() + x);
-      const Two b = *reinterpret_cast<const Two*>(ring + row.next() + x);
-      even.add(a.v[0], b.v[0], pair);
-      odd.add(a.v[1], b.v[1], pair);
+      const Four a = *reinterpret_cast<const Four*>(ring + row.next() + x);
+      const Four b = *reinterpret_cast<const Four*>(ring + row.next() + x);
+      HEADRACE_UNROLL
+      for (uint32_t i = 0; i < 4; ++i) sums[i].add(a.v[i], b.v[i], pair);
     }
-    const Parts p = even.parts<false>(), q = odd.parts<false>();
-    *reinterpret_cast<Four*>(work + x) = {{p.red_green, p.blue, q.red_green, q.blue}};
+    HEADRACE_UNROLL
+    for (uint32_t i = 0; i < 4; i += 2) {
+      const Parts p = sums[i].parts<false>(), q = sums[i + 1].parts<false>();
+      *reinterpret_cast<Four*>(work + x + i) = {{p.red_green, p.blue, q.red_green, q.blue}};
+    }
   }
 }
 
@@ -255,35 +293,41 @@ HEADRACE_KERNEL(resample_smooth, kResampleThreads)(ResampleCall call) {
   auto* const work = reinterpret_cast<Parts*>(ring + ring_rows * stride);
   auto* const written = reinterpret_cast<uint32_t*>(work + kRowsAtOnce * stride);
   const uint32_t y = thread_number() / kRowThreads;
-  uint32_t loaded = 0;
+  RowRing rows(ring_rows, stride);
   for (uint32_t y0 = part.first_row; y0 < part.first_row + part.rows; y0 += kRowsAtOnce) {
     const uint32_t count = lesser(kRowsAtOnce, part.first_row + part.rows - y0);
-    const Range needed = sources_of(down, call.support, y0, count);
-    const uint32_t begin = greater(loaded, needed.begin), base = begin % ring_rows;
-    source.convert(begin, needed.end, [&](uint32_t row) {
-      const uint32_t at = base + row - begin;
-      return ring + (at < ring_rows ? at : at - ring_rows) * stride;
-    });
-    loaded = needed.end;
+    const Range needed = rows_needed(view, y0, count);
+    if (needed.begin > rows.loaded)
+      rows.loaded = needed.begin;  // nothing of the ring is used again
+    if (needed.end > rows.loaded) {
+      source.convert(rows.loaded, needed.end,
+                     [&](uint32_t row) { return ring + rows.place(row) * stride; });
+      rows.advance(needed.end);
+    }
     sync_threads();
     if (y < count) {
       const AxisSpan span = view.row(y0 + y);
-      blend_rows(view, y0 + y, ring, RingRow(span.start, stride, ring_rows), span.count, lead & ~1U,
-                 end, work + y * stride);
+      blend_rows(view, y0 + y, ring, RingRow(rows.place(span.start), stride, ring_rows), span.count,
+                 lead & ~3U, end, work + y * stride);
     }
     sync_threads();
-    for (uint32_t x = thread_number() % kRowThreads; x < part.columns && y < count;
-         x += kRowThreads) {
+    // A thread has a column, and all rows of it.
+    for (uint32_t x = thread_number(); x < part.columns; x += kResampleThreads) {
       const AxisSpan span = view.column(x);
-      const Parts* from = work + y * stride + lead + (span.start - view.sources.begin);
-      Sum sum(kReduceShift);
-      HEADRACE_UNROLL_BY_TWO
+      const Parts* from = work + lead + (span.start - view.sources.begin);
+      Sum sums[kRowsAtOnce] = {Sum(kReduceShift), Sum(kReduceShift), Sum(kReduceShift),
+                               Sum(kReduceShift)};
+      HEADRACE_NO_UNROLL
       for (uint32_t k = 0; k < span.count; k += 2) {
         const uint32_t pair = view.column_weight(k / 2, x);
-        sum.add(from[k], low_weight(pair));
-        sum.add(from[k + 1], high_weight(pair));
+        HEADRACE_UNROLL
+        for (uint32_t i = 0; i < kRowsAtOnce; ++i) {
+          sums[i].add(from[i * stride + k], low_weight(pair));
+          sums[i].add(from[i * stride + k + 1], high_weight(pair));
+        }
       }
-      written[y * part.columns + x] = sum.pixel();
+      HEADRACE_UNROLL
+      for (uint32_t i = 0; i < kRowsAtOnce; ++i) written[i * part.columns + x] = sums[i].pixel();
     }
     sync_threads();
     write_rows(call.output, part.picture, view.left, view.top + y0, part.columns, count, written);
@@ -325,7 +369,7 @@ HEADRACE_KERNEL(resample_sharp, kResampleThreads)(ResampleCall call) {
     loaded = needed.end;
     if (y < count) {
       const AxisSpan span = view.row(y0 + y);
-      const RingRow first(span.start, part.columns, ring_rows);
+      const RingRow first(span.start % ring_rows, part.columns, ring_rows);
       for (uint32_t x = first_x; x < part.columns; x += kRowThreads) {
         Sum sum(kReduceShift);
         RingRow row = first;

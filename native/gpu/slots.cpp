@@ -3,6 +3,14 @@
 #include <new>
 
 namespace headrace::gpu {
+namespace {
+
+// After so many batches it is decided again whether slots are busy.
+constexpr std::size_t kCountedBatches = 8;
+// They are when they were idle for less than this part of the time.
+constexpr int kBusyFactor = 4;
+
+}  // namespace
 
 Slots::Slots(Device& device, std::size_t threads) : device_(device), threads_(threads) {
   free_.reserve(kMost);
@@ -35,6 +43,7 @@ Result<Slot*> Slots::take() noexcept {
   {
     std::unique_lock lock(mutex_);
     has_free_.wait(lock, [this] { return !free_.empty() || in_use_ < kMost; });
+    count_batch();
     ++in_use_;
     if (!free_.empty()) {
       Slot* const slot = free_.back().release();
@@ -57,13 +66,25 @@ void Slots::give_back(Slot& slot) noexcept {
     const std::lock_guard lock(mutex_);
     free_.emplace_back(&slot);
     --in_use_;
+    last_use_ = Clock::now();
   }
   has_free_.notify_one();
 }
 
-std::size_t Slots::in_use() noexcept {
+bool Slots::is_busy() noexcept {
   const std::lock_guard lock(mutex_);
-  return in_use_;
+  return is_busy_;
+}
+
+void Slots::count_batch() noexcept {
+  const Clock::time_point now = Clock::now();
+  if (in_use_ == 0 && batches_ != 0) idle_ += now - last_use_;
+  if (batches_++ == 0) counting_since_ = now;
+  if (batches_ <= kCountedBatches) return;
+  is_busy_ = idle_ * kBusyFactor < now - counting_since_;
+  counting_since_ = now;
+  idle_ = {};
+  batches_ = 1;
 }
 
 void Slots::free_memory(Slot& slot) noexcept {

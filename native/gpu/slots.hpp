@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -50,11 +51,14 @@ class Slots {
   void free_unused() noexcept;
 
   [[nodiscard]] std::size_t device_bytes() const noexcept { return device_bytes_.load(); }
-  [[nodiscard]] std::size_t in_use() noexcept;
+  // There was a slot in use for most of the time that the last batches took: they cannot come fast
+  // enough. Beside training nobody waits for batches, and slots are idle most of the time.
+  [[nodiscard]] bool is_busy() noexcept;
 
  private:
   Result<std::unique_ptr<Slot>> make() noexcept;
   void free_memory(Slot& slot) noexcept;
+  void count_batch() noexcept;
 
   Device& device_;
   const std::size_t threads_;
@@ -63,6 +67,12 @@ class Slots {
   std::condition_variable has_free_;
   std::vector<std::unique_ptr<Slot>> free_;  // that used last is the last one
   std::size_t in_use_ = 0;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_use_{};        // when the last slot in use was given back
+  Clock::time_point counting_since_{};  // the time of `idle_`
+  Clock::duration idle_{};
+  std::size_t batches_ = 0;  // in that time
+  bool is_busy_ = false;
 };
 
 }  // namespace headrace::gpu

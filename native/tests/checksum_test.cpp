@@ -137,6 +137,34 @@ TEST_P(ChecksumAtLevel, RowsWithHoles) {
   }
 }
 
+TEST(Checksum, WrongRowsAreFound) {
+  constexpr std::size_t kRowSize = 20, kRows = 6, kColumns = 3;
+  const Bytes rows = random_bytes(kRowSize * kRows, 6);
+  const std::vector<Hole> holes = {{4, 8}};
+  std::vector<std::uint32_t> sums(kRows), table(kRows * kColumns, 9);
+  expect_ok(crc32c_rows(rows, kRowSize, holes, sums));
+  for (std::size_t row = 0; row < kRows; ++row) table[row * kColumns] = sums[row];
+  const std::vector<std::int64_t> numbers = {5, 0, 3, 3, 1};
+  const auto find = [&](ByteSpan bytes, std::size_t columns = kColumns) {
+    return find_wrong_row(bytes, kRowSize, holes, numbers, table, columns);
+  };
+  EXPECT_EQ(find(rows).value(), -1);
+  Bytes damaged = rows;
+  damaged[2 * kRowSize] ^= std::byte{1};      // of a row that nobody asks for
+  damaged[3 * kRowSize + 5] ^= std::byte{1};  // in the hole
+  EXPECT_EQ(find(damaged).value(), -1);
+  damaged[3 * kRowSize] ^= std::byte{1};
+  EXPECT_EQ(find(damaged).value(), 2);
+  expect_code(find(ByteSpan(rows).first(kRowSize)).status(), Code::invalid_argument);
+  expect_code(find(rows, 0).status(), Code::invalid_argument);
+  for (const std::int64_t wrong : {std::int64_t{6}, std::int64_t{-1}, INT64_MIN}) {
+    const std::vector<std::int64_t> bad = {0, wrong};
+    const auto found = find_wrong_row(rows, kRowSize, holes, bad, table, kColumns);
+    expect_code(found.status(), Code::out_of_bounds);
+    EXPECT_EQ(found.status().offset(), 1);
+  }
+}
+
 TEST(Checksum, KindsHaveNames) {
   EXPECT_EQ(parse_checksum_kind("crc32c"), ChecksumKind::crc32c);
   EXPECT_EQ(parse_checksum_kind("crc32"), ChecksumKind::crc32);

@@ -155,6 +155,25 @@ Status make_tile_index_rows(ByteSpan data, const BaselineJpeg& jpeg, unsigned ti
   }
 }
 
+Status locate_tile_indices(std::span<const std::uint64_t> offsets, std::uint64_t packed_size,
+                           std::span<const std::int64_t> numbers, std::span<std::uint64_t> begins,
+                           std::span<std::uint64_t> sizes) noexcept {
+  if (begins.size() != numbers.size() || sizes.size() != numbers.size()) {
+    return Status(Code::invalid_argument, "as many places as numbers are needed");
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = static_cast<std::uint64_t>(numbers[i]);
+    if (number >= offsets.size() || number + 1 >= offsets.size()) {
+      return Status(Code::out_of_bounds, "there is no such tile index", i);
+    }
+    const std::uint64_t begin = offsets[number], end = offsets[number + 1];
+    const bool is_right = begin <= end && end <= packed_size;
+    begins[i] = is_right ? begin : 0;
+    sizes[i] = is_right ? end - begin : 0;
+  }
+  return {};
+}
+
 Status make_tile_index(ByteSpan jpeg, unsigned tile, TileIndex& out) noexcept {
   if (tile == 0 || tile > kMaxTile) {
     return Status(Code::invalid_argument, Detail("tile must be 1 to ")

@@ -53,4 +53,13 @@ struct Hole {
 Status crc32c_rows(ByteSpan rows, std::size_t row_size, std::span<const Hole> holes,
                    std::span<std::uint32_t> out) noexcept;
 
+// The same of those rows whose numbers are given, compared with the first number of each row of
+// `expected`, which has as many rows: the position of the first one that differs, or -1.
+// `out_of_bounds` with the position of a number for which there is no row.
+Result<std::ptrdiff_t> find_wrong_row(ByteSpan rows, std::size_t row_size,
+                                      std::span<const Hole> holes,
+                                      std::span<const std::int64_t> numbers,
+                                      std::span<const std::uint32_t> expected,
+                                      std::size_t expected_columns) noexcept;
+
 }  // namespace headrace

@@ -478,7 +478,7 @@ TEST_P(GpuLoaders, ManyCallersAtOnce) {
   EXPECT_LE(fake_->most_streams(), Slots::kMost);
 }
 
-// A batch by copies; when several are under way for a while, by a kernel.
+// A batch by copies; when slots are in use most of the time, by a kernel.
 TEST_P(GpuLoaders, TwoWaysToFetch) {
   if (fake_ == nullptr) GTEST_SKIP() << "the same for every device";
   const Stored stored = mixture();

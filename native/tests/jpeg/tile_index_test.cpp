@@ -118,6 +118,22 @@ TEST(TileIndex, NumbersOfEveryLength) {
   }
 }
 
+TEST(TileIndex, Located) {
+  const std::vector<std::uint64_t> offsets = {0, 5, 5, 9, 7, 40};
+  const std::vector<std::int64_t> numbers = {2, 0, 1, 3, 4};
+  std::vector<std::uint64_t> begins(5, 1), sizes(5, 1);
+  expect_ok(locate_tile_indices(offsets, 39, numbers, begins, sizes));
+  EXPECT_EQ(begins, (std::vector<std::uint64_t>{5, 0, 5, 0, 0}));
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{4, 5, 0, 0, 0}));
+  for (const std::int64_t wrong : {std::int64_t{5}, std::int64_t{-1}, INT64_MAX}) {
+    const std::vector<std::int64_t> bad = {0, wrong, 0, 0, 0};
+    const Status status = locate_tile_indices(offsets, 39, bad, begins, sizes);
+    expect_code(status, Code::out_of_bounds);
+    EXPECT_EQ(status.offset(), 1);
+  }
+  expect_code(locate_tile_indices(offsets, 39, numbers, begins, {}), Code::invalid_argument);
+}
+
 TEST(TileIndex, FirstRowsAlone) {
   const Bytes file = make_jpeg(kSpecs[1]);
   const TileIndex tile_index = find(file, 4);

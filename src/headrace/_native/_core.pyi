@@ -67,6 +67,11 @@ def crc32c_rows(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), o
     CRC-32C of each row, with the bytes in the (offset, size) holes taken as zero.
     """
 
+def find_wrong_row(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], holes: Sequence[tuple[int, int]], numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> int:
+    """
+    The position of the first of these row numbers whose row does not have the checksum in the first column of checksums, or -1.
+    """
+
 def crc32c_buffers(buffers: Sequence[Buffer]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """CRC-32C of each buffer."""
 
@@ -174,6 +179,11 @@ class TileIndexInfo:
 def make_tile_index(data: Buffer, tile: int = 8) -> tuple[bytes | None, str]:
     """
     The packed tile index, with entry points for every tile-th MCU of every row of MCUs, and ""; or None and the reason why this kind of JPEG has none. Damage is an error.
+    """
+
+def locate_tile_indices(offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], packed_size: int, numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))]]:
+    """
+    Where packed tile indices begin, and how long they are; 0 and 0 where their offsets make no sense.
     """
 
 def tile_index_info(index: Buffer) -> TileIndexInfo:

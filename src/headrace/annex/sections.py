@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import locate_tile_indices
 from headrace.progress import format_count
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def read_tile_index(annex: Annex, columns: int) -> TileIndex | None:
             f"has {format_count(len(data), 'byte')}, which cannot hold indices for {format_count(columns, 'field')}",
         )
     offsets = data[_TILE_INDEX_HEAD.size :][:offsets_size].view("<u8")
-    return TileIndex(columns, offsets, data[_TILE_INDEX_HEAD.size + offsets_size :])
+    return TileIndex(columns, np.require(offsets, requirements="A"), data[_TILE_INDEX_HEAD.size + offsets_size :])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +112,8 @@ class TileIndex:
         self, indices: npt.NDArray[np.int64], column: int
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """The bytes of all indices, and where those of some samples begin and how long they are; 0 is none."""
-        entries = indices * self.columns + column
-        begin, end = self.offsets[entries], self.offsets[entries + 1]
-        is_right = (begin <= end) & (end <= np.uint64(len(self.packed)))
-        sizes = np.where(is_right, end - np.minimum(begin, end), np.uint64(0))
-        return self.packed, np.where(is_right, begin, np.uint64(0)), sizes
+        entries = np.ascontiguousarray(indices * self.columns + column, np.int64)
+        return self.packed, *locate_tile_indices(self.offsets, len(self.packed), entries)
 
     def stored(self, indices: npt.NDArray[np.int64], column: int) -> Iterator[tuple[int, npt.NDArray[np.uint8] | None]]:
         """Those samples that have an index, by position, and the index; None where its offsets make no sense."""
@@ -145,7 +143,7 @@ def read_checksums(annex: Annex, columns: int) -> npt.NDArray[np.uint32] | None:
         raise annex.fail(
             CHECKSUMS, f"has algorithm {algorithm} and {format_count(stored_columns, 'column')}, {columns} expected"
         )
-    return data[_CHECKSUMS_HEAD.size :].view("<u4").reshape(-1, columns)
+    return np.require(data[_CHECKSUMS_HEAD.size :].view("<u4"), requirements="A").reshape(-1, columns)
 
 
 def read_names(annex: Annex) -> Names | None:

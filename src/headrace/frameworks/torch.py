@@ -96,7 +96,7 @@ class TorchOutput:
             if self._memory_stream is None:
                 self._memory_stream = torch.cuda.Stream(self.device)
         try:
-            with torch.cuda.stream(self._memory_stream):
+            with _on(self._memory_stream):
                 tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
         except torch.cuda.OutOfMemoryError as error:
             size = format_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
@@ -120,7 +120,7 @@ class TorchOutput:
         torch = self._torch
         if self._stream is None:
             self._stream = torch.cuda.Stream(self.device)
-        with torch.cuda.stream(self._stream):
+        with _on(self._stream):
             arrived = self._through(values, names, modules)
             event = torch.cuda.Event()
             event.record(self._stream)
@@ -166,6 +166,11 @@ class TorchOutput:
         return batch
 
 
+def _on(stream: Any) -> Any:
+    """Makes a stream the current one for a block; later torches let a stream do that itself, in less time."""
+    return stream if hasattr(stream, "__enter__") else _torch().cuda.stream(stream)
+
+
 class _DeviceTensor:
     """A tensor for the native code to fill. torch lends out only those on the current device of the thread."""
 
@@ -173,7 +178,10 @@ class _DeviceTensor:
         self.tensor = tensor
 
     def __dlpack__(self, **options: Any) -> Any:
-        with _torch().cuda.device(self.tensor.device):
+        cuda = _torch().cuda
+        if cuda.current_device() == self.tensor.device.index:
+            return self.tensor.__dlpack__(**options)
+        with cuda.device(self.tensor.device):
             return self.tensor.__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:

@@ -64,6 +64,8 @@ def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
 
 def size_at(size: Size, epoch: int) -> tuple[int, int]:
     """Height and width in an epoch."""
+    if isinstance(size, int):  # most are, for every batch; the op that has it has checked it
+        return size, size
     checked = checked_size(size)
     return checked.at(epoch) if isinstance(checked, SizeSchedule) else checked
 

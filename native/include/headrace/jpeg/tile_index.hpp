@@ -20,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "headrace/bytes.hpp"
@@ -53,6 +54,13 @@ struct TileIndex {
   std::vector<std::uint32_t> positions;
   std::vector<std::array<std::int16_t, 3>> predictors;
 };
+
+// Of packed tile indices one after the other in `packed_size` bytes, offsets[n] to offsets[n + 1]
+// being number n: where some of them begin, and how long they are; 0 and 0 where that makes no
+// sense. `out_of_bounds` with the position of a number that is none.
+Status locate_tile_indices(std::span<const std::uint64_t> offsets, std::uint64_t packed_size,
+                           std::span<const std::int64_t> numbers, std::span<std::uint64_t> begins,
+                           std::span<std::uint64_t> sizes) noexcept;
 
 // Decodes all of the JPEG's codes. `unsupported` says that its kind has no tile index; damage is
 // `corrupt` or `truncated`.

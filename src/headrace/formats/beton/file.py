@@ -84,6 +84,8 @@ class BetonFile:
         self.table: npt.NDArray[np.uint64] = table.view("<u8").reshape(-1, ROW_SIZE // 8)
         records = self.mapped[self.layout.metadata_start : self.layout.metadata_end]
         self.records: npt.NDArray[np.void] = records.view(self.layout.record)
+        self._record_bytes = records.reshape(self.layout.num_samples, self.layout.record.itemsize)
+        self._pointer_holes = self.layout.pointer_holes()
         self.columns = {c.name: c for c in self.layout.columns}
         self.names = tuple(self.columns)
         self._payloads = len(self.layout.payload_columns)
@@ -302,14 +304,16 @@ class BetonFile:
         """Those of the samples whose metadata record does not match its checksum."""
         if self.checksums is None:
             return indices[:0]
+        numbers = np.ascontiguousarray(indices, np.int64)
+        if _native.find_wrong_row(self._record_bytes, self._pointer_holes, numbers, self.checksums) < 0:
+            return indices[:0]
         bad: npt.NDArray[np.bool_] = self.record_checksums(indices) != self.checksums[indices, 0]
         return indices[bad]
 
     def record_checksums(self, indices: IndexArray) -> npt.NDArray[np.uint32]:
         """Checksums of metadata records, their pointers taken as zero."""
         # As bytes, not as records: numpy may leave the padding of a copied record undefined.
-        rows = self.records.view(np.uint8).reshape(len(self), self.layout.record.itemsize)[indices]
-        return _native.crc32c_rows(rows, self.layout.pointer_holes())
+        return _native.crc32c_rows(self._record_bytes[indices], self._pointer_holes)
 
     def check_records(self, indices: IndexArray) -> None:
         """Raise CorruptSampleError for the first metadata record that does not match its checksum."""
