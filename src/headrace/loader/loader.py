@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -104,9 +104,7 @@ class Loader:
 
     @takes(LoaderOptions)
     def __init__(self, dataset: Dataset | PathLike | Sequence[PathLike], options: LoaderOptions) -> None:
-        opened: Any = dataset
-        if isinstance(dataset, str | os.PathLike | list | tuple):
-            opened = open_dataset(dataset)
+        opened: Any = open_dataset(dataset) if _is_named(dataset) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options)
         for advice in self._advice():  # once, here: a copy or a part of a loader has nothing new to tell
@@ -408,6 +406,13 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _is_named(dataset: Dataset | PathLike | Sequence[PathLike]) -> TypeGuard[PathLike | Sequence[PathLike]]:
+    """A dataset is given by what ``headrace.open`` takes."""
+    if isinstance(dataset, list | tuple):
+        return all(isinstance(path, str | os.PathLike) for path in dataset)
+    return isinstance(dataset, str | os.PathLike)
 
 
 def _output_of(options: LoaderOptions) -> Output | None:
