@@ -6,6 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from headrace._native import crc32c
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset
@@ -15,9 +18,9 @@ from headrace.types import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from headrace.types import Dataset, Progress, Report
+    from headrace.types import Dataset, IndexArray, Progress, Report
 
-__all__ = ["CompositeDataset", "ProgressAhead", "combine_fingerprints", "found_in", "moved_error"]
+__all__ = ["CompositeDataset", "ProgressAhead", "combine_fingerprints", "found_in", "is_among", "moved_error"]
 
 
 class CompositeDataset(BaseDataset):
@@ -142,6 +145,15 @@ def moved_error(error: CorruptSampleError, path: str, sample: int, field: str | 
     """An error about a sample of a part as one about a sample of the whole; it still says which file is damaged."""
     problem = f"{error.problem} (this is sample {error.sample} of {error.path})"
     return CorruptSampleError(path, sample=sample, field=field, offset=error.offset, problem=problem, fix=error.fix)
+
+
+def is_among(numbers: IndexArray, ascending: IndexArray) -> npt.NDArray[np.bool_]:
+    """Which of the numbers are among others, which are in ascending order; ``np.isin`` is not safe in threads."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    places = np.searchsorted(ascending, numbers)
+    found: npt.NDArray[np.bool_] = ascending[np.minimum(places, len(ascending) - 1)] == numbers
+    return found
 
 
 def combine_fingerprints(parts: Sequence[Dataset], *facts: object) -> int:

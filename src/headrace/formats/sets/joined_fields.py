@@ -16,7 +16,7 @@ from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import problem_with_name
 from headrace.formats.contract import normalize_indices, values_in_order
 from headrace.formats.sets.agreement import checked_parts
-from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, moved_error
+from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.progress import format_count
 from headrace.types import Sample
 
@@ -286,7 +286,7 @@ class ZipDataset(CompositeDataset):
         numbers = self._maps[part]
         if numbers is None:
             return {sample: sample for sample in samples}
-        places = np.flatnonzero(np.isin(numbers, samples))
+        places = np.flatnonzero(is_among(numbers, np.array(samples, np.int64)))
         return dict(zip(numbers[places].tolist(), places.tolist(), strict=True))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace._native import permute
+from headrace.arrays import distinct
 from headrace.formats.sets.agreement import checked_parts
 from headrace.formats.sets.composite import combine_fingerprints
 from headrace.formats.sets.proportions import Proportions
@@ -131,7 +132,7 @@ class MixDataset(RoutedDataset):
     def _route(self, indices: IndexArray) -> tuple[IndexArray, IndexArray]:
         parts, before = self._proportions.locate(indices)
         numbers = np.empty(len(indices), np.int64)
-        for part in np.flatnonzero(np.bincount(parts, minlength=len(self.parts))).tolist():
+        for part in distinct(parts).tolist():
             here = parts == part
             numbers[here] = self._shuffled(part, before[here] + self.epoch * self._proportions.totals[part])
         return parts, numbers
@@ -141,9 +142,9 @@ class MixDataset(RoutedDataset):
         n = len(self.parts[part])
         rounds, places = np.divmod(counts, n)
         numbers = np.empty(len(counts), np.int64)
-        for number in np.flatnonzero(np.bincount(rounds - rounds.min())) + rounds.min():
+        for number in distinct(rounds).tolist():
             here = rounds == number
-            key = [self.seed & _WORD, int(number), part, _MIXTURE]
+            key = [self.seed & _WORD, number & _WORD, part, _MIXTURE]
             numbers[here] = permute(np.ascontiguousarray(places[here]), n, key)
         return numbers
 

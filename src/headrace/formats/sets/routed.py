@@ -18,7 +18,7 @@ import numpy.typing as npt
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import index_chunks, normalize_indices, values_in_order
 from headrace.formats.sets.agreement import agreed_class_names, agreed_schema
-from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, moved_error
+from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.formats.sets.merged import merge_arrays, merge_lists, merge_ragged, merge_spans, merge_values
 from headrace.formats.sets.names import RoutedNames
 from headrace.types import Sample
@@ -75,7 +75,7 @@ class RoutedDataset(CompositeDataset):
         found: dict[int, int] = {}
         for chunk in index_chunks(len(self), _BLOCK):
             parts, theirs = self._route(chunk)
-            is_meant = (parts == part) & np.isin(theirs, numbers)
+            is_meant = (parts == part) & is_among(theirs, numbers)
             for place, number in zip(chunk[is_meant].tolist(), theirs[is_meant].tolist(), strict=True):
                 found.setdefault(number, place)
         return found
