@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headrace.errors import PathLike
+    from headrace.formats.contract import Format
     from headrace.types import EncodedChunk, Encoder, Field, Writer
 
-__all__ = ["ShardLimits", "ShardNames", "ShardedWriter"]
+__all__ = ["ShardLimits", "ShardNames", "ShardedWriter", "new_writer"]
 
 _NUMBER = re.compile(r"%0?(\d{0,2})d|\*")
 _DIGITS = 6  # of a number that stands for *
@@ -227,3 +228,40 @@ class ShardedWriter(BaseWriter):
             self._writer.abort()
         finally:
             self._folder.remove()
+
+
+def new_writer(
+    target: Format,
+    path: PathLike,
+    fields: Mapping[str, Field],
+    *,
+    length: int | None,
+    limits: ShardLimits | None,
+    force: bool,
+    options: Mapping[str, Any],
+) -> Writer[Any]:
+    """Make the writer of one file, or, with limits, of a set.
+
+    Args:
+        target: the format.
+        path: of the file; of a set, with a number in its name.
+        fields: name to field, in order.
+        length: number of all samples, if known.
+        limits: when a file of a set is full.
+        force: replace the files of a set that there are.
+        options: what the format's writer takes.
+    """
+    if limits is None:
+        return target.create_checked(path, fields, length=length, **options)
+    names = ShardNames.of(path)
+    if names is None:
+        stem, ending = os.path.splitext(os.fspath(path))
+        raise ValueError(
+            f"{os.fspath(path)} is one file; the files of a set have a number in their names, such as "
+            f"{stem}-%06d{ending} or {stem}-*{ending}"
+        )
+
+    def create(one: str, count: int | None) -> Writer[Any]:
+        return target.create_checked(one, fields, length=count, **options)
+
+    return ShardedWriter(names, create, fields, limits=limits, length=length, force=force)

@@ -15,13 +15,12 @@ import numpy as np
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
-from headrace.formats.sharded_writer import ShardedWriter, ShardLimits, ShardNames
+from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
-    from headrace.formats.contract import Format
     from headrace.formats.encode_pool import Pending
     from headrace.types import Encoder, Field, IndexArray, Indices, Progress, SampleSequence, Writer
 
@@ -109,9 +108,14 @@ def write(
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
     target = find_format(path, must_exist=False)
-    create = _creation(path, target, fields, ShardLimits.of(shard_size, shard_samples), force, options)
+    limits = ShardLimits.of(shard_size, shard_samples)
+    if ShardNames.of(path) is None and "shard_size" in target.writer_options and shard_samples is None:
+        options |= {} if limits is None else {"shard_size": limits.size_bytes}  # its own shards, of one file
+        limits = None
+    if limits is None:
+        target.check_new(path, force=force)
     fill(
-        create,
+        lambda length: new_writer(target, path, fields, length=length, limits=limits, force=force, options=options),
         samples,
         label=f"writing {os.path.basename(os.fspath(path))}",
         workers=workers,
@@ -121,37 +125,6 @@ def write(
         names=names,
         progress=progress,
     )
-
-
-def _creation(
-    path: PathLike,
-    target: Format,
-    fields: Mapping[str, Field],
-    limits: ShardLimits | None,
-    force: bool,
-    options: dict[str, Any],
-) -> Callable[[int | None], Writer[Any]]:
-    """What makes the writer: of one file, or of a set."""
-    names = None if limits is None else ShardNames.of(path)
-    if limits is not None and names is not None:
-        return lambda length: ShardedWriter(
-            names,
-            lambda one, count: target.create_checked(one, fields, length=count, **options),
-            fields,
-            limits=limits,
-            length=length,
-            force=force,
-        )
-    if limits is not None:
-        if limits.samples is not None or "shard_size" not in target.writer_options:
-            stem, ending = os.path.splitext(os.fspath(path))
-            raise ValueError(
-                f"{os.fspath(path)} is one file; the files of a set have a number in their names, such as "
-                f"{stem}-%06d{ending} or {stem}-*{ending}"
-            )
-        options = options | {"shard_size": limits.size_bytes}
-    target.check_new(path, force=force)
-    return lambda length: target.create_checked(path, fields, length=length, **options)
 
 
 def fill(
