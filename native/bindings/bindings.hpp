@@ -149,6 +149,7 @@ void bind_errors(nb::module_& module);
 void bind_buffer_pool(nb::module_& module);
 void bind_checksum(nb::module_& module);
 void bind_counter_random(nb::module_& module);
+void bind_interleave(nb::module_& module);
 void bind_gather(nb::module_& module);
 void bind_jpeg(nb::module_& module);
 void bind_jpeg_slice(nb::module_& module);

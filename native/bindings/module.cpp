@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
   bind_buffer_pool(module);
   bind_checksum(module);
   bind_counter_random(module);
+  bind_interleave(module);
   bind_gather(module);
   bind_jpeg(module);
   bind_jpeg_slice(module);

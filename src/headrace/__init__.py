@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headrace.formats.open import open_dataset as open
     from headrace.formats.pack import pack
     from headrace.formats.repair import repair
+    from headrace.formats.sets import concat, mix, subset, zip_fields
     from headrace.formats.verify import verify
     from headrace.formats.write import write
     from headrace.loader import Loader
@@ -32,15 +33,19 @@ __all__ = [
     "Sample",
     "Tensor",
     "Text",
+    "concat",
     "convert",
     "errors",
     "index",
+    "mix",
     "open",
     "ops",
     "pack",
     "repair",
+    "subset",
     "verify",
     "write",
+    "zip_fields",
 ]
 
 _PLACES = {
@@ -52,6 +57,7 @@ _PLACES = {
     "headrace.formats.open": ("open",),
     "headrace.formats.pack": ("pack",),
     "headrace.formats.repair": ("repair",),
+    "headrace.formats.sets": ("concat", "mix", "subset", "zip_fields"),
     "headrace.formats.verify": ("verify",),
     "headrace.formats.write": ("write",),
     "headrace.loader": ("Loader",),

@@ -444,6 +444,17 @@ class Dataset(Protocol):
         """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
         ...
 
+    def for_epoch(self, epoch: int) -> Dataset:
+        """The dataset as a loader reads it in an epoch: itself, unless its samples are others in every epoch.
+
+        Length, fields and fingerprint are always the same.
+        """
+        ...
+
+    def origin_of(self, index: int) -> tuple[str, int]:
+        """The path that a sample comes from, and its number there, for datasets that are made of others."""
+        ...
+
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
         ...

@@ -93,6 +93,11 @@ def permute(positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order
     Where the keyed permutation of the numbers below n sends each position.
     """
 
+def interleave(shares: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], count: int) -> Annotated[NDArray[numpy.uint16], dict(shape=(None,))]:
+    """
+    A row of numbers of things whose proportions are those of the shares: of the first n the count of each is less than one away from its share.
+    """
+
 def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
     Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.

@@ -82,6 +82,8 @@ class Format:
         has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
             ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
             that option changes nothing, and they need not know it.
+        takes_lists: ``open`` takes a list of files, too, as one dataset; lists of other formats are opened one by one
+            and put one after the other.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
         pack: packs all files of ``folder=`` into ``path=`` as they are, for formats that can, and may give a Transfer
             that says what was done; None for those into which a folder of pictures goes through ``create``.
@@ -108,6 +110,7 @@ class Format:
     holds_raw_pictures: bool = True
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
+    takes_lists: bool = False
     holds_files: bool = False
     pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
@@ -370,6 +373,14 @@ class BaseDataset(ABC):
     def with_checksums(self, is_checked: bool) -> Dataset:
         """The same dataset, its values checked as they are read, or not; where there are no checksums, itself."""
         return self
+
+    def for_epoch(self, epoch: int) -> Dataset:
+        """The dataset as a loader reads it in an epoch: itself, unless its samples are others in every epoch."""
+        return self
+
+    def origin_of(self, index: int) -> tuple[str, int]:
+        """The path that a sample comes from, and its number there, for datasets that are made of others."""
+        return self.path, index
 
     @abstractmethod
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:

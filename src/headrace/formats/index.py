@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace.formats.open import all_formats, find_format
+from headrace.formats.open import all_formats, locate
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,8 @@ def index(
     of their JPEGs alone, beside them, and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
 
     Args:
-        path: the dataset, for example a .beton that FFCV wrote.
+        path: the dataset, for example a .beton that FFCV wrote; or a pattern such as ``train-*.beton``: each of the
+            files gets its own.
         embed: put the annex into the file (it is copied and replaced in one step; FFCV still reads it) instead of
             beside it as ``FILE.annex``.
         fresh: do not look at the annex there is (because it is damaged, say); nothing of it is kept.
@@ -49,21 +51,26 @@ def index(
         follow_links: also read shards and an annex that are symbolic links. No annex is written through a link.
 
     Returns:
-        The path of the file that now holds the annex.
+        The path of the file that now holds the annex; of many files, that of the last.
     """
-    found = find_format(path)
+    place = locate(path)
+    found = place.format
     if found.index is None:
         known = ", ".join(one.suffixes[0] for one in all_formats() if one.index is not None)
         raise ValueError(f"{path} is a {found.name}, and only {known} have an annex; pack or convert it first")
-    options = found.link_options(follow_links)
-    return found.index(
-        path,
-        embed=embed,
-        fresh=fresh,
-        names=names,
-        class_names=class_names,
-        metadata=metadata,
-        jpeg_index=jpeg_index,
-        progress=progress,
-        **options,
-    )
+    if names is not None and len(place.paths) > 1:
+        raise ValueError(f"{path} are {format_count(len(place.paths), 'file')}; give names to each of them alone")
+    where = ""
+    for one in place.paths:
+        where = found.index(
+            one,
+            embed=embed,
+            fresh=fresh,
+            names=names,
+            class_names=class_names,
+            metadata=metadata,
+            jpeg_index=jpeg_index,
+            progress=progress,
+            **found.link_options(follow_links),
+        )
+    return where

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
-from headrace.formats.open import find_format
+from headrace.formats.open import locate, open_dataset
 from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
@@ -19,25 +18,28 @@ __all__ = ["field_words", "summarize"]
 
 
 def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
-    """What a format says about a path; by default fields, counts and sizes."""
-    found, name = find_format(path), os.fspath(path)
-    options = found.link_options(follow_links)
-    if found.summarize is not None:
+    """What a format says about a path; by default, and of many files, fields, counts and sizes."""
+    place = locate(path)
+    found, name = place.format, place.paths[0]
+    options: dict[str, Any] = found.link_options(follow_links)
+    if found.summarize is not None and len(place.paths) == 1:
         return found.summarize(name, **options)
-    with found.open_checked(name, **options) as dataset:
-        samples, size_bytes = len(dataset), found.size_bytes(name)
+    with open_dataset(path, **options) as dataset:
+        samples, size_bytes = len(dataset), sum(map(found.size_bytes, place.paths))
         fields = {field: to_spec(kind) for field, kind in dataset.schema.items()}
-        values = {
+        values: dict[str, object] = {
             "path": dataset.path,
             "format": found.name,
             "samples": samples,
             "size_bytes": size_bytes,
             "fields": fields,
         }
+        values |= {"files": list(place.paths)} if len(place.paths) > 1 else {}
     return Summary(
         values=values,
         headline=f"{format_count(samples, 'sample')}, {format_bytes(size_bytes)}",
         fields={field: field_words(about) for field, about in fields.items()},
+        details=[("files", format_count(len(place.paths), "file"))] if len(place.paths) > 1 else [],
     )
 
 

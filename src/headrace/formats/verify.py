@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
+from headrace.errors import HeadraceError
 from headrace.formats.content import explained
-from headrace.formats.open import all_formats, find_format
+from headrace.formats.open import all_formats, locate, open_dataset
+from headrace.formats.report import Found
+from headrace.formats.sets.composite import ProgressAhead, found_in
+from headrace.types import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from headrace.errors import PathLike
+    from headrace.formats.contract import Format
     from headrace.types import Progress, Report
 
 __all__ = ["verify"]
 
 
 def verify(
-    path: PathLike,
+    path: PathLike | Sequence[PathLike],
     *,
     decode: bool = False,
     workers: int | None = None,
@@ -25,7 +33,7 @@ def verify(
     """Check a dataset's structure and every checksum it has.
 
     Args:
-        path: a dataset of any known format.
+        path: a dataset of any known format; as for ``headrace.open`` also a pattern or a list.
         decode: also decode every value.
         workers: threads; by default one for each core.
         progress: called as the work advances, for example a ``ProgressBar``.
@@ -34,10 +42,44 @@ def verify(
     Returns:
         A report that names every bad sample; ``report.ok`` is True when there is none.
     """
-    found = find_format(path)
-    options = found.link_options(follow_links)
-    with explained(path, all_formats):
+    place = locate(path)
+    links: dict[str, Any] = place.format.link_options(follow_links)
+    options = links | {"decode": decode, "workers": workers}
+    if not place.is_set:
+        return _verify_one(place.format, list(place.paths) if place.is_list else place.paths[0], progress, options)
+    total = Found()
+    for part in place.paths:
+        total.add(_verify_part(place.format, part, ProgressAhead.after(progress, total, None), total.samples, options))
+    if not total.problems:
+        total.problems += _problem_of(lambda: open_dataset(path, **links).close())
+    return total.report(place.name or place.paths[0])
+
+
+def _verify_one(
+    found: Format, path: PathLike | Sequence[PathLike], progress: Progress | None, options: dict[str, Any]
+) -> Report:
+    first = path if isinstance(path, str | os.PathLike) else path[0]
+    with explained(first, all_formats):
         if found.verify is not None:
-            return found.verify(path, decode=decode, workers=workers, progress=progress, **options)
-        dataset = found.open_checked(path, **options)
-    return dataset.verify(decode=decode, workers=workers, progress=progress)
+            return found.verify(path, progress=progress, **options)
+        opening = {name: value for name, value in options.items() if name == "follow_links"}
+        dataset = found.open_checked(path, **opening)
+    with dataset:
+        return dataset.verify(decode=options["decode"], workers=options["workers"], progress=progress)
+
+
+def _verify_part(found: Format, path: str, progress: Progress | None, first: int, options: dict[str, Any]) -> Found:
+    """What is found in a file of many; one that cannot even be opened is a problem, and the others are checked."""
+    try:
+        report = _verify_one(found, path, progress, options)
+    except (HeadraceError, OSError) as error:
+        return Found(problems=[Problem(sample=None, field=None, message=str(error))])
+    return found_in(report, path, {sample: first + sample for sample in report.bad_samples})
+
+
+def _problem_of(action: Callable[[], None]) -> list[Problem]:
+    try:
+        action()
+    except HeadraceError as error:
+        return [Problem(sample=None, field=None, message=str(error))]
+    return []

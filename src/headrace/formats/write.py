@@ -15,6 +15,7 @@ import numpy as np
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
+from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
 
@@ -54,6 +55,8 @@ def write(
     indices: Indices | None = None,
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
+    shard_size: int | str | None = None,
+    shard_samples: int | None = None,
     force: bool = False,
     progress: Progress | bool = False,
     **options: Any,
@@ -62,8 +65,12 @@ def write(
 
     A file that exists is an error, unless ``force`` is given; then it is replaced at the end, in one step.
 
+    With ``shard_size`` or ``shard_samples`` a set of files is written, each of them whole; they get their names when
+    all are complete. ``headrace.open`` reads the set as one dataset, by a pattern such as ``train-*.beton``.
+
     Args:
-        path: where to; the ending decides the format.
+        path: where to; the ending decides the format. The names of a set have a number in them: ``train-%06d.beton``,
+            or ``train-*.beton``, which is the same.
         samples: anything with ``len()`` and ``[i]``, or anything that can be iterated (a length is not needed).
             A sample is a tuple in field order, a mapping, or the bare value when there is one field.
         fields: name to field, in order; may be left out when ``samples`` is a headrace dataset.
@@ -73,7 +80,10 @@ def write(
         indices: which samples, in which order (only with ``[i]``).
         shuffle_seed: shuffle them with this seed (only with ``[i]``).
         names: a name for each sample, in the order of the source.
-        force: replace a file that exists, as ``--force`` of the command does.
+        shard_size: bytes of the samples in one file of a set, a number or text such as ``"500M"``; a larger sample has
+            a file of its own. A .barecat without a number in its name takes it as the limit of its own shards.
+        shard_samples: number of samples in one file of a set.
+        force: replace a file that exists, as ``--force`` of the command does; of a set, all its files.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
 
@@ -98,9 +108,14 @@ def write(
         samples = samples.sources()
         worker_kind = "thread" if worker_kind == "auto" else worker_kind
     target = find_format(path, must_exist=False)
-    target.check_new(path, force=force)
+    limits = ShardLimits.of(shard_size, shard_samples)
+    if ShardNames.of(path) is None and "shard_size" in target.writer_options and shard_samples is None:
+        options |= {} if limits is None else {"shard_size": limits.size_bytes}  # its own shards, of one file
+        limits = None
+    if limits is None:
+        target.check_new(path, force=force)
     fill(
-        lambda length: target.create_checked(path, fields, length=length, **options),
+        lambda length: new_writer(target, path, fields, length=length, limits=limits, force=force, options=options),
         samples,
         label=f"writing {os.path.basename(os.fspath(path))}",
         workers=workers,

@@ -65,6 +65,10 @@ class SampleErrors:
     bad: set[int] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def of_other_samples(self) -> SampleErrors:
+        """The same list and policy for an epoch in which the samples' numbers mean others."""
+        return SampleErrors(self.policy, self.errors, lock=self.lock)
+
     def note(self, error: CorruptSampleError) -> None:
         """Take notice of a damaged sample; raises when the policy says so."""
         if self.policy == "raise" or error.sample is None:

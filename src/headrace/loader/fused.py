@@ -206,11 +206,16 @@ class FusedRun:
 
     def _error(self, job: Job, failure: LoadFailure) -> CorruptSampleError:
         is_checksum = failure.code == "wrong_checksum"
+        sample = int(job.indices[failure.position])
+        problem = failure.detail if is_checksum else f"the picture cannot be decoded ({failure.detail})"
+        origin = job.dataset.origin_of(sample)
+        if origin != (job.dataset.path, sample):
+            problem += f" (this is sample {origin[1]} of {origin[0]})"
         return CorruptSampleError(
             job.dataset.path,
-            sample=int(job.indices[failure.position]),
+            sample=sample,
             field=self.name,
-            problem=failure.detail if is_checksum else f"the picture cannot be decoded ({failure.detail})",
+            problem=problem,
             fix="Restore the file from a copy, or leave the sample out.",
         )
 

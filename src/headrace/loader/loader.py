@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from headrace.storage import allocate_pages
 from headrace.types import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
@@ -56,7 +56,7 @@ class Loader:
     pictures come as arrays, everything else as lists. ``loader[step]`` is one batch of the current epoch.
 
     Args:
-        dataset: a dataset or the path of one.
+        dataset: a dataset, or what ``headrace.open`` takes: a path, a pattern of paths, a list of them.
         batch_size: samples in a batch (of this rank).
         order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
             file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
@@ -103,8 +103,8 @@ class Loader:
     """
 
     @takes(LoaderOptions)
-    def __init__(self, dataset: Dataset | PathLike, options: LoaderOptions) -> None:
-        opened = open_dataset(dataset) if isinstance(dataset, str | os.PathLike) else dataset
+    def __init__(self, dataset: Dataset | PathLike | Sequence[PathLike], options: LoaderOptions) -> None:
+        opened: Any = open_dataset(dataset) if _is_named(dataset) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options)
         for advice in self._advice():  # once, here: a copy or a part of a loader has nothing new to tell
@@ -138,6 +138,7 @@ class Loader:
         self._slots = SlotPool(options.batches_ahead + 2, allocate)
         self._sources = ByteSources(self.dataset, options, allocate if self._gpu.outputs else allocate_pages)
         self._problems = SampleErrors(options.on_error)
+        self._known_dataset = -1, self.dataset, self._problems
         self.stats = LoaderStats()
         self._step = 0
         self._is_begun = False
@@ -240,7 +241,7 @@ class Loader:
         """The pages that a step uses, when pages are read ahead and the order keeps to them."""
         if self._sources.budget_bytes is None or self.options.order not in ("sequential", "quasi_random"):
             return None
-        pages = self.dataset.page_numbers()
+        pages = self._dataset_at(epoch)[0].page_numbers()
         if pages is None:
             return None
         order, batches = self._order(epoch), self._batches
@@ -283,14 +284,26 @@ class Loader:
             return batch
         return self._output.receive(self._output.send(batch, epoch.modules))
 
+    def _dataset_at(self, epoch: int) -> tuple[Dataset, SampleErrors]:
+        """The dataset as it is in an epoch, and what is known of its damaged samples.
+
+        Where an epoch has other samples under the same numbers, it does not take over what is known of others.
+        """
+        if self._known_dataset[0] != epoch:
+            dataset = self.dataset.for_epoch(epoch)
+            problems = self._problems if dataset is self.dataset else self._problems.of_other_samples()
+            self._known_dataset = epoch, dataset, problems
+        return self._known_dataset[1:]
+
     def _epoch(self, number: int, source_of: SourceOf) -> Epoch:
         none = np.empty(0, np.int64)
+        dataset, problems = self._dataset_at(number)
         return Epoch(
             order=self._order(number),
             batches=self._batches,
             plans=self._plans,
             job=Job(
-                self.dataset,
+                dataset,
                 none,
                 self.seed,
                 number,
@@ -300,7 +313,7 @@ class Loader:
                 is_fast=self.options.precision == "fast",
                 gpu=self._gpu.decoder,
             ),
-            problems=self._problems,
+            problems=problems,
             stats=self.stats,
             output=self._output,
             source_of=source_of,
@@ -313,6 +326,8 @@ class Loader:
         """
         if field not in self.dataset.schema:
             raise ValueError(f"filter names the field {field!r}; the fields are {', '.join(self.dataset.schema)}")
+        if self.dataset.for_epoch(self.epoch + 1) is not self.dataset.for_epoch(self.epoch):
+            raise ValueError(f"{self.dataset.path} has other samples in every epoch; filter its parts before mixing")
         indices = np.arange(len(self.dataset), dtype=np.int64) if self._indices is None else self._indices
         kept: list[bool] = []
         for start in range(0, len(indices), 1024):
@@ -342,7 +357,7 @@ class Loader:
         return order if self._indices is None else SubsetOrder(self._indices, order)
 
     def _quasi_random(self, epoch: int) -> Order:
-        pages = self.dataset.page_numbers()
+        pages = self._dataset_at(epoch)[0].page_numbers()
         if pages is None:
             return RandomOrder(self.samples, self.seed, epoch)
         chosen = pages if self._indices is None else pages[self._indices]
@@ -391,6 +406,13 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _is_named(dataset: Dataset | PathLike | Sequence[PathLike]) -> TypeGuard[PathLike | Sequence[PathLike]]:
+    """A dataset is given by what ``headrace.open`` takes."""
+    if isinstance(dataset, list | tuple):
+        return all(isinstance(path, str | os.PathLike) for path in dataset)
+    return isinstance(dataset, str | os.PathLike)
 
 
 def _output_of(options: LoaderOptions) -> Output | None:

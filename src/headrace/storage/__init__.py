@@ -3,6 +3,7 @@
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.folder_writer import FolderWriter
+from headrace.storage.hidden_folder import HiddenFolder
 from headrace.storage.leftovers import remove_leftovers
 from headrace.storage.local import check_mapping, is_mapped_file, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
@@ -15,6 +16,7 @@ __all__ = [
     "AtomicFile",
     "ColdReads",
     "FolderWriter",
+    "HiddenFolder",
     "Spool",
     "allocate_pages",
     "available_bytes",

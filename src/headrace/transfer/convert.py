@@ -8,14 +8,17 @@ import os
 import tempfile
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
 from headrace.formats.disk_files import lies_in
+from headrace.formats.file_lists import is_pattern
 from headrace.formats.folder import FORMAT as FOLDER
 from headrace.formats.folder import NO_PICTURE, FolderDataset
-from headrace.formats.open import all_formats, find_format, format_of_name
+from headrace.formats.open import all_formats, find_format, format_of_name, locate
 from headrace.formats.pack import pack
 from headrace.formats.report import Transfer
+from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
 from headrace.progress import ProgressBar
 from headrace.storage import summarize_left_out
 from headrace.transfer.arrangement import LostFilesError, belongs_to_pictures
@@ -88,8 +91,9 @@ def convert(
     that is an error.
 
     Args:
-        source: what is read. A tar may also come from a stream that is open for reading bytes; its links are left out,
-            because a stream is read once.
+        source: what is read; also a pattern such as ``train-*.beton``, and then the samples of all files are carried.
+            A tar may also come from a stream that is open for reading bytes; its links are left out, because a stream
+            is read once.
         target: what is made; its ending decides the format. A folder keeps what it has when something goes wrong. A
             tar or zip may also go to a stream, which stays open.
         source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
@@ -102,7 +106,8 @@ def convert(
         workers: threads that encode samples; by default one for each core.
         shuffle_seed: store the samples in an order shuffled with this seed.
         skip_broken: leave out pictures that cannot be stored; by default they are an error that names all of them.
-        shard_size: limit of the shards of a .barecat.
+        shard_size: limit of the shards of a .barecat; or, if the name of the target has a number in it, such as
+            ``train-%06d.beton``, bytes of the samples in one of many files.
         exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
             in whole seconds, as tar(1) writes them.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
@@ -195,6 +200,7 @@ class _Conversion:
         origin, goal = self._source_format(), self._target_format()
         self._refuse_options(origin, goal)
         gives_files = origin is None or origin.holds_files or os.path.isdir(str(self.source))
+        gives_files &= not self._sources
         takes_files = goal is None or goal.holds_files
         if gives_files and takes_files:
             return self._carry_files()
@@ -207,10 +213,26 @@ class _Conversion:
             return self._files_to_samples(goal, self.target)
         return self._samples_to_samples(origin, goal, self.target)
 
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        """The files that a pattern stands for; none where the source is one file, a folder or a stream."""
+        if not isinstance(self.source, str) or self.source_kind is not None or not is_pattern(self.source):
+            return ()
+        place = locate(self.source)
+        return place.paths if place.is_set and not os.path.isdir(self.source) else ()
+
+    @property
+    def _shards(self) -> ShardNames | None:
+        """The names of the files that are written, where there are to be several."""
+        is_asked = isinstance(self.target, str) and "shard_size" in self.options
+        return ShardNames.of(str(self.target)) if is_asked else None
+
     def _source_format(self) -> Format | None:
         """The format of the source; None for a tar, a zip or a stream."""
         if not isinstance(self.source, str):
             return None
+        if self._sources:
+            return locate(self.source).format
         named = format_of_name(self.source)
         if not (os.path.exists(self.source) or (named is not None and named.exists(self.source))):
             raise FileNotFoundError(f"{self.source} does not exist")
@@ -229,8 +251,12 @@ class _Conversion:
         return named
 
     def _refuse_options(self, origin: Format | None, goal: Format | None) -> None:
-        if "shard_size" in self.options and (goal is None or "shard_size" not in goal.writer_options):
-            raise ValueError("shard_size= or --shard-size is for what is written to a .barecat")
+        is_set = goal is not None and self._shards is not None
+        if "shard_size" in self.options and not is_set and (goal is None or "shard_size" not in goal.writer_options):
+            raise ValueError(
+                "shard_size= or --shard-size is for what is written to a .barecat, or to many files with a number in "
+                "their names, such as train-%06d.beton"
+            )
         if self.exact_times and (goal is not None or not self._target_kind().startswith("tar")):
             raise ValueError("exact_times= or --exact-times is for what is written to a tar")
         if self.max_bytes is not None and origin is not None:
@@ -240,7 +266,9 @@ class _Conversion:
             raise ValueError("follow_links= or --follow-links is for what is read from a .barecat, .beton or .ffr")
 
     def _check_target(self, goal: Format, path: str) -> None:
-        if isinstance(self.source, str) and os.path.exists(path) and os.path.samefile(self.source, path):
+        sources = self._sources or ((self.source,) if isinstance(self.source, str) else ())
+        is_there = [source for source in sources if os.path.exists(source)] if os.path.exists(path) else []
+        if any(os.path.samefile(source, path) for source in is_there):
             raise ValueError(f"{path} is the source itself; name another file")
         if goal.exists(path):
             self._refuse_existing(path)
@@ -384,7 +412,7 @@ class _Conversion:
     def _samples_to_samples(self, origin: Format, goal: Format, path: str) -> Transfer:
         """From a dataset, archive or folder to a dataset or archive."""
         result, chosen, source = Transfer(), self.samples, str(self.source)
-        is_folder = origin.holds_files and os.path.isdir(source)
+        is_folder, is_set = origin.holds_files and os.path.isdir(source), bool(self._sources)
         is_plain = chosen.fields is None and self.decode is None and chosen.names and not self.options
         with self._bar("samples") as bar, contextlib.ExitStack() as stack:
             if goal.pack is not None and is_folder and is_plain:
@@ -403,10 +431,10 @@ class _Conversion:
                     with goal.open_checked(path) as dataset:
                         result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
                 return result
-            if origin.open_archive is not None and self.decode is None and goal.max_fields != 1:
+            if origin.open_archive is not None and self.decode is None and goal.max_fields != 1 and not is_set:
                 archive = stack.enter_context(open_archive(source, follow_links=self.follow_links))
                 samples: SampleOrigin = self._file_samples(ArchiveContents(archive))
-            elif origin is FOLDER and self.decode is None:
+            elif origin is FOLDER and self.decode is None and not is_set:
                 samples = self._folder_samples(FolderDataset(source), result)
             else:
                 samples = stack.enter_context(self._open_origin(origin, goal))
@@ -425,8 +453,11 @@ class _Conversion:
 
     def _write(self, origin: SampleOrigin, goal: Format, path: str, bar: Progress | None, result: Transfer) -> None:
         def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
-            return goal.create_checked(path, fields, length=length, **(about | self.options))
+            options = about | self.options
+            limits = None if shards is None else ShardLimits.of(options.pop("shard_size"), None)
+            return new_writer(goal, path, fields, length=length, limits=limits, force=self.force, options=options)
 
+        shards = self._shards
         chosen = select(origin, self.samples, goal, self._ways)
         apart = origin.left_out if isinstance(origin, FileSamples) else []
         self._tell(result, [*apart, *chosen.left_out])
@@ -435,4 +466,5 @@ class _Conversion:
             chosen.estimate(result)
             return
         result.samples = chosen.write(create, bar, result)
-        result.size_bytes = goal.size_bytes(path)
+        written = [path] if shards is None else list(takewhile(goal.exists, map(shards.path, count())))
+        result.size_bytes = sum(map(goal.size_bytes, written))

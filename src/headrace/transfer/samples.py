@@ -13,7 +13,7 @@ from headrace.codecs.image import SUFFIXES
 from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
 from headrace.formats.metadata import Metadata
-from headrace.formats.open import all_formats
+from headrace.formats.open import all_formats, open_dataset
 from headrace.formats.pack import broken_lines
 from headrace.formats.sample_files import SampleFiles, SampleFilesWriter
 from headrace.formats.write import BROKEN, BrokenSamples, fill
@@ -89,25 +89,25 @@ def open_origin(
     """Open a dataset so that its samples are what the target can hold best.
 
     Args:
-        path: of the dataset.
+        path: of the dataset, or a pattern of paths.
         source: its format.
         target: the format that is written; None for files.
         decode: what the samples are, for formats that do not say so themselves.
         follow_links: also read shards and an annex that are symbolic links.
     """
-    options = source.link_options(follow_links)
+    options: dict[str, Any] = source.link_options(follow_links)
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
-        return source.open_checked(path, decode=decode, **options)
+        return open_dataset(path, format=source.name, decode=decode, **options)
     if target is None:
-        return source.open_checked(path, **options)
+        return open_dataset(path, format=source.name, **options)
     if source.holds_files and target.max_fields == 1 and "bytes" in source.decodes:
-        return source.open_checked(path, decode="bytes", **options)  # every file, as it is
-    dataset = source.open_checked(path, **options)
+        return open_dataset(path, format=source.name, decode="bytes", **options)  # every file, as it is
+    dataset = open_dataset(path, format=source.name, **options)
     if "image" in source.decodes and not target.decodes and dataset.keys:
         is_pictures = all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
-        return source.open_checked(path, decode="image", **options) if is_pictures else dataset
+        return open_dataset(path, format=source.name, decode="image", **options) if is_pictures else dataset
     return dataset
 
 

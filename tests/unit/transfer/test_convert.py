@@ -79,7 +79,7 @@ def test_streams(place: Path) -> None:
         ("x.beton", "x.beton", {"force": True}, "x.beton is the source itself"),
         ("in", "in/y.tar", {}, "lies in in, which is read"),
         ("x.tar", "y.zip", {"field": "image"}, "is for samples, and these are files"),
-        ("x.tar", "y.zip", {"shard_size": 9}, "is for what is written to a .barecat"),
+        ("x.tar", "y.zip", {"shard_size": 9}, "is for what is written to a .barecat, or to many"),
         ("x.beton", "y.tar", {"max_bytes": 9}, "is for what is read from tar and zip"),
         ("x.beton", "y.nothing", {}, r"no format is known for this ending. Known are .beton, .ffr, .barecat"),
     ],

@@ -82,7 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="store in an order shuffled with this seed",
     )
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
-    parser.add_argument("-s", "--shard-size", type=parse_size, metavar="SIZE", help="to .barecat: limit of a shard")
+    parser.add_argument(
+        "-s",
+        "--shard-size",
+        type=parse_size,
+        metavar="SIZE",
+        help="to .barecat: limit of a shard; or of one of many files, DST as train-%%06d.beton",
+    )
     parser.add_argument("--exact-times", action="store_true", help="to tar: keep fractions of seconds (1 kB a file)")
     parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
     add_max_size(parser)

@@ -18,7 +18,7 @@ from headrace.cli.common import (
     say,
 )
 from headrace.errors import FormatError
-from headrace.formats.open import find_format
+from headrace.formats.open import locate
 from headrace.progress import format_bytes, format_count
 from headrace.types import Problem, Report
 
@@ -124,5 +124,5 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
 
 def _has_annex(path: str) -> bool:
     """An annex would help: the format has one, and no checksums of its own."""
-    found = find_format(path)
+    found = locate(path).format
     return found.index is not None and not found.holds_files

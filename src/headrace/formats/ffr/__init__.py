@@ -23,6 +23,7 @@ FORMAT = Format(
     holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
+    takes_lists=True,
     pack=pack_folder,
     pack_options=frozenset({"dry_run"}),
     summarize=summarize_ffr,

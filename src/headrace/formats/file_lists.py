@@ -1,0 +1,148 @@
+"""Many files by one name: brace lists such as ``{0000..0009}`` and ``{a,b}``, and patterns such as ``*``.
+
+Braces are those of the shell: a list, or a range with an optional step, nested and several in one name; zeros in front
+are kept. Braces that are neither stay as they are.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from headrace.progress import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MAX_FILES", "expand_braces", "find_files", "is_pattern", "natural_key"]
+
+MAX_FILES = 100_000
+_RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z])\.\.([A-Za-z])")
+_MAX_DEPTH = 50
+_NAMED = 3
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """What names are sorted by so that numbers in them count as numbers.
+
+    Example:
+        >>> sorted(["x10", "x9", "x1"], key=natural_key)
+        ['x1', 'x9', 'x10']
+    """
+    parts = re.split(r"([0-9]{1,4000})", name)
+    return [(1, int(part), part) if i % 2 else (0, 0, part) for i, part in enumerate(parts)]
+
+
+def expand_braces(text: str) -> list[str]:
+    """All names that a brace list stands for, in its order.
+
+    Raises:
+        ValueError: there are more than ``MAX_FILES``.
+
+    Example:
+        >>> expand_braces("x-{08..10}.{a,b}")
+        ['x-08.a', 'x-08.b', 'x-09.a', 'x-09.b', 'x-10.a', 'x-10.b']
+    """
+    names = list(islice(_expanded(text, 0), MAX_FILES + 1))
+    if len(names) > MAX_FILES:
+        raise ValueError(f"{text[:200]} stands for more than {format_count(MAX_FILES, 'file')}")
+    return names
+
+
+def _expanded(text: str, depth: int) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"braces are nested too deeply, more than {_MAX_DEPTH} times")
+    for start in _openings(text):
+        end = _end_of(text, start)
+        choices = None if end < 0 else _choices(text[start + 1 : end])
+        if choices is not None:
+            for choice in choices:
+                for middle in _expanded(choice, depth + 1):
+                    for rest in _expanded(text[end + 1 :], depth + 1):
+                        yield text[:start] + middle + rest
+            return
+    yield text
+
+
+def _openings(text: str) -> Iterator[int]:
+    return (i for i, char in enumerate(text) if char == "{")
+
+
+def _end_of(text: str, start: int) -> int:
+    """The brace that closes the one at ``start``; -1 when there is none."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0:
+            return i
+    return -1
+
+
+def _choices(inside: str) -> Iterator[str] | None:
+    """What a pair of braces stands for; None when it stands for itself."""
+    if match := _RANGE.fullmatch(inside):
+        return _range_of(match)
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(inside):
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth == 0:
+            parts.append(inside[start:i])
+            start = i + 1
+    return iter([*parts, inside[start:]]) if parts else None
+
+
+def _range_of(match: re.Match[str]) -> Iterator[str]:
+    first, last, step, first_letter, last_letter = match.groups()
+    if first_letter is not None:
+        return map(chr, _steps(ord(first_letter), ord(last_letter), 1))
+    has_zeros = any(len(end.lstrip("-")) > 1 and end.lstrip("-")[0] == "0" for end in (first, last))
+    width = max(len(first), len(last)) if has_zeros else 0
+    return (f"{number:0{width}d}" for number in _steps(int(first), int(last), int(step or 1)))
+
+
+def _steps(first: int, last: int, step: int) -> range:
+    size = abs(step) or 1
+    return range(first, last + 1, size) if first <= last else range(first, last - 1, -size)
+
+
+def is_pattern(path: str) -> bool:
+    """A path may stand for many."""
+    return glob.has_magic(path) or "{" in path
+
+
+def find_files(pattern: str, exists: Callable[[str], bool] = os.path.lexists) -> list[str]:
+    """The files that a pattern stands for: lists in their order, and what ``*``, ``?`` and ``[]`` match by name.
+
+    Args:
+        pattern: brace lists, ``*``, ``?``, ``[]``, and ``**`` for folders at any depth.
+        exists: tells whether there is something under a name.
+
+    Raises:
+        FileNotFoundError: nothing matches, or files of a list are missing; they are named.
+    """
+    names = expand_braces(pattern)
+    found: list[str] = []
+    missing: list[str] = []
+    for name in names:
+        if exists(name) or not glob.has_magic(name):
+            matches = [name]
+            missing += [] if exists(name) else [name]
+        else:
+            matches = sorted(islice(glob.iglob(name, recursive=True), MAX_FILES + 1), key=natural_key)
+            missing += [] if matches else [name]
+        found += matches
+        if len(found) > MAX_FILES:
+            raise ValueError(f"{pattern[:200]} stands for more than {format_count(MAX_FILES, 'file')}")
+    if missing:
+        raise FileNotFoundError(_missing(pattern, missing, len(names)))
+    return list(dict.fromkeys(found))
+
+
+def _missing(pattern: str, missing: list[str], count: int) -> str:
+    if count == 1:
+        return f"{pattern}: no file matches this pattern"
+    named = ", ".join(missing[:_NAMED]) + (f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else "")
+    return f"{pattern}: of {format_count(count, 'file')} there is no {named}"
