@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from headrace.formats.npy.contents import Content
     from headrace.types import IndexArray, TakeArray
 
-_Spans: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
-
 __all__ = ["Column", "NumberColumn", "RaggedColumn", "SavedArray", "column_of", "pictures_of"]
 
+_Spans: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 _FIX = "Write it again."
+_LAST_CHARACTER = 0x10FFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,13 @@ class Column(ABC):
         """The error about one sample."""
         return CorruptSampleError(self.saved.path, sample=index, field=self.saved.name, problem=problem)
 
+    def check_text(self, values: npt.NDArray[Any], indices: IndexArray) -> None:
+        """Raise CorruptSampleError for texts with a number that is no character; numpy would believe it."""
+        numbers = np.ascontiguousarray(values).view(values.dtype.str[0] + "u4").reshape(len(values), -1)
+        wrong = np.flatnonzero((numbers > _LAST_CHARACTER).any(axis=1))
+        if len(wrong):
+            raise self.corrupt(int(indices[wrong[0]]), "it is no text: a character has a number above 0x10FFFF")
+
 
 class NumberColumn(Column):
     """Numbers, or arrays of them, of one dtype and one shape."""
@@ -151,6 +158,8 @@ class NumberColumn(Column):
         self.saved.content.check()
         if isinstance(field, Int) and self._dtype.kind == "u" and self._dtype.itemsize == 8:
             self._check_signed(values, indices)
+        if self._dtype.kind == "U":
+            self.check_text(values, indices)
         return np.ascontiguousarray(values.astype(dtype, copy=False)).reshape(shape)
 
     def _gathered(self, indices: IndexArray, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -194,12 +203,13 @@ class StringColumn(Column):
         self.saved.content.check()
         if not self._is_text:
             return list(values.tolist())
+        self.check_text(values, indices)
         return [self._text(values, i, int(index)) for i, index in enumerate(indices)]
 
     def _text(self, values: npt.NDArray[Any], position: int, index: int) -> Any:
         try:
             return str(values[position]).encode()
-        except (ValueError, SystemError) as error:
+        except UnicodeEncodeError as error:
             raise self.corrupt(index, f"it is no text ({error})") from None
 
 

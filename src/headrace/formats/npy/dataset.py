@@ -50,7 +50,7 @@ class NpyDataset(ColumnDataset):
     Args:
         path: the file; what it is is told by its content.
         fields: fields by name that replace those that were found: ``{"image": Image()}`` makes pictures of an array
-            of uint8, samples x height x width x 3.
+            of uint8, samples x height x width x 3. The array of a .npy has no name, and takes the one that is given.
         decode: what bytes are, of all Bytes fields or by name.
         allow_pickle: also read arrays of Python objects. Unpickling runs code that the file contains: whoever wrote
             the file can do anything that you can. Only for files that you, or people you trust, have written.
@@ -82,7 +82,8 @@ class NpyDataset(ColumnDataset):
         self._options |= {"max_unpacked_bytes": max_unpacked_bytes}
         self._mapped = map_file(name)
         self.left_out: list[str] = []
-        self._arrays, self._others = _look_into(name, self._mapped, max_unpacked_bytes, self.left_out)
+        only = next(iter(fields), "data") if fields is not None and len(fields) == 1 else "data"
+        self._arrays, self._others = _look_into(name, self._mapped, only, max_unpacked_bytes, self.left_out)
         about, keys = _read_description(name, self._arrays), None
         if about is None:
             columns = _columns(self._arrays, self.left_out, allow_pickle)
@@ -196,11 +197,11 @@ def _reopen(path: str, options: dict[str, Any]) -> NpyDataset:
 
 
 def _look_into(
-    path: str, mapped: npt.NDArray[np.uint8], most_bytes: int, left_out: list[str]
+    path: str, mapped: npt.NDArray[np.uint8], only: str, most_bytes: int, left_out: list[str]
 ) -> tuple[dict[str, SavedArray], dict[str, Content]]:
-    """The arrays of a file by name, and the contents of members that are none."""
+    """The arrays of a file by name, and the contents of members that are none; ``only`` names that of a .npy."""
     if not mapped[:4].tobytes().startswith(b"PK"):
-        return {"data": SavedArray.look_at(path, "data", MappedContent(path, mapped))}, {}
+        return {only: SavedArray.look_at(path, only, MappedContent(path, mapped))}, {}
     members = read_directory(path, mapped)
     check_unpacked_size(path, members, most_bytes)
     arrays: dict[str, SavedArray] = {}
