@@ -22,6 +22,7 @@ from headrace.errors import ClosedError, CorruptSampleError, FormatError, Headra
 from headrace.formats.decodes import Coded
 from headrace.formats.npy import NpyDataset, NpyWriter, NpzWriter
 from headrace.formats.npy.header import build_header
+from headrace.storage import is_mapped_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,6 +231,25 @@ def test_items_of_a_npz_are_aligned(tmp_path: Path) -> None:
         assert base.view(name).ctypes.data % 64 == 0
 
 
+def test_zip64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in files of more than 4 GiB, without writing one."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 200)
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 2)
+    hr.write(tmp_path / "x.npz", rows(4), fields=FIELDS, names=list("abcd"))
+    data = (tmp_path / "x.npz").read_bytes()
+    assert b"PK\x06\x06" in data
+    end = data.rindex(b"PK\x05\x06") + 8
+    data = data[:end] + struct.pack("<2H2I", 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF) + data[end + 12 :]
+    (tmp_path / "x.npz").write_bytes(data)
+    assert [sample.text for sample in hr.open(tmp_path / "x.npz")] == ["", "ü", "üü", "üüü"]
+    assert np.load(tmp_path / "x.npz")["label"].tolist() == [0, 1, 2, 0]
+    place = data.rindex(b"PK\x06\x07") + 8
+    for wrong in (2**63, len(data), 5):
+        (tmp_path / "y.npz").write_bytes(data[:place] + struct.pack("<Q", wrong) + data[place + 8 :])
+        with pytest.raises(FormatError, match="the end of its directory"):
+            hr.open(tmp_path / "y.npz")
+
+
 def test_a_large_npz_waits_on_the_disk(tmp_path: Path) -> None:
     values = [np.full(1 << 20, i, np.uint8) for i in range(20)]
     hr.write(tmp_path / "x.npz", values, fields={"a": hr.NDArray("uint8", (1 << 20,))})
@@ -269,6 +289,53 @@ def test_what_cannot_be_written(create: Any, fields: Any, options: Any, message:
     with pytest.raises(ValueError, match=message):
         create(tmp_path / "x.npz", fields, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- pictures for the loader ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_tile_indices_beside_a_npz(compressed: bool, tmp_path: Path) -> None:
+    files = [image_file(picture(i, 96, 128), "JPEG") for i in range(6)]
+    path = tmp_path / "x.npz"
+    hr.write(path, files, fields={"image": hr.Image()}, compressed=compressed)
+    crop = {"image": [hr.ops.RandomResizedCrop(32)]}
+    (plain,) = hr.Loader(path, 6, seed=1, pipelines=crop)
+    assert hr.index(path) == f"{path}.annex"
+    dataset = hr.open(path)
+    spans = dataset.image_spans(np.arange(6), "image")
+    assert spans.tile_indices is not None
+    assert is_mapped_file(spans.base) is not compressed
+    assert dataset.verify(decode=True).ok
+    (indexed,) = hr.Loader(dataset, 6, seed=1, pipelines=crop)
+    assert np.array_equal(indexed.image, plain.image)
+    hr.write(path, files[::-1], fields={"image": hr.Image()}, compressed=compressed, force=True)
+    other = hr.open(path)
+    with pytest.warns(RuntimeWarning, match="decoded without their indices"):
+        other.image_spans(np.arange(6), "image")
+    assert not other.verify().ok
+
+
+def test_what_has_no_tile_indices(tmp_path: Path) -> None:
+    hr.write(tmp_path / "x.npz", [1], fields={"n": hr.Int()})
+    with pytest.raises(ValueError, match="one field must be pictures"):
+        hr.index(tmp_path / "x.npz")
+    with pytest.raises(ValueError, match=r"names is for \.beton files"):
+        hr.index(tmp_path / "x.npz", names=["a"])
+    with pytest.raises(FormatError, match="'n' holds no pictures, but int"):
+        hr.open(tmp_path / "x.npz").image_spans(np.arange(1), "n")
+
+
+def test_pictures_of_several_kinds(tmp_path: Path) -> None:
+    pictures = [picture(i, 6, 7) for i in range(3)]
+    files = [image_file(pictures[0], "PNG"), image_file(pictures[1], "JPEG"), image_file(pictures[2], "PNG")]
+    hr.write(tmp_path / "x.npz", files, fields={"image": hr.Bytes()})
+    dataset = hr.open(tmp_path / "x.npz", decode="image")
+    assert np.array_equal(dataset[2].image, pictures[2])
+    assert dataset.image_spans(np.arange(3), "image").modes.tolist() == [1, 0, 1]
+    fortran = save(tmp_path / "f.npy", np.asfortranarray(np.stack(pictures)))
+    spans = hr.open(fortran, fields={"image": hr.Image()}).image_spans(np.array([2, 0]), "image")
+    assert spans.base.tobytes() == pictures[2].tobytes() + pictures[0].tobytes()
 
 
 # -- bad files -----------------------------------------------------------------------------------------------

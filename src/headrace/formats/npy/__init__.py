@@ -1,7 +1,7 @@
 """The formats of NumPy: .npy, one array, and .npz, several in a zip."""
 
 from headrace.formats.contract import Format
-from headrace.formats.npy.dataset import NpyDataset
+from headrace.formats.npy.dataset import NpyDataset, index_npz
 from headrace.formats.npy.header import MAGIC
 from headrace.formats.npy.writer import NpyWriter, NpzWriter
 
@@ -22,4 +22,6 @@ NPZ = Format(
     open=NpyDataset,
     create=NpzWriter,
     writer_options=frozenset({"class_names", "compressed", "metadata"}),
+    has_files_beside=True,
+    index=index_npz,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,17 @@ from headrace.formats.decodes import Decode, override_schema
 from headrace.formats.description import Description
 from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn, SavedArray, column_of, pictures_of
 from headrace.formats.npy.contents import Content, MappedContent, PackedContent, check_unpacked_size
+from headrace.formats.npy.pictures import file_pictures, image_spans_of
 from headrace.formats.npy.zip_directory import read_directory
+from headrace.formats.tile_index import (
+    SideFacts,
+    refuse_annex_options,
+    side_problems,
+    tile_index_or_warning,
+    with_problems,
+    with_tile_index,
+    write_tile_index,
+)
 from headrace.progress import format_count
 from headrace.storage import map_file
 from headrace.types import Problem, Report
@@ -28,10 +38,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Progress, Ragged, Source, TakeArray
+    from headrace.types import Field, ImageSpans, IndexArray, Progress, Ragged, Source, TakeArray
 
-__all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset"]
+__all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"]
 
 _log = logging.getLogger("headrace")
 DESCRIPTION, KEYS, VALUES, OFFSETS = "__headrace__", "__key__", ".values", ".offsets"
@@ -55,6 +66,7 @@ class NpyDataset(ColumnDataset):
         allow_pickle: also read arrays of Python objects. Unpickling runs code that the file contains: whoever wrote
             the file can do anything that you can. Only for files that you, or people you trust, have written.
         max_unpacked_bytes: of all compressed members together; a file that wants more is refused.
+        follow_links: also use tile indices of JPEGs beside the file that are a symbolic link.
 
     Attributes:
         left_out: a line for each array that is no field, with the reason.
@@ -75,11 +87,12 @@ class NpyDataset(ColumnDataset):
         decode: Decode | Mapping[str, Decode] | None = None,
         allow_pickle: bool = False,
         max_unpacked_bytes: int = _MOST_UNPACKED,
+        follow_links: bool = False,
     ) -> None:
         name = os.fspath(path)
         self._absolute = os.path.abspath(name)
         self._options: dict[str, Any] = {"fields": fields, "decode": decode, "allow_pickle": allow_pickle}
-        self._options |= {"max_unpacked_bytes": max_unpacked_bytes}
+        self._options |= {"max_unpacked_bytes": max_unpacked_bytes, "follow_links": follow_links}
         self._mapped = map_file(name)
         self.left_out: list[str] = []
         only = next(iter(fields), "data") if fields is not None and len(fields) == 1 else "data"
@@ -132,9 +145,18 @@ class NpyDataset(ColumnDataset):
     def fingerprint(self) -> int:
         """32 bits that change when the dataset is another one; a loader's state is tied to it."""
         status = os.stat(self._absolute)
-        value = crc32c(repr((list(self.schema.items()), len(self), status.st_size, status.st_mtime_ns)).encode())
+        time = 0 if self._is_zip else status.st_mtime_ns  # the directory of a zip has the checksums of all members
+        return crc32c(repr((list(self.schema.items()), len(self), time)).encode(), self._content_fingerprint)
+
+    @cached_property
+    def _content_fingerprint(self) -> int:
         mapped = self._mapped
+        value = crc32c(repr(len(mapped)).encode())
         return crc32c(mapped[-_FINGERPRINT_BYTES:], crc32c(mapped[:_FINGERPRINT_BYTES], value))
+
+    @property
+    def _is_zip(self) -> bool:
+        return self._mapped[:2].tobytes() == b"PK"
 
     def check_file(self) -> None:
         """Raise FormatError if the file was cut short while it was in use."""
@@ -158,6 +180,30 @@ class NpyDataset(ColumnDataset):
         column = self._column(field)
         return column.ragged(indices) if isinstance(column, RaggedColumn) else super().read_ragged(indices, field)
 
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, with the tile indices of JPEGs where there are some."""
+        column = self._column(field)
+        spans = image_spans_of(column, self.schema[field], indices)
+        has_files = column is file_pictures(self._columns, self.schema)
+        return with_tile_index(spans, self.tile_index, indices) if has_files else spans
+
+    @cached_property
+    def tile_index(self) -> TileIndex | None:
+        """Tile indices of the JPEGs, by which crops are decoded without the rest, or None."""
+        return tile_index_or_warning(self._side_facts)
+
+    @property
+    def _side_facts(self) -> SideFacts:
+        facts = (len(self), len(self._mapped), self._content_fingerprint)
+        return SideFacts(self.path, *facts, bool(self._options["follow_links"]))
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write tile indices of all JPEGs beside the file; gives the path of the annex."""
+        column = file_pictures(self._columns, self.schema)
+        if column is None:
+            raise ValueError(f"{self.path}: one field must be pictures for tile indices, and there are {self.schema}")
+        return write_tile_index(self._side_facts, partial(_files_of, column), progress)
+
     def view(self, field: str) -> npt.NDArray[Any]:
         """All values of an array field as they lie in the file: nothing is copied, and nothing is checked."""
         column = self._column(field)
@@ -179,6 +225,9 @@ class NpyDataset(ColumnDataset):
         if problems:  # what the values are means nothing then
             return self._report(0, checked, problems)
         report = super().verify(decode=decode, workers=workers, progress=progress)
+        column = file_pictures(self._columns, self.schema)
+        if report.ok and column is not None:
+            report = with_problems(report, side_problems(self._side_facts, partial(_files_of, column)))
         return self._report(report.samples_checked, checked, report.problems, report.images_decoded)
 
     def _report(self, samples: int, checked: int, problems: Sequence[Problem], images: int = 0) -> Report:
@@ -194,6 +243,19 @@ class NpyDataset(ColumnDataset):
 
 def _reopen(path: str, options: dict[str, Any]) -> NpyDataset:
     return NpyDataset(path, **options)
+
+
+def _files_of(column: RaggedColumn, start: int, stop: int) -> list[bytes]:
+    return column.stored(np.arange(start, stop, dtype=np.int64), column.field)
+
+
+def index_npz(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
+    """Give a .npz tile indices of its JPEGs, beside it; see ``headrace.index``."""
+    refuse_annex_options(path, "npz", options)
+    with NpyDataset(path, follow_links=follow_links) as dataset:
+        return dataset.index_jpegs(progress)
 
 
 def _look_into(
