@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Damage", "contents_of", "flips", "run_cases", "truncations"]
+__all__ = ["Damage", "contents_of", "flips", "put_back", "run_cases", "truncations"]
 
 _HOSTILE = (b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0\0\0\0\x80", b"\0\0\0\0", b"\xfe")
 
@@ -153,3 +153,11 @@ def _watch(cases: Sequence[Damage], child: int, read_end: int, timeout_s: float)
 def contents_of(folder: Path) -> dict[str, bytes]:
     """All files below a folder, by their relative path."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def put_back(folder: Path, contents: dict[str, bytes]) -> None:
+    """Make the files below a folder what ``contents_of`` said; what has come since, such as an annex, goes."""
+    for name in contents_of(folder).keys() - contents.keys():
+        (folder / name).unlink()
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)

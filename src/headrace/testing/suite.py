@@ -30,7 +30,7 @@ from headrace.formats.open import FORMATS
 from headrace.formats.write import fill
 from headrace.testing.columns import CLASSES, SampleColumn, sample_columns
 from headrace.testing.comparison import assert_same
-from headrace.testing.damage import Damage, contents_of, flips, run_cases, truncations
+from headrace.testing.damage import Damage, contents_of, flips, put_back, run_cases, truncations
 from headrace.testing.tools import assert_raises, import_or_skip, listing_of, load_batches, outcome_of, skip
 
 if TYPE_CHECKING:
@@ -457,8 +457,7 @@ class FormatSuite:
             try:
                 self._read_all(path, columns)
             finally:
-                for file, data in whole.items():
-                    (tmp_path / "whole" / file).write_bytes(data)
+                put_back(tmp_path / "whole", whole)
 
         problems = run_cases(cases, work, timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
         assert not problems, f"{len(problems)} of {len(cases)} damaged files:\n" + "\n".join(problems[:20])
