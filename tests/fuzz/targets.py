@@ -183,6 +183,30 @@ def annex(data: bytes) -> None:
     use(put("y.beton", annex_base()[0]))
 
 
+# -- .npy and .npz --------------------------------------------------------------------------------------------------
+
+
+def npy_file(data: bytes) -> None:
+    """Input: a .npy without its first eight bytes, which say what it is."""
+    use(put("x.npy", b"\x93NUMPY\x01\x00" + data))
+
+
+def npz_file(data: bytes) -> None:
+    """Input: a .npz."""
+    use(put("x.npz", data))
+
+
+def _npz_seeds() -> list[bytes]:
+    fields = {"a": hr.NDArray("float32", (2,)), "t": hr.Text(), "n": hr.Int()}
+    rows = [(np.zeros(2, np.float32), "x" * i, i) for i in range(3)]
+    seeds = []
+    for is_compressed in (False, True):
+        path = folder() / "seed.npz"
+        hr.write(path, rows, fields=fields, names=list("abc"), compressed=is_compressed, force=True)
+        seeds.append(path.read_bytes())
+    return [*seeds, npy.encode_npz({"x": [1, 2], "y": ["ab", "c"], "z": 3})]
+
+
 # -- archives -------------------------------------------------------------------------------------------------------
 
 
@@ -268,6 +292,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "ffr": ffr,
     "packed": packed,
     "annex": annex,
+    "npy": npy_file,
+    "npz": npz_file,
     "archive": archive,
     "tar": tar,
     "zip": zip_file,
@@ -324,6 +350,8 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "ffr": lambda: [path.read_bytes()[4:] for path in sorted((GOLDEN / "ffr" / "plain").glob("count_*.ffr"))],
     "packed": lambda: [pickle.dumps(build_tree(["a/0", "a/1", "b", "c"]), protocol) for protocol in (0, 2, 4)],
     "annex": lambda: [annex_base()[1]],
+    "npy": lambda: [npy.encode(value)[8:] for value in (np.arange(4), np.zeros((2, 3), ">f4", "F"), ["ab", "c"])],
+    "npz": _npz_seeds,
     "archive": lambda: [archive_base()[0]],
     "tar": _tar_seeds,
     "zip": _zip_seeds,

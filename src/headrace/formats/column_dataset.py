@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from headrace.types import ImageSpans, Problem, Sample
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
 __all__ = ["ColumnDataset"]
 
@@ -161,6 +162,20 @@ class ColumnDataset(BaseDataset):
         base = np.ascontiguousarray(stored).reshape(-1)
         return ImageSpans(base, offsets, sizes, np.ones(count, np.uint8), widths, heights)
 
+    def sources(self) -> SampleSequence:
+        """The samples as a writer takes them: files of pictures as they are, pixels as arrays."""
+        has_pictures = any(isinstance(kind, Image) for kind in self._schema.values())
+        return StoredRows(self) if has_pictures else self
+
+    def source_row(self, index: int) -> tuple[Any, ...]:
+        """One sample as a writer takes it."""
+        where = np.array([index], np.int64)
+        columns = [
+            self._stored(where, name) if isinstance(kind, Image) else _plain(self.read_values(where, name), kind)
+            for name, kind in self._schema.items()
+        ]
+        return tuple(column[0] for column in columns)
+
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Read every value; with ``decode`` also decode it. A library that keeps checksums compares them."""
         found = check_all(lambda indices: self._check(indices, decode), len(self), workers=workers, progress=progress)
@@ -188,6 +203,19 @@ class ColumnDataset(BaseDataset):
             self.read_values(indices, field)
         else:
             self._stored(indices, field)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Samples with pictures as they are stored, everything else decoded."""
+
+    dataset: ColumnDataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return self.dataset.source_row(index)
 
 
 def _as_bytes(value: Any, field: Field, index: int) -> bytes:

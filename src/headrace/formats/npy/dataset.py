@@ -1,0 +1,352 @@
+"""A .npy or .npz as a dataset: arrays by name, the first axis counts the samples."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace._native import crc32c
+from headrace.errors import ClosedError, FormatError
+from headrace.fields import Image, Int, problem_with_name
+from headrace.formats.column_dataset import ColumnDataset
+from headrace.formats.decodes import Decode, override_schema
+from headrace.formats.description import Description
+from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn, SavedArray, column_of, pictures_of
+from headrace.formats.npy.contents import Content, MappedContent, PackedContent, check_unpacked_size
+from headrace.formats.npy.pictures import file_pictures, image_spans_of
+from headrace.formats.npy.zip_directory import read_directory
+from headrace.formats.tile_index import (
+    SideFacts,
+    refuse_annex_options,
+    side_problems,
+    tile_index_or_warning,
+    with_problems,
+    with_tile_index,
+    write_tile_index,
+)
+from headrace.progress import format_count
+from headrace.storage import map_file
+from headrace.types import Problem, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from headrace.annex import TileIndex
+    from headrace.errors import PathLike
+    from headrace.types import Field, ImageSpans, IndexArray, Progress, Ragged, Source, TakeArray
+
+__all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"]
+
+_log = logging.getLogger("headrace")
+DESCRIPTION, KEYS, VALUES, OFFSETS = "__headrace__", "__key__", ".values", ".offsets"
+"""Arrays of a .npz that are no fields, and what the two arrays of a field of any length end in."""
+_MOST_UNPACKED = 4 << 30
+_FINGERPRINT_BYTES = 1 << 16
+_FIX = "Write the dataset again."
+
+
+class NpyDataset(ColumnDataset):
+    """The array of a .npy as the field ``data``, or the arrays of a .npz as a field each.
+
+    Items are read from the mapped file, whatever their byte order and the order of their axes. Compressed members are
+    unpacked into memory when they are needed first.
+
+    Args:
+        path: the file; what it is is told by its content.
+        fields: fields by name that replace those that were found: ``{"image": Image()}`` makes pictures of an array
+            of uint8, samples x height x width x 3. The array of a .npy has no name, and takes the one that is given.
+        decode: what bytes are, of all Bytes fields or by name.
+        allow_pickle: also read arrays of Python objects. Unpickling runs code that the file contains: whoever wrote
+            the file can do anything that you can. Only for files that you, or people you trust, have written.
+        max_unpacked_bytes: of all compressed members together; a file that wants more is refused.
+        follow_links: also use tile indices of JPEGs beside the file that are a symbolic link.
+
+    Attributes:
+        left_out: a line for each array that is no field, with the reason.
+
+    Example:
+        >>> import os, tempfile, headrace
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.npz")
+        >>> np.savez(path, position=np.eye(3), label=np.arange(3))
+        >>> headrace.open(path)[2]
+        Sample(position=<float64 3>, label=2)
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        max_unpacked_bytes: int = _MOST_UNPACKED,
+        follow_links: bool = False,
+    ) -> None:
+        name = os.fspath(path)
+        self._absolute = os.path.abspath(name)
+        self._options: dict[str, Any] = {"fields": fields, "decode": decode, "allow_pickle": allow_pickle}
+        self._options |= {"max_unpacked_bytes": max_unpacked_bytes, "follow_links": follow_links}
+        self._mapped = map_file(name)
+        self.left_out: list[str] = []
+        only = next(iter(fields), "data") if fields is not None and len(fields) == 1 else "data"
+        self._arrays, self._others = _look_into(name, self._mapped, only, max_unpacked_bytes, self.left_out)
+        about, keys = _read_description(name, self._arrays), None
+        if about is None:
+            columns = _columns(self._arrays, self.left_out, allow_pickle)
+        else:
+            columns = _described_columns(name, about, self._arrays)
+            keys = _read_keys(name, self._arrays)
+        if not columns:
+            left_out = f" ({'; '.join(self.left_out)})" if self.left_out else ""
+            raise FormatError(name, problem=f"no array in it can be a field{left_out}", fix="Save arrays of samples.")
+        self._columns = columns
+        length = len(next(iter(columns.values())))
+        schema = {key: column.field for key, column in columns.items()} if about is None else about.fields
+        _check_lengths(name, columns, length, keys)
+        found = override_schema(name, schema, fields=fields, decode=decode, allow_pickle=allow_pickle)
+        _check_fit(name, found, columns)
+        super().__init__(name, length=length, schema=found, keys=keys, class_names=about.class_names if about else None)
+        self.metadata: Any = about.metadata if about else None
+        self.holds_picture_files = not any(
+            pictures_of(columns[key]) for key, kind in found.items() if isinstance(kind, Image)
+        )
+        if self.left_out:
+            _log.warning("%s: no fields are %s", name, "; ".join(self.left_out))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._absolute, self._options)
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+        self._columns, self._arrays, self._others = {}, {}, {}
+        self._mapped = np.empty(0, np.uint8)
+
+    def _column(self, field: str) -> Column:
+        self._check_field(field)
+        column = self._columns.get(field)
+        if column is None:
+            raise ClosedError(f"{self.path}: already closed")
+        return column
+
+    @property
+    def reading(self) -> str:
+        """How the bytes are read, in words."""
+        is_packed = any(isinstance(one.content, PackedContent) for one in self._arrays.values())
+        return "from memory, unpacked once, and from the mapped file" if is_packed else "from the mapped file"
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        status = os.stat(self._absolute)
+        time = 0 if self._is_zip else status.st_mtime_ns  # the directory of a zip has the checksums of all members
+        return crc32c(repr((list(self.schema.items()), len(self), time)).encode(), self._content_fingerprint)
+
+    @cached_property
+    def _content_fingerprint(self) -> int:
+        mapped = self._mapped
+        value = crc32c(repr(len(mapped)).encode())
+        return crc32c(mapped[-_FINGERPRINT_BYTES:], crc32c(mapped[:_FINGERPRINT_BYTES], value))
+
+    @property
+    def _is_zip(self) -> bool:
+        return self._mapped[:2].tobytes() == b"PK"
+
+    def check_file(self) -> None:
+        """Raise FormatError if the file was cut short while it was in use."""
+        for saved in self._arrays.values():
+            saved.content.check()
+
+    def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        return self._column(field).stored(indices, self.schema[field])
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field, copied into memory that the caller gives."""
+        column = self._column(field)
+        if isinstance(column, NumberColumn) and not isinstance(self.schema[field], Int):
+            return column.read(indices, self.schema[field], take)
+        return super().read_arrays(indices, field, take, source)
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other, by one native call where values have any length."""
+        column = self._column(field)
+        return column.ragged(indices) if isinstance(column, RaggedColumn) else super().read_ragged(indices, field)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, with the tile indices of JPEGs where there are some."""
+        column = self._column(field)
+        spans = image_spans_of(column, self.schema[field], indices)
+        has_files = column is file_pictures(self._columns, self.schema)
+        return with_tile_index(spans, self.tile_index, indices) if has_files else spans
+
+    @cached_property
+    def tile_index(self) -> TileIndex | None:
+        """Tile indices of the JPEGs, by which crops are decoded without the rest, or None."""
+        return tile_index_or_warning(self._side_facts)
+
+    @property
+    def _side_facts(self) -> SideFacts:
+        facts = (len(self), len(self._mapped), self._content_fingerprint)
+        return SideFacts(self.path, *facts, bool(self._options["follow_links"]))
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write tile indices of all JPEGs beside the file; gives the path of the annex."""
+        column = file_pictures(self._columns, self.schema)
+        if column is None:
+            raise ValueError(f"{self.path}: one field must be pictures for tile indices, and there are {self.schema}")
+        return write_tile_index(self._side_facts, partial(_files_of, column), progress)
+
+    def view(self, field: str) -> npt.NDArray[Any]:
+        """All values of an array field as they lie in the file: nothing is copied, and nothing is checked."""
+        column = self._column(field)
+        if not isinstance(column, NumberColumn):
+            raise ValueError(f"field {field!r} is no array of numbers; read it with read_values")
+        array = column.saved.array()
+        array.flags.writeable = False
+        return array
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Compare the checksum of every member of a .npz, and read every value; with ``decode`` also decode it."""
+        checked, problems = 0, []
+        for name, content in [*((name, one.content) for name, one in self._arrays.items()), *self._others.items()]:
+            try:
+                checked += content.verify()
+            except FormatError as error:
+                checked += 1
+                problems.append(Problem(sample=None, field=name, message=f"{name}: {error}"))
+        if problems:  # what the values are means nothing then
+            return self._report(0, checked, problems)
+        report = super().verify(decode=decode, workers=workers, progress=progress)
+        column = file_pictures(self._columns, self.schema)
+        if report.ok and column is not None:
+            report = with_problems(report, side_problems(self._side_facts, partial(_files_of, column)))
+        return self._report(report.samples_checked, checked, report.problems, report.images_decoded)
+
+    def _report(self, samples: int, checked: int, problems: Sequence[Problem], images: int = 0) -> Report:
+        return Report(
+            path=self.path,
+            samples_checked=samples,
+            checksums_checked=checked,
+            images_decoded=images,
+            size_bytes=len(self._mapped),
+            problems=tuple(problems),
+        )
+
+
+def _reopen(path: str, options: dict[str, Any]) -> NpyDataset:
+    return NpyDataset(path, **options)
+
+
+def _files_of(column: RaggedColumn, start: int, stop: int) -> list[bytes]:
+    return column.stored(np.arange(start, stop, dtype=np.int64), column.field)
+
+
+def index_npz(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
+    """Give a .npz tile indices of its JPEGs, beside it; see ``headrace.index``."""
+    refuse_annex_options(path, "npz", options)
+    with NpyDataset(path, follow_links=follow_links) as dataset:
+        return dataset.index_jpegs(progress)
+
+
+def _look_into(
+    path: str, mapped: npt.NDArray[np.uint8], only: str, most_bytes: int, left_out: list[str]
+) -> tuple[dict[str, SavedArray], dict[str, Content]]:
+    """The arrays of a file by name, and the contents of members that are none; ``only`` names that of a .npy."""
+    if not mapped[:4].tobytes().startswith(b"PK"):
+        return {only: SavedArray.look_at(path, only, MappedContent(path, mapped))}, {}
+    members = read_directory(path, mapped)
+    check_unpacked_size(path, members, most_bytes)
+    arrays: dict[str, SavedArray] = {}
+    others: dict[str, Content] = {}
+    for member in members:
+        packed = mapped[member.offset : member.offset + member.packed_bytes]
+        content: Content = (
+            PackedContent(path, packed, member) if member.is_packed else MappedContent(path, packed, member.crc32)
+        )
+        name = member.name.removesuffix(".npy")
+        if name == member.name:
+            others[name] = content
+            left_out.append(f"{name}: it is no .npy")
+        else:
+            arrays[name] = SavedArray.look_at(path, name, content)
+    return arrays, others
+
+
+def _columns(arrays: dict[str, SavedArray], left_out: list[str], allow_pickle: bool) -> dict[str, Column]:
+    """Arrays of the length that most have are the fields; of two such lengths the longer."""
+    possible = {}
+    for name, saved in arrays.items():
+        problem = problem_with_name(name) or _shape_problem(saved.header.shape)
+        if problem is None:
+            possible[name] = column_of(saved, allow_pickle=allow_pickle)
+        else:
+            left_out.append(f"{name!r}: {problem}")
+    counts = Counter(len(column) for column in possible.values())
+    length = max(counts, key=lambda one: (counts[one], one), default=0)
+    for name, column in possible.items():
+        if len(column) != length:
+            left_out.append(f"{name!r}: it has {len(column)} rows, the others have {length}")
+    return {name: column for name, column in possible.items() if len(column) == length}
+
+
+def _shape_problem(shape: tuple[int, ...]) -> str | None:
+    if not shape:
+        return "it is one value, without an axis of samples"
+    return f"there is nothing in a sample of shape {shape[1:]}" if 0 in shape[1:] else None
+
+
+def _read_description(path: str, arrays: dict[str, SavedArray]) -> Description | None:
+    saved = arrays.get(DESCRIPTION)
+    return None if saved is None else Description.parse(path, _vector_bytes(path, saved))
+
+
+def _vector_bytes(path: str, saved: SavedArray) -> bytes:
+    if saved.header.dtype != np.uint8 or len(saved.header.shape) != 1:
+        raise FormatError(path, problem=f"array {saved.name!r} is not bytes", fix=_FIX)
+    return saved.items().tobytes()
+
+
+def _described_columns(path: str, about: Description, arrays: dict[str, SavedArray]) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for name in about.fields:
+        if name in arrays and arrays[name].header.shape and 0 not in arrays[name].header.shape[1:]:
+            columns[name] = column_of(arrays[name], allow_pickle=False)
+        elif name + VALUES in arrays and name + OFFSETS in arrays:
+            columns[name] = RaggedColumn(name, arrays[name + VALUES], arrays[name + OFFSETS])
+        else:
+            raise FormatError(path, problem=f"the array of field {name!r} is missing or of no use", fix=_FIX)
+    return columns
+
+
+def _read_keys(path: str, arrays: dict[str, SavedArray]) -> list[str] | None:
+    if KEYS + VALUES not in arrays or KEYS + OFFSETS not in arrays:
+        return None
+    column = RaggedColumn(KEYS, arrays[KEYS + VALUES], arrays[KEYS + OFFSETS])
+    stored = column.stored(np.arange(len(column), dtype=np.int64), column.field)
+    return [name.decode("utf-8", "surrogateescape") for name in stored]
+
+
+def _check_lengths(path: str, columns: Mapping[str, Column], length: int, keys: list[str] | None) -> None:
+    lengths = {name: len(column) for name, column in columns.items()} | ({} if keys is None else {KEYS: len(keys)})
+    for name, found in lengths.items():
+        if found != length:
+            problem = f"field {name!r} has {format_count(found, 'value')}, {format_count(length, 'sample')} expected"
+            raise FormatError(path, problem=problem, fix=_FIX)
+
+
+def _check_fit(path: str, schema: Mapping[str, Field], columns: Mapping[str, Column]) -> None:
+    for name, field in schema.items():
+        if not columns[name].fits(field):
+            header = columns[name].saved.header
+            found = f"an array of {header.dtype} {header.shape}"
+            raise FormatError(path, problem=f"field {name!r} is {found}, which cannot be read as {field!r}")

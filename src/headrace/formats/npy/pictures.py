@@ -1,0 +1,62 @@
+"""Pictures of a .npy or .npz for the loader: their bytes where they lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace._native import jpeg_sides
+from headrace.errors import FormatError
+from headrace.fields import Image
+from headrace.formats.contract import join_images
+from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn
+from headrace.types import ImageSpans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.types import Field, IndexArray
+
+__all__ = ["file_pictures", "image_spans_of"]
+
+
+def file_pictures(columns: Mapping[str, Column], schema: Mapping[str, Field]) -> RaggedColumn | None:
+    """The one column whose values are files of pictures; None where there is none, or more than one."""
+    found = [columns[name] for name, field in schema.items() if isinstance(field, Image) and name in columns]
+    files = [column for column in found if isinstance(column, RaggedColumn)]
+    return files[0] if len(files) == 1 else None
+
+
+def image_spans_of(column: Column, field: Field, indices: IndexArray) -> ImageSpans:
+    """Pictures of a column, not copied where they can be used as they are."""
+    if not isinstance(field, Image):
+        problem = f"field {column.saved.name!r} holds no pictures, but {field.kind}"
+        raise FormatError(column.saved.path, problem=problem, fix="Open it with fields= if it does.")
+    if isinstance(column, NumberColumn):
+        return _pixels(column, field, indices)
+    if isinstance(column, RaggedColumn):
+        base, begins, sizes = column.spans(indices)
+        widths, heights = jpeg_sides(base, begins, sizes)
+        column.saved.content.check()
+        if widths.all():
+            return ImageSpans(base, begins, sizes, np.zeros(len(indices), np.uint8), widths, heights)
+    files = list(column.stored(indices, field))  # something else than plain JPEGs is among them
+    return join_images(column.saved.path, column.saved.name, indices, files)
+
+
+def _pixels(column: NumberColumn, field: Field, indices: IndexArray) -> ImageSpans:
+    count, (height, width, _) = len(indices), column.saved.header.shape[1:]
+    size = height * width * 3
+    if column.saved.header.is_fortran:
+        base, places = column.stored(indices, field).reshape(-1), np.arange(count, dtype=np.int64)
+    else:
+        base, places = column.saved.items(), indices
+    return ImageSpans(
+        base,
+        places.astype(np.uint64) * np.uint64(size),
+        np.full(count, size, np.uint64),
+        np.ones(count, np.uint8),
+        np.full(count, width, np.uint32),
+        np.full(count, height, np.uint32),
+    )
