@@ -105,7 +105,8 @@ def open_origin(
     if source.holds_files and target.max_fields == 1 and "bytes" in source.decodes:
         return source.open_checked(path, decode="bytes", **options)  # every file, as it is
     dataset = source.open_checked(path, **options)
-    if "image" in source.decodes and not target.decodes and dataset.keys:
+    is_bytes = [field.kind for field in dataset.schema.values()] == ["bytes"]
+    if is_bytes and "image" in source.decodes and not target.decodes and dataset.keys:
         is_pictures = all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
         return source.open_checked(path, decode="image", **options) if is_pictures else dataset
     return dataset
