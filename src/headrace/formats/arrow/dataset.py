@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 
 from headrace._native import crc32c, gather
 from headrace.codecs import jpeg
-from headrace.errors import ClosedError, CorruptSampleError, FormatError
+from headrace.errors import ClosedError, CorruptSampleError, FormatError, HeadraceError
 from headrace.fields import Bytes, Image, Json, NDArray
 from headrace.formats.arrow.chunks import BytesChunk, CodedChunk
 from headrace.formats.arrow.columns import check_fields, find_columns, no_columns
@@ -37,7 +38,7 @@ from headrace.storage import check_mapping
 from headrace.types import ImageSpans, Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -165,20 +166,28 @@ class TableDataset(ColumnDataset):
 
     # Values
 
+    @contextlib.contextmanager
+    def _checked_file(self) -> Iterator[None]:
+        """Around reading: a file that was cut short meanwhile is told as such, whatever else came out."""
+        try:
+            yield
+        except HeadraceError:
+            self.check_file()
+            raise
+        self.check_file()
+
     def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
         reader = self.reader
-        found: Sequence[Any] | npt.NDArray[Any]
-        if reader.ways[field] == "array":
-            found = reader.arrays(indices, field, np.empty)
-        elif reader.ways[field] == "nested":
-            found = reader.nested(indices, field)
-        else:
+        with self._checked_file():
+            if reader.ways[field] == "array":
+                return reader.arrays(indices, field, np.empty)
+            if reader.ways[field] == "nested":
+                return reader.nested(indices, field)
             found = reader.byte_list(indices, field)
-            if isinstance(self._schema[field], Json):
-                gaps = reader.missing(indices, field).tolist()
-                found = [None if gap else data for gap, data in zip(gaps, found, strict=True)]
-        self.check_file()
-        return found
+            if not isinstance(self._schema[field], Json):
+                return found
+            gaps = reader.missing(indices, field).tolist()
+            return [None if gap else data for gap, data in zip(gaps, found, strict=True)]
 
     def read_arrays(
         self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
@@ -186,37 +195,34 @@ class TableDataset(ColumnDataset):
         """Values of an array field as one array, which ``take`` makes."""
         if not isinstance(self._check_field(field), NDArray) or self.reader.ways[field] != "array":
             return super().read_arrays(indices, field, take, source)
-        found = self.reader.arrays(indices, field, take)
-        self.check_file()
-        return found
+        with self._checked_file():
+            return self.reader.arrays(indices, field, take)
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""
         self._check_field(field)
         if self.reader.ways[field] != "bytes":
             return super().read_bytes(indices, field)
-        found = self.reader.byte_list(normalize_indices(indices, len(self)), field)
-        self.check_file()
-        return found
+        with self._checked_file():
+            return self.reader.byte_list(normalize_indices(indices, len(self)), field)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""
         self._check_field(field)
         if self.reader.ways[field] != "bytes":
             return super().read_ragged(indices, field, source)
-        found = self.reader.ragged(indices, field)
-        self.check_file()
-        return found
+        with self._checked_file():
+            return self.reader.ragged(indices, field)
 
     # Pictures
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures where they lie, with the tile indices of JPEGs where there are some."""
         self._check_field(field)
-        spans = None if self.reader.ways[field] != "bytes" else self._jpegs(indices, field)
-        if spans is None:  # a picture that is no JPEG among them: they are decoded
-            spans = super().image_spans(indices, field, source)
-        self.check_file()
+        with self._checked_file():
+            spans = None if self.reader.ways[field] != "bytes" else self._jpegs(indices, field)
+            if spans is None:  # a picture that is no JPEG among them: they are decoded
+                spans = super().image_spans(indices, field, source)
         return with_tile_index(spans, self.tile_index if field == self.indexed_field else None, indices)
 
     def _jpegs(self, indices: IndexArray, field: str) -> ImageSpans | None:

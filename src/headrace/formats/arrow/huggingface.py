@@ -88,9 +88,9 @@ def is_saved_folder(path: str) -> bool:
 
 def data_files(folder: str) -> list[str]:
     """Paths of the Arrow files of a saved folder, in order; none of them leads out of it."""
-    if not os.path.isfile(os.path.join(folder, _SAVED_STATE)):
-        _refuse_splits(folder)
     state = os.path.join(folder, _SAVED_STATE)
+    if not os.path.isfile(state):
+        raise _without_state(folder)
     files = _read_json(state)
     names = files.get("_data_files") if isinstance(files, dict) else None
     if not isinstance(names, list):
@@ -102,13 +102,15 @@ def data_files(folder: str) -> list[str]:
     return [os.path.join(folder, str(name)) for name in found]
 
 
-def _refuse_splits(folder: str) -> None:
+def _without_state(folder: str) -> FormatError:
+    if not os.path.isfile(os.path.join(folder, _SAVED_SPLITS)):
+        return FormatError(folder, problem=f"it has no {_SAVED_STATE}, so it is no folder that save_to_disk has left")
     splits = _read_json(os.path.join(folder, _SAVED_SPLITS))
     names = splits.get("splits") if isinstance(splits, dict) else None
     known = ", ".join(map(str, names)) if isinstance(names, list) else "folders"
     first = names[0] if isinstance(names, list) and names else "train"
     problem = f"it holds several datasets ({known})"
-    raise FormatError(folder, problem=problem, fix=f"Open one of them, such as {os.path.join(folder, str(first))}.")
+    return FormatError(folder, problem=problem, fix=f"Open one of them, such as {os.path.join(folder, str(first))}.")
 
 
 def _read_json(path: str) -> Any:

@@ -87,7 +87,7 @@ class FileParts(_Mapped):
         self._lock = ForkedLock()
         self._readers: dict[int, Any] = {}
         with told(path, "the footer"):
-            whole = self._open([])
+            whole = self._readers[_ALL] = self._open([])
             self.schema = whole.schema
             counts = whole.num_record_batches
         with told(path, "a record batch"):
@@ -118,10 +118,11 @@ class FileParts(_Mapped):
 
     def _reader_of(self, column: int) -> Any:
         """A reader of one column decompresses no other; but it copies, so it is not for batches that are mapped."""
-        which = _ALL if self.is_mapped else column
-        if which not in self._readers:
-            self._readers[which] = self._open([] if self.is_mapped else [column])
-        return self._readers[which]
+        if self.is_mapped:
+            return self._readers[_ALL]
+        if column not in self._readers:
+            self._readers[column] = self._open([column])
+        return self._readers[column]
 
 
 class StreamParts(_Mapped):
