@@ -19,7 +19,7 @@ from headrace.formats.arrow.columns import check_fields, find_columns, no_column
 from headrace.formats.arrow.huggingface import data_files, read_info
 from headrace.formats.arrow.ipc_parts import open_ipc
 from headrace.formats.arrow.parquet_parts import ParquetParts
-from headrace.formats.arrow.parts import SeveralParts
+from headrace.formats.arrow.parts import SeveralParts, told
 from headrace.formats.arrow.table_reader import TableReader
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.contract import normalize_indices
@@ -66,7 +66,8 @@ class TableDataset(ColumnDataset):
 
     def __init__(self, path: str, parts: Parts, *, info: bytes = b"", **options: Any) -> None:
         self._options = options
-        columns = find_columns(path, parts.schema, info)
+        with told(path, "the schema"):
+            columns = find_columns(path, parts.schema, info)
         if not columns.fields:
             raise no_columns(path, columns)
         known: dict[str, Any] = {name: options[name] for name in ("fields", "decode", "allow_pickle")}
