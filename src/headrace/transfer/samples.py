@@ -260,7 +260,8 @@ class Ways:
 
     def keeping(self, fields: int | None) -> str:
         """Into a file of a format that holds so many fields, or any files."""
-        for known in all_formats():
+        best_first = sorted(all_formats(), key=lambda known: "jpeg_index" not in known.writer_options)
+        for known in best_first:
             is_enough = fields is None or known.max_fields is None or known.max_fields >= fields
             if known.create is not None and is_enough and known.holds_files == (fields is None):
                 stem, ending = os.path.splitext(self.target)[0], known.suffixes[0]
