@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowWriter", "ParquetWriter", "store_value"]
 
-_GROUP_BYTES = 32 << 20
+_GROUP_BYTES = 16 << 20
 _BATCH_BYTES = 8 << 20
 _MAX_GROUP_ROWS = 1 << 20
 _PLAIN = (Int, Float, Text, Bytes, Json, NDArray, Image)
@@ -142,12 +142,13 @@ class TableWriter(RowWriter):
         self._file.commit()
 
     def _discard(self) -> None:
-        writer, self._writer = self._writer, None
-        file, self._file = self._file, None
+        writer, sink, file = self._writer, self._sink, self._file
+        self._writer = self._sink = self._file = None
+        for one in (writer, sink):  # what they still hold goes into the file before that is thrown away
+            if one is not None:
+                _close_quietly(one)
         if file is not None:
             file.abort()
-        if writer is not None:
-            _close_quietly(writer)
 
 
 class ParquetWriter(TableWriter):
@@ -159,7 +160,7 @@ class ParquetWriter(TableWriter):
         length: number of samples; not needed.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold, about the whole dataset.
-        row_group_size: samples of a row group, which is what readers read at once; by default as many as have 32 MB.
+        row_group_size: samples of a row group, which is what readers read at once; by default as many as have 16 MiB.
         compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or ``"none"``, for all columns but
             pictures, which are compressed already.
     """
@@ -314,9 +315,9 @@ def _leaf(column: Any) -> str:
     return str(path)
 
 
-def _close_quietly(writer: Any) -> None:
-    """Let pyarrow go of a file that is gone already."""
+def _close_quietly(held: Any) -> None:
+    """Let pyarrow go of a file that will not be kept."""
     try:
-        writer.close()
-    except Exception:  # the file behind it is closed, and nothing that it had to say matters any more
+        held.close()
+    except Exception:  # a full disk, say; that was told when it first happened
         return
