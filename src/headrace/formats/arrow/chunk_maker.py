@@ -174,7 +174,12 @@ def _without_views(array: Any) -> Any:
     size = int(lengths.sum(dtype=np.int64))
     if size > _MAX_VIEW_BYTES:
         raise ValueError(f"values take {format_bytes(size)}, and {format_bytes(_MAX_VIEW_BYTES)} is the most")
-    return array.cast(pyarrow.large_binary())
+    try:
+        return array.cast(pyarrow.large_binary())
+    except pyarrow.ArrowNotImplementedError:  # older pyarrow
+        return pyarrow.array(
+            array.to_pylist(), pyarrow.large_string() if "string" in str(array.type) else pyarrow.large_binary()
+        )
 
 
 def is_within(buffer: Any, mapped: npt.NDArray[np.uint8]) -> bool:

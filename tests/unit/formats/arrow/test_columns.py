@@ -104,10 +104,11 @@ def test_what_cannot_be_a_field_is_noted(tmp_path: Path, caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_value_is_told_with_its_sample_and_field(name: str, tmp_path: Path) -> None:
+    gap = [None, 2] if name == "x.parquet" else None  # older pyarrow writes no other into Parquet
     columns = {
         "n": pa.array([1, 2, None, 4, None]),
         "t": pa.array(["a", None, "", "b", "c"]),
-        "v": pa.array([[1, 2], None, [3, 4], [5, None], [6, 7]], pa.list_(pa.int32(), 2)),
+        "v": pa.array([[1, 2], gap, [3, 4], [5, None], [6, 7]], pa.list_(pa.int32(), 2)),
         "j": pa.array([[1], None, [], [2], [3]], pa.list_(pa.int32())),
     }
     dataset = opened(tmp_path / name, columns)
