@@ -34,7 +34,8 @@ def index(
     and a damaged file is refused: new checksums would hide the damage.
 
     An .ffr (a file, or a folder of parts) and a .barecat have checksums and names of their own: they get tile indices
-    of their JPEGs alone, beside them, and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
+    of their JPEGs alone, beside them, and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused. So do
+    Parquet and Arrow files, for the first of their fields with pictures.
 
     Args:
         path: the dataset, for example a .beton that FFCV wrote.
