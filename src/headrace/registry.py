@@ -81,5 +81,6 @@ def require(package: str, needed_by: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse"}.get(package, package)
-        raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None
+        root = package.partition(".")[0]
+        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse", "pyarrow": "arrow"}.get(root, root)
+        raise MissingExtraError(root, extra=extra, needed_by=needed_by) from None

@@ -34,8 +34,9 @@ def index(
     annex that is there already knows is kept unless it is given anew. If it has checksums, the file is checked first,
     and a damaged file is refused: new checksums would hide the damage.
 
-    An .ffr (a file, or a folder of parts), a .barecat and a .npz have checksums and names of their own: they get tile
-    indices of their JPEGs alone, beside them, and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
+    Formats that a pass over the file must find the samples of (tar, TFRecord and the like) keep where they are in the
+    annex, with names, checksums and tile indices. All other formats get tile indices of their JPEGs alone, beside them,
+    and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
 
     Args:
         path: the dataset, for example a .beton that FFCV wrote; or a pattern such as ``train-*.beton``: each of the

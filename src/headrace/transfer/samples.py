@@ -105,7 +105,8 @@ def open_origin(
     if source.holds_files and target.max_fields == 1 and "bytes" in source.decodes:
         return open_dataset(path, format=source.name, decode="bytes", **options)  # every file, as it is
     dataset = open_dataset(path, format=source.name, **options)
-    if "image" in source.decodes and not target.decodes and dataset.keys:
+    is_bytes = [field.kind for field in dataset.schema.values()] == ["bytes"]
+    if is_bytes and "image" in source.decodes and not target.decodes and dataset.keys:
         is_pictures = all(os.path.splitext(key)[1].lower() in SUFFIXES for key in dataset.keys)
         return open_dataset(path, format=source.name, decode="image", **options) if is_pictures else dataset
     return dataset
@@ -259,7 +260,8 @@ class Ways:
 
     def keeping(self, fields: int | None) -> str:
         """Into a file of a format that holds so many fields, or any files."""
-        for known in all_formats():
+        best_first = sorted(all_formats(), key=lambda known: "jpeg_index" not in known.writer_options)
+        for known in best_first:
             is_enough = fields is None or known.max_fields is None or known.max_fields >= fields
             if known.create is not None and is_enough and known.holds_files == (fields is None):
                 stem, ending = os.path.splitext(self.target)[0], known.suffixes[0]

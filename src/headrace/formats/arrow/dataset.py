@@ -1,0 +1,396 @@
+"""Parquet files, Arrow files and streams, and folders that Hugging Face has saved, as datasets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace._native import crc32c, gather
+from headrace.codecs import jpeg
+from headrace.errors import ClosedError, CorruptSampleError, FormatError, HeadraceError
+from headrace.fields import Bytes, Image, Json, NDArray
+from headrace.formats.arrow.chunks import BytesChunk, CodedChunk
+from headrace.formats.arrow.columns import check_fields, find_columns, no_columns
+from headrace.formats.arrow.huggingface import data_files, read_info
+from headrace.formats.arrow.ipc_parts import open_ipc
+from headrace.formats.arrow.parquet_parts import ParquetParts
+from headrace.formats.arrow.parts import SeveralParts, told
+from headrace.formats.arrow.table_reader import TableReader
+from headrace.formats.column_dataset import ColumnDataset
+from headrace.formats.contract import normalize_indices
+from headrace.formats.decodes import override_schema
+from headrace.formats.tile_index import (
+    SideFacts,
+    refuse_annex_options,
+    side_problems,
+    tile_index_or_warning,
+    with_problems,
+    with_tile_index,
+    write_tile_index,
+)
+from headrace.progress import format_bytes
+from headrace.storage import check_mapping
+from headrace.types import ImageSpans, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from headrace.annex import TileIndex
+    from headrace.errors import PathLike
+    from headrace.formats.arrow.parts import Parts
+    from headrace.formats.decodes import Decode
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source, TakeArray
+
+__all__ = ["ArrowDataset", "ParquetDataset", "TableDataset", "index_arrow", "index_parquet"]
+
+CACHE_BYTES = 512 << 20
+_FINGERPRINT_BYTES = 1 << 16
+_FINGERPRINT_PLACES = 16
+_INT64_MAX = np.uint64(2**63 - 1)
+
+
+class TableDataset(ColumnDataset):
+    """Samples that are the rows of a table, and fields that are its columns; what all formats of Arrow share.
+
+    Attributes:
+        left_out: a line for each column that is no field, and why.
+        metadata: what the user said about the whole dataset when headrace wrote it.
+    """
+
+    def __init__(self, path: str, parts: Parts, *, info: bytes = b"", **options: Any) -> None:
+        self._options = options
+        with told(path, "the schema"):
+            columns = find_columns(path, parts.schema, info)
+        if not columns.fields:
+            raise no_columns(path, columns)
+        known: dict[str, Any] = {name: options[name] for name in ("fields", "decode", "allow_pickle")}
+        schema = override_schema(path, columns.fields, **known)
+        check_fields(path, parts.schema, columns, schema)
+        self._reader: TableReader | None = TableReader(path, parts, schema, columns.numbers, options["cache_size"])
+        super().__init__(path, length=int(parts.counts.sum()), schema=schema, class_names=columns.class_names)
+        self.left_out, self.metadata = columns.left_out, columns.metadata
+        self._columns, self._inferred = columns, columns.fields
+        self._absolute = os.path.abspath(path)
+
+    @property
+    def reader(self) -> TableReader:
+        """What reads the columns."""
+        if self._reader is None:
+            raise ClosedError(f"{self.path}: already closed")
+        return self._reader
+
+    @property
+    def parts(self) -> Parts:
+        """Row groups or record batches."""
+        return self.reader.parts
+
+    def close(self) -> None:
+        """Let go of the file. Views that were handed out stay valid."""
+        self._reader = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (type(self), self._absolute, self._options)
+
+    @cached_property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, from the column ``__key__``; None when there is none."""
+        if self._columns.key_column is None:
+            return None
+        names: list[str] = []
+        for part in range(len(self.parts.counts)):
+            chunk = self.reader.load(part, self._columns.key_column, Bytes())[0]
+            assert isinstance(chunk, BytesChunk)
+            rows = np.arange(self.parts.counts[part], dtype=np.int64)
+            base, starts, sizes, is_bad = chunk.spans(rows)
+            missing = chunk.missing(rows)
+            if is_bad.any() or (missing is not None and missing.any()):
+                raise FormatError(self.path, problem=f"{self.parts.word} {part} has samples without a name")
+            stored = gather(base, starts.astype(np.uint64), sizes.astype(np.uint64))
+            names += [one.decode("utf-8", "surrogateescape") for one in stored]
+        self.check_file()
+        return names
+
+    @cached_property
+    def class_names(self) -> Mapping[str, Sequence[str]]:
+        """Names of the classes by field; of a column with a dictionary, its words."""
+        return self._class_names | {name: self._words(name) for name in self._columns.words}
+
+    def _words(self, field: str) -> list[str]:
+        found: dict[str, None] = {}
+        for part in range(len(self.parts.counts)):
+            chunk = self.reader.chunk(part, field)
+            if isinstance(chunk, CodedChunk):
+                base, starts, sizes, _ = chunk.words.spans(np.arange(len(chunk.words.table) - 1))
+                stored = gather(base, starts.astype(np.uint64), sizes.astype(np.uint64))
+                found |= dict.fromkeys(one.decode("utf-8", "replace") for one in stored)
+        return list(found)
+
+    @property
+    def reading(self) -> str:
+        """How its bytes are read, in words."""
+        if self.parts.is_mapped:
+            return "from the mapped file"
+        return f"each {self.parts.word} as a whole, {format_bytes(self.reader.cache.max_bytes)} of them kept"
+
+    def page_numbers(self) -> IndexArray | None:
+        """The row group of each sample; None for Arrow data that is mapped, where it makes no difference."""
+        if self.parts.is_mapped:
+            return None
+        return np.repeat(np.arange(len(self.parts.counts), dtype=np.int64), self.parts.counts)
+
+    def check_file(self) -> None:
+        """Raise FormatError if a file was cut short while it was in use."""
+        for path, mapped in self.parts.files():
+            check_mapping(mapped, path)
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
+        return crc32c(repr((len(self), list(self._schema.items()))).encode(), self._content_sum)
+
+    @cached_property
+    def _content_sum(self) -> int:
+        value = crc32c(self.parts.counts.tobytes())
+        for _, mapped in self.parts.files():
+            value = crc32c(repr(len(mapped)).encode(), value)
+            for start in np.linspace(0, max(0, len(mapped) - _FINGERPRINT_BYTES), _FINGERPRINT_PLACES).astype(int):
+                value = crc32c(mapped[start : start + _FINGERPRINT_BYTES // _FINGERPRINT_PLACES], value)
+            value = crc32c(mapped[-_FINGERPRINT_BYTES:], value)
+        return value
+
+    # Values
+
+    @contextlib.contextmanager
+    def _checked_file(self) -> Iterator[None]:
+        """Around reading: a file that was cut short meanwhile is told as such, whatever else came out."""
+        try:
+            yield
+        except HeadraceError:
+            self.check_file()
+            raise
+        self.check_file()
+
+    def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        reader = self.reader
+        with self._checked_file():
+            if reader.ways[field] == "array":
+                return reader.arrays(indices, field, np.empty)
+            if reader.ways[field] == "nested":
+                return reader.nested(indices, field)
+            found = reader.byte_list(indices, field)
+            if not isinstance(self._schema[field], Json):
+                return found
+            gaps = reader.missing(indices, field).tolist()
+            return [None if gap else data for gap, data in zip(gaps, found, strict=True)]
+
+    def read_arrays(
+        self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
+    ) -> npt.NDArray[Any]:
+        """Values of an array field as one array, which ``take`` makes."""
+        if not isinstance(self._check_field(field), NDArray) or self.reader.ways[field] != "array":
+            return super().read_arrays(indices, field, take, source)
+        with self._checked_file():
+            return self.reader.arrays(indices, field, take)
+
+    def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
+        """Read the stored, undecoded bytes of one field of many samples."""
+        self._check_field(field)
+        if self.reader.ways[field] != "bytes":
+            return super().read_bytes(indices, field)
+        with self._checked_file():
+            return self.reader.byte_list(normalize_indices(indices, len(self)), field)
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        self._check_field(field)
+        if self.reader.ways[field] != "bytes":
+            return super().read_ragged(indices, field, source)
+        with self._checked_file():
+            return self.reader.ragged(indices, field)
+
+    # Pictures
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures where they lie, with the tile indices of JPEGs where there are some."""
+        self._check_field(field)
+        with self._checked_file():
+            spans = None if self.reader.ways[field] != "bytes" else self._jpegs(indices, field)
+            if spans is None:  # a picture that is no JPEG among them: they are decoded
+                spans = super().image_spans(indices, field, source)
+        return with_tile_index(spans, self.tile_index if field == self.indexed_field else None, indices)
+
+    def _jpegs(self, indices: IndexArray, field: str) -> ImageSpans | None:
+        base, offsets, sizes = self.reader.region(indices, field)
+        facts = np.zeros((len(indices), 2), np.uint32)
+        for i, (start, size) in enumerate(zip(offsets.tolist(), sizes.tolist(), strict=True)):
+            data = memoryview(base[start : start + size])
+            if not jpeg.is_jpeg(data):
+                return None
+            try:
+                info = jpeg.read_info(data)
+            except ValueError as error:
+                raise CorruptSampleError(self.path, sample=int(indices[i]), field=field, problem=str(error)) from error
+            if not jpeg.is_plain(info):
+                return None
+            facts[i] = info.width, info.height
+        modes = np.zeros(len(indices), np.uint8)
+        return ImageSpans(base, offsets, sizes, modes, facts[:, 0].copy(), facts[:, 1].copy())
+
+    @property
+    def indexed_field(self) -> str | None:
+        """The field whose JPEGs have tile indices: the first with pictures, or else the first with bytes."""
+        every = [*self._fields_of(Image), *self._fields_of(Bytes)]
+        return every[0] if every else None
+
+    def _fields_of(self, kind: type[Any]) -> list[str]:
+        return [
+            name for name, one in self._inferred.items() if isinstance(one, kind) and self.reader.ways[name] == "bytes"
+        ]
+
+    @cached_property
+    def tile_index(self) -> TileIndex | None:
+        """Tile indices of the JPEGs of ``indexed_field``, by which crops are decoded without the rest, or None."""
+        return tile_index_or_warning(self.side_facts)
+
+    @property
+    def side_facts(self) -> SideFacts:
+        """What tile indices of JPEGs beside the file are bound to."""
+        path = self.path.rstrip(os.sep)
+        return SideFacts(path, len(self), self.parts.size_bytes, self._content_sum, self._options["follow_links"])
+
+    def _some_pictures(self, start: int, stop: int) -> list[bytes]:
+        assert self.indexed_field is not None
+        return self.read_bytes(range(start, stop), self.indexed_field)
+
+    def index_jpegs(self, progress: Progress | None = None) -> str:
+        """Write tile indices of the JPEGs of ``indexed_field`` beside the file; gives the path of the annex."""
+        if self.indexed_field is None:
+            raise ValueError(f"{self.path} has no field with pictures or bytes, so there is nothing to index")
+        return write_tile_index(self.side_facts, self._some_pictures, progress)
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Read every value; with ``decode`` also decode it. Tile indices beside the file are compared."""
+        report = super().verify(decode=decode, workers=workers, progress=progress)
+        report = replace(report, size_bytes=self.parts.size_bytes)
+        if not report.ok or self.indexed_field is None:
+            return report
+        return with_problems(report, side_problems(self.side_facts, self._some_pictures))
+
+
+class ParquetDataset(TableDataset):
+    """A Parquet file, whoever wrote it.
+
+    Args:
+        path: the file.
+        fields: name to field, for columns that are something else than they look like.
+        decode: what the columns of bytes are, of all or by name; see ``headrace.formats.decodes``.
+        allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
+        cache_size: bytes of decoded row groups that are kept; the newest of each field always is.
+        checksums: compare the checksums of pages that have some.
+        follow_links: also use tile indices beside the file that are a symbolic link.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        cache_size: int = CACHE_BYTES,
+        checksums: bool = True,
+        follow_links: bool = False,
+    ) -> None:
+        name = os.fspath(path)
+        super().__init__(
+            name,
+            ParquetParts(name, checksums=checksums),
+            fields=fields,
+            decode=decode,
+            allow_pickle=allow_pickle,
+            cache_size=_checked_size(cache_size),
+            checksums=checksums,
+            follow_links=follow_links,
+        )
+
+
+class ArrowDataset(TableDataset):
+    """An Arrow file or stream, a Feather file, or a folder that ``save_to_disk`` of Hugging Face has left.
+
+    Args:
+        path: the file or folder.
+        fields: name to field, for columns that are something else than they look like.
+        decode: what the columns of bytes are, of all or by name; see ``headrace.formats.decodes``.
+        allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
+        cache_size: bytes of record batches that are kept where they are compressed; the newest of each field always is.
+        follow_links: also read files of a folder, and tile indices, that are symbolic links.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        cache_size: int = CACHE_BYTES,
+        follow_links: bool = False,
+    ) -> None:
+        name, max_bytes = os.fspath(path), _checked_size(cache_size)
+        is_folder = os.path.isdir(name)
+        super().__init__(
+            name,
+            _folder_parts(name, max_bytes, follow_links) if is_folder else open_ipc(name, max_bytes=max_bytes),
+            info=read_info(name) if is_folder else b"",
+            fields=fields,
+            decode=decode,
+            allow_pickle=allow_pickle,
+            cache_size=max_bytes,
+            follow_links=follow_links,
+        )
+
+
+def _folder_parts(folder: str, max_bytes: int, follow_links: bool) -> Parts:
+    files = data_files(folder)
+    if not files:
+        raise FormatError(folder, problem="no data files are named in its state.json", fix="Save the dataset again.")
+    missing = next((path for path in files if not os.path.lexists(path)), None)
+    if missing is not None:
+        problem = f"{os.path.basename(missing)} is missing, which its state.json names"
+        raise FormatError(folder, problem=problem, fix="Copy the folder again.")
+    return SeveralParts(folder, [open_ipc(path, max_bytes=max_bytes, nofollow=not follow_links) for path in files])
+
+
+def _checked_size(cache_size: int) -> int:
+    if isinstance(cache_size, bool) or not isinstance(cache_size, int) or cache_size < 0:
+        raise ValueError(f"cache_size must be a number of bytes, got {cache_size!r}")
+    return cache_size
+
+
+def _reopen(cls: type[Any], path: str, options: dict[str, Any]) -> Any:
+    return cls(path, **options)
+
+
+def index_parquet(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
+    """Give a Parquet file tile indices of its JPEGs, beside it; see ``headrace.index``."""
+    refuse_annex_options(path, "parquet", options)
+    with ParquetDataset(path, follow_links=follow_links) as dataset:
+        return dataset.index_jpegs(progress)
+
+
+def index_arrow(
+    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
+) -> str:
+    """The same for an Arrow file, or a folder that Hugging Face has saved."""
+    refuse_annex_options(path, "arrow", options)
+    with ArrowDataset(path, follow_links=follow_links) as dataset:
+        return dataset.index_jpegs(progress)
