@@ -81,5 +81,5 @@ def require(package: str, needed_by: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse"}.get(package, package)
+        extra = {"zstandard": "zstd", "h5py": "hdf5", "mfusepy": "mount", "textual": "browse"}.get(package, package)
         raise MissingExtraError(package, extra=extra, needed_by=needed_by) from None
