@@ -56,7 +56,8 @@ class Column:
             return NDArray(self.dtype, self.shape[1:])
         if self.meaning == "fixed":
             return Bytes() if self.padding is None else Text()
-        return {"text": Text(), "bytes": Bytes(), "lists": Json()}[self.meaning]
+        by_meaning: dict[str, Field] = {"text": Text(), "bytes": Bytes(), "lists": Json()}
+        return by_meaning[self.meaning]
 
     def fits(self, field: Field) -> bool:
         """Its values can be those of a field."""
@@ -103,9 +104,7 @@ class Column:
             too_large = np.flatnonzero(values > np.uint64(2**63 - 1))
             if len(too_large):
                 problem = f"{values[too_large[0]]} does not fit into a signed integer of 64 bits"
-                raise CorruptSampleError(
-                    self.path, sample=int(indices[too_large[0]]), field=self.name, problem=problem
-                )
+                raise CorruptSampleError(self.path, sample=int(indices[too_large[0]]), field=self.name, problem=problem)
         return values != 0 if self.dtype == np.bool_ else values
 
     def _stripped(self, value: bytes) -> bytes:

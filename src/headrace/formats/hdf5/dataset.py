@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections import Counter
 from functools import cached_property
@@ -13,12 +14,11 @@ import numpy.typing as npt
 
 from headrace._native import crc32c
 from headrace.errors import ClosedError, FormatError
-from headrace.fields import Bytes, Image
+from headrace.fields import Image
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.decodes import override_schema
 from headrace.formats.description import Description
-from headrace.formats.hdf5.items import ChunkedItems
-from headrace.formats.hdf5.structure import KEYS, read_structure
+from headrace.formats.hdf5.structure import read_structure
 from headrace.formats.mapped_values import pictures_in_place
 from headrace.formats.tile_index import (
     SideFacts,
@@ -125,7 +125,7 @@ class Hdf5Dataset(ColumnDataset):
         check_mapping(self._open, self._path)
 
     @cached_property
-    def keys(self) -> Sequence[str] | None:  # type: ignore[override]  # read when it is first asked for
+    def keys(self) -> Sequence[str] | None:
         """Names of the samples, or None when they have none."""
         column = self._key_column
         if column is None or column.meaning not in ("text", "fixed"):
@@ -166,16 +166,13 @@ class Hdf5Dataset(ColumnDataset):
         return stored
 
     def page_numbers(self) -> IndexArray | None:
-        """Number of the chunk each sample lies in, of the largest field that has packed chunks, or None."""
-        sizes = {
-            column.items.block_rows: column.dtype.itemsize * int(np.prod(column.shape[1:]))
+        """Number of the chunk each sample lies in, of the field with the largest rows that has chunks, or None."""
+        packed = [
+            (column.dtype.itemsize * math.prod(column.shape[1:]), column.items.block_rows)
             for column in self._columns.values()
-            if isinstance(column.items, ChunkedItems) and column.heap is None
-        }
-        if not sizes:
-            return None
-        rows = max(sizes, key=lambda one: sizes[one])
-        return np.arange(len(self), dtype=np.int64) // rows
+            if column.heap is None and column.items.block_rows is not None
+        ]
+        return np.arange(len(self), dtype=np.int64) // max(packed)[1] if packed else None
 
     @property
     def picture_field(self) -> str | None:
@@ -224,9 +221,7 @@ def _description(path: str, structure: Structure) -> Description | None:
     return None if structure.description is None else Description.parse(path, structure.description)
 
 
-def _choose_columns(
-    path: str, structure: Structure, description: Description | None
-) -> tuple[dict[str, Column], int]:
+def _choose_columns(path: str, structure: Structure, description: Description | None) -> tuple[dict[str, Column], int]:
     """The columns that are fields, and how many samples there are; the rest goes to what is left out."""
     if description is not None:
         chosen = _described(path, structure, description)

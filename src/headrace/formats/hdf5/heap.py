@@ -24,7 +24,9 @@ __all__ = ["REFERENCE", "Heap", "HeapError"]
 REFERENCE = np.dtype([("count", "<u4"), ("address", "<u8"), ("number", "<u4")])
 _HEAD = struct.Struct("<4sB3xQ")
 _OBJECT = struct.Struct("<HH4xQ")
-_BEGINNING = np.dtype([("magic", "V5"), ("pad", "V3"), ("size", "<u8"), ("number", "<u2"), ("x", "V6"), ("bytes", "<u8")])
+_BEGINNING = np.dtype(
+    [("magic", "V5"), ("pad", "V3"), ("size", "<u8"), ("number", "<u2"), ("x", "V6"), ("bytes", "<u8")]
+)
 _MAGIC = np.void(b"GCOL\x01")
 _MAX_OBJECTS = 1 << 16
 _KEPT_OBJECTS = 1 << 20

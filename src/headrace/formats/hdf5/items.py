@@ -6,9 +6,7 @@ Contract: any number of threads. Only ``LibraryItems`` uses the HDF5 library, wh
 from __future__ import annotations
 
 import math
-import os
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,16 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.formats.hdf5.chunk_cache import ChunkCache
+    from headrace.formats.hdf5.library import LibraryFile
     from headrace.types import IndexArray
 
-__all__ = ["ChunkTable", "ChunkedItems", "FlatItems", "Items", "LibraryFile", "LibraryItems"]
+__all__ = ["ChunkTable", "ChunkedItems", "FlatItems", "Items", "LibraryItems"]
 
 
 class Items(Protocol):
     """Rows of items of one dtype and shape."""
 
-    block_rows: int | None
-    """Rows of a chunk, or None where there are none that are read as a whole."""
+    @property
+    def block_rows(self) -> int | None:
+        """Rows of a chunk, or None where there are none that are read as a whole."""
+        ...
 
     def rows(self, indices: IndexArray) -> npt.NDArray[Any]:
         """Rows by number, in a new array; the numbers are checked."""
@@ -163,33 +164,6 @@ def _groups(blocks: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np
     cuts = np.flatnonzero(np.diff(ordered)) + 1
     for part in np.split(order, cuts):
         yield int(blocks[part[0]]), part
-
-
-@dataclass(slots=True)
-class LibraryFile:
-    """A file opened by the HDF5 library, for what only it can read; opened again in a forked child."""
-
-    path: str
-    _owner: int = -1
-    _file: Any = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def dataset(self, name: str) -> Any:
-        """A dataset of it."""
-        from headrace.formats.hdf5.structure import open_by_library
-
-        if self._owner != os.getpid():
-            self._file, self._owner, self._lock = None, os.getpid(), threading.Lock()
-        with self._lock:
-            if self._file is None:
-                self._file = open_by_library(self.path)
-            return self._file[name]
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None and self._owner == os.getpid():
-            self._file.close()
-        self._file = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Writing HDF5 files with h5py: a chunked dataset for each field, into a nameless file that gets its name at the end."""
+"""Writing HDF5 files with h5py: a chunked dataset for each field, in a file that gets its name at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from headrace.errors import WriteError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.description import Description
-from headrace.formats.hdf5.structure import ATTRIBUTE, DESCRIPTION, KEYS, MAX_BLOCK_BYTES
+from headrace.formats.hdf5.column_source import MAX_BLOCK_BYTES
+from headrace.formats.hdf5.structure import ATTRIBUTE, DESCRIPTION, KEYS
 from headrace.formats.row_writer import Row, RowWriter
 from headrace.formats.values import encode_value
 from headrace.registry import require
@@ -71,7 +72,7 @@ class Hdf5Writer(RowWriter):
         self._stream: BinaryIO | None = None
         try:
             # The library wants a name or an object; a file that is not finished has no name.
-            self._stream = cast("BinaryIO", open(os.dup(self._target.fileno()), "r+b", buffering=0))
+            self._stream = cast("BinaryIO", os.fdopen(os.dup(self._target.fileno()), "r+b", 0))
             self._file = self._h5py.File(self._stream, "w", libver=("v108", "latest"), track_order=True)
         except BaseException:
             self._discard()
@@ -121,7 +122,7 @@ class _Column:
     h5py: Any
     file: Any
     name: str
-    field: Field
+    kind: Field
     compression: str | None
     waiting: list[Any] = field(default_factory=list)
     size_bytes: int = 0
@@ -130,7 +131,7 @@ class _Column:
 
     def add(self, values: Sequence[Any]) -> None:
         self.waiting += values
-        if _is_any_length(self.field):
+        if _is_any_length(self.kind):
             self.size_bytes += sum(map(len, values))
             if self.size_bytes >= _REFERENCE_BYTES or len(self.waiting) >= _REFERENCE_ROWS:
                 self._write(len(self.waiting))
@@ -143,9 +144,9 @@ class _Column:
         self._write(len(self.waiting))
 
     def _chunk_rows(self) -> int:
-        if _is_any_length(self.field):
+        if _is_any_length(self.kind):
             return _REFERENCE_ROWS
-        dtype, shape = _form(self.field)
+        dtype, shape = _form(self.kind)
         return max(1, _CHUNK_BYTES // (dtype.itemsize * math.prod(shape)))
 
     def _write(self, count: int) -> None:
@@ -155,29 +156,38 @@ class _Column:
         if not values:
             return
         self.dataset.resize(self.count + count, axis=0)
-        self.dataset[self.count : self.count + count] = self._as_array(values)
+        space = self.dataset.id.get_space()
+        space.select_hyperslab(
+            (self.count, *[0] * (space.get_simple_extent_ndims() - 1)), (count, *self.dataset.shape[1:])
+        )
+        array = self._as_array(values)
+        self.dataset.id.write(self.h5py.h5s.create_simple(array.shape), space, array)
         self.count += count
         self.size_bytes = 0
 
     def _create(self, rows: int) -> None:
-        h5py, options = self.h5py, {}
-        if isinstance(self.field, Text | Json):
-            dtype, shape = h5py.string_dtype(), ()
-        elif _is_any_length(self.field):
-            dtype, shape = h5py.vlen_dtype(np.uint8), ()
+        h5py = self.h5py
+        options: dict[str, Any] = {}
+        shape: tuple[int, ...] = ()
+        if isinstance(self.kind, Text | Json):
+            dtype = h5py.string_dtype()
+        elif _is_any_length(self.kind):
+            dtype = h5py.vlen_dtype(np.uint8)
         else:
-            dtype, shape = _form(self.field)
+            dtype, shape = _form(self.kind)
             options = {"compression": "gzip", "compression_opts": 4, "shuffle": True} if self.compression else {}
         self.dataset = self.file.create_dataset(
             self.name, (0, *shape), dtype, chunks=(rows, *shape), maxshape=(None, *shape), **options
         )
 
     def _as_array(self, values: list[Any]) -> np.ndarray[Any, Any]:
-        if not _is_any_length(self.field):
-            dtype, shape = _form(self.field)
+        if not _is_any_length(self.kind):
+            dtype, shape = _form(self.kind)
             return np.array(values, dtype).reshape(-1, *shape)
-        out = np.empty(len(values), object)
-        out[:] = values if isinstance(self.field, Text | Json) else [np.frombuffer(v, np.uint8) for v in values]
+        is_text = isinstance(self.kind, Text | Json)
+        out = np.empty(len(values), self.dataset.dtype)
+        for i, value in enumerate(values):  # one by one: numpy and h5py make a table of arrays of the same length
+            out[i] = value if is_text else np.frombuffer(value, np.uint8)
         return out
 
 
@@ -205,9 +215,13 @@ def _check_field(name: str, one: Field) -> None:
     if isinstance(one, NDArray):
         widest = {"b": 1, "i": 8, "u": 8, "f": 8, "c": 16}.get(one.dtype.kind, 0)
         if one.dtype.itemsize > widest:
-            raise ValueError(f"fields[{name!r}]: arrays of {one.dtype} cannot be stored in an HDF5 file, only of numbers")
+            raise ValueError(
+                f"fields[{name!r}]: arrays of {one.dtype} cannot be stored in an HDF5 file, only of numbers"
+            )
         if one.size_bytes > MAX_BLOCK_BYTES:
-            raise ValueError(f"fields[{name!r}]: a value has {one.size_bytes} bytes, and {MAX_BLOCK_BYTES} are the most")
+            raise ValueError(
+                f"fields[{name!r}]: a value has {one.size_bytes} bytes, and {MAX_BLOCK_BYTES} are the most"
+            )
     elif not isinstance(one, Int | Float | Text | Json | Bytes | Image):
         raise ValueError(f"fields[{name!r}]: an HDF5 file cannot hold values of {one!r}")
 

@@ -17,7 +17,15 @@ from headrace.errors import ClosedError, FormatError
 from headrace.fields import Float, Int
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.decodes import field_for, override_schema
-from headrace.formats.lmdb.tree import INTEGER_KEYS, SUB_DATABASE, Environment, Record, Tree, read_environment, read_tree
+from headrace.formats.lmdb.tree import (
+    INTEGER_KEYS,
+    SUB_DATABASE,
+    Environment,
+    Record,
+    Tree,
+    read_environment,
+    read_tree,
+)
 from headrace.formats.mapped_values import Places, pictures_in_place, take_bytes
 from headrace.formats.tile_index import (
     SideFacts,
@@ -31,7 +39,7 @@ from headrace.formats.tile_index import (
 from headrace.storage import check_mapping, map_file, note_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike

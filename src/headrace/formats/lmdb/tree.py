@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import gather
 from headrace.errors import FormatError
 from headrace.formats.mapped_values import Places
 from headrace.progress import format_count
@@ -35,7 +36,7 @@ from headrace.progress import format_count
 if TYPE_CHECKING:
     from headrace.types import IndexArray
 
-__all__ = ["MAGIC", "Environment", "Record", "Tree", "read_environment", "read_tree"]
+__all__ = ["INTEGER_KEYS", "MAGIC", "SUB_DATABASE", "Environment", "Record", "Tree", "read_environment", "read_tree"]
 
 MAGIC = 0xBEEFC0DE
 _VERSION = 1
@@ -98,7 +99,9 @@ def read_environment(path: str, mapped: npt.NDArray[np.uint8]) -> Environment:
         raise FormatError(path, problem=problem, offset=40, fix=_DAMAGED)
     second = _read_meta(path, mapped, page_size)
     if struct.unpack_from("<I", second[4])[0] != page_size:
-        problem = f"one meta page says pages of {page_size} bytes, the other says {struct.unpack_from('<I', second[4])[0]}"
+        problem = (
+            f"one meta page says pages of {page_size} bytes, the other says {struct.unpack_from('<I', second[4])[0]}"
+        )
         raise FormatError(path, problem=problem, offset=page_size + 40, fix=_DAMAGED)
     meta = max(first, second, key=lambda one: int(one[7]))
     last_page, transaction = meta[6:]
@@ -118,7 +121,7 @@ def _read_meta(path: str, mapped: npt.NDArray[np.uint8], at: int) -> tuple[Any, 
     if meta[0] != MAGIC:
         of_other = "; or its page size is a lie" if at else ""
         problem = f"no meta page of LMDB is here: the magic number is {meta[0]:#010x}, expected {MAGIC:#010x}{of_other}"
-        fix = "Files of machines with 32 bits or the other byte order cannot be read; write it again with: mdb_dump, mdb_load"
+        fix = "Files of machines with 32 bits or the other byte order cannot be read; bring them over with mdb_dump."
         raise FormatError(path, problem=problem, offset=at + _HEAD, fix=fix)
     if meta[1] != _VERSION:
         problem = f"the file has version {meta[1]} of LMDB's layout, and version {_VERSION} is known"
@@ -226,8 +229,6 @@ class _Walk:
         return Tree(keys, places, flags.astype(np.uint16))
 
     def _keys(self, starts: IndexArray, sizes: IndexArray) -> list[bytes]:
-        from headrace._native import gather
-
         return gather(self._mapped, starts.astype(np.uint64), sizes.astype(np.uint64))
 
     def _overflows(self, places: IndexArray, sizes: IndexArray) -> IndexArray:
