@@ -86,7 +86,7 @@ def fletcher32(data: npt.NDArray[np.uint8]) -> int:
 
     Example:
         >>> hex(fletcher32(np.frombuffer(b"abcd", np.uint8)))
-        '0x2628c4c6'
+        '0x2629c4c6'
     """
     first = second = 0
     even = data if len(data) % 2 == 0 else np.append(data, np.uint8(0))

@@ -217,7 +217,7 @@ def test_a_number_that_does_not_fit(path: Path) -> None:
         file["x"] = np.array([1, 2**63], np.uint64)
     dataset = hr.open(path)
     assert dataset[0].x == 1
-    with pytest.raises(CorruptSampleError, match="sample 1.*does not fit"):
+    with pytest.raises(CorruptSampleError, match=r"sample 1.*does not fit"):
         _ = dataset[1]
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.helpers import ALL_FIELDS, all_fields_sample, same_value
 
 import headrace as hr
 from headrace.errors import WriteError
 from headrace.formats.hdf5 import Hdf5Writer, writer
-from tests.helpers import ALL_FIELDS, all_fields_sample, same_value
 
 if TYPE_CHECKING:
     from pathlib import Path
