@@ -1,4 +1,4 @@
-"""Values that lie in a mapped file as they are: taken out many at once, and pictures for the loader without a copy."""
+"""Values that lie in a file as they are: taken out many at once, and pictures for the loader without a copy."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import gather
-from headrace.codecs import jpeg
-from headrace.errors import CorruptSampleError, ImageError
+from headrace._native import jpeg_sides
+from headrace.errors import CorruptSampleError
 from headrace.formats.contract import join_images
-from headrace.storage import check_mapping
+from headrace.formats.spans.span_file import BadSpanError
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
+    from headrace.formats.spans import SpanFile
     from headrace.types import IndexArray
 
-__all__ = ["Places", "pictures_in_place", "take_bytes"]
+__all__ = ["Places", "pictures_in_place", "values_in_place"]
 
 
 class Places(NamedTuple):
@@ -27,27 +27,35 @@ class Places(NamedTuple):
     sizes: npt.NDArray[np.uint64]
 
 
-def take_bytes(path: str, mapped: npt.NDArray[np.uint8], places: Places) -> list[bytes]:
-    """The values; FormatError when the file was cut short meanwhile."""
-    values = gather(mapped, places.offsets, places.sizes) if len(mapped) else [b""] * len(places.offsets)
-    check_mapping(mapped, path)
-    return values
+def values_in_place(path: str, field: str, indices: IndexArray, file: SpanFile, places: Places) -> list[bytes]:
+    """The bytes of values.
+
+    Args:
+        path: of the dataset, for errors.
+        field: whose values, for errors.
+        indices: samples, for errors.
+        file: in which they lie.
+        places: where.
+    """
+    try:
+        return file.read(places.offsets, places.sizes)
+    except BadSpanError as error:
+        raise _corrupt(path, field, indices, places, error) from None
 
 
-def pictures_in_place(
-    path: str, field: str, indices: IndexArray, mapped: npt.NDArray[np.uint8], places: Places
-) -> ImageSpans:
+def pictures_in_place(path: str, field: str, indices: IndexArray, file: SpanFile, places: Places) -> ImageSpans:
     """Pictures for the loader: spans of the file where all of them are JPEGs, a copy where some are not."""
-    sides = np.zeros((len(indices), 2), np.uint32)
-    for position, (start, size) in enumerate(zip(places.offsets.tolist(), places.sizes.tolist(), strict=True)):
-        data = mapped[start : start + size]
-        try:
-            if not size or not jpeg.is_jpeg(data) or not jpeg.is_plain(info := jpeg.read_info(data)):
-                return join_images(path, field, indices, take_bytes(path, mapped, places))
-        except ImageError as error:
-            sample = int(indices[position])
-            raise CorruptSampleError(path, sample=sample, field=field, problem=str(error), offset=start) from error
-        sides[position] = info.width, info.height
-    check_mapping(mapped, path)
-    modes = np.zeros(len(indices), np.uint8)
-    return ImageSpans(mapped, places.offsets, places.sizes, modes, sides[:, 0].copy(), sides[:, 1].copy())
+    try:
+        base, starts = file.region(places.offsets, places.sizes)
+    except BadSpanError as error:
+        raise _corrupt(path, field, indices, places, error) from None
+    widths, heights = jpeg_sides(base, starts, places.sizes)
+    file.check()
+    if not widths.all():  # something else than a plain JPEG is among them
+        return join_images(path, field, indices, values_in_place(path, field, indices, file, places))
+    return ImageSpans(base, starts, places.sizes, np.zeros(len(indices), np.uint8), widths, heights)
+
+
+def _corrupt(path: str, field: str, indices: IndexArray, places: Places, error: BadSpanError) -> CorruptSampleError:
+    sample, offset = int(indices[error.position]), int(places.offsets[error.position])
+    return CorruptSampleError(path, sample=sample, field=field, offset=offset, problem=error.problem)

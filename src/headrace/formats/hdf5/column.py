@@ -11,10 +11,11 @@ import numpy.typing as npt
 from headrace.errors import CorruptSampleError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.hdf5.heap import Heap, HeapError
-from headrace.formats.mapped_values import Places, take_bytes
+from headrace.formats.mapped_values import Places, values_in_place
 
 if TYPE_CHECKING:
     from headrace.formats.hdf5.items import Items
+    from headrace.formats.spans import SpanFile
     from headrace.types import Field, IndexArray
 
 __all__ = ["Column", "Meaning"]
@@ -33,7 +34,8 @@ class Column:
         dtype: of the numbers, also of those in a list.
         shape: of the whole dataset.
         items: gives rows of numbers, or references into the heap.
-        heap: finds values of any length in the mapped file; None where the library reads them.
+        file: in which values of any length are.
+        heap: finds them there; None where the library reads them.
         padding: what texts of one length are filled up with; None for bytes, which are taken whole.
     """
 
@@ -43,7 +45,7 @@ class Column:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     items: Items
-    mapped: npt.NDArray[np.uint8]
+    file: SpanFile
     heap: Heap | None = None
     padding: bytes | None = None
 
@@ -93,7 +95,7 @@ class Column:
         if places is None:
             values = [_as_stored(value) for value in self.items.rows(indices)]
         else:
-            values = take_bytes(self.path, self.mapped, places)
+            values = values_in_place(self.path, self.name, indices, self.file, places)
         if self.meaning == "text":
             return [value.partition(b"\0")[0] for value in values]
         return [np.frombuffer(v, self.dtype).tolist() for v in values] if self.meaning == "lists" else values

@@ -23,6 +23,7 @@ from headrace.registry import require
 if TYPE_CHECKING:
     from headrace.formats.hdf5.chunk_cache import ChunkCache
     from headrace.formats.hdf5.library import LibraryFile
+    from headrace.formats.spans import SpanFile
 
 __all__ = ["MAX_BLOCK_BYTES", "ColumnSource", "LeftOutError"]
 
@@ -41,19 +42,18 @@ class ColumnSource:
 
     Args:
         path: of the file, for errors.
-        mapped: the file.
-        file: opens it by the library, for what only that can read.
+        file: the file.
+        library: opens it by the library, for what only that can read.
         cache: keeps chunks of all columns.
         is_usual: addresses have 8 bytes and count from the beginning of the file; otherwise the library reads it all.
     """
 
-    def __init__(
-        self, path: str, mapped: npt.NDArray[np.uint8], file: LibraryFile, cache: ChunkCache, *, is_usual: bool
-    ) -> None:
+    def __init__(self, path: str, file: SpanFile, library: LibraryFile, cache: ChunkCache, *, is_usual: bool) -> None:
         self._h5py = require("h5py", "an HDF5 file")
-        self._path, self._mapped, self._file, self._cache = path, mapped, file, cache
+        self._path, self._file, self._library, self._cache = path, file, library, cache
+        self._mapped = file.mapped
         self._is_usual = is_usual
-        self._heap = Heap(mapped)
+        self._heap = Heap(file.mapped)
         self._count = 0
 
     def column(self, dataset: Any, name: str) -> Column:
@@ -83,7 +83,7 @@ class ColumnSource:
             dtype=dtype,
             shape=shape,
             items=items,
-            mapped=self._mapped,
+            file=self._file,
             heap=heap,
             padding=padding,
         )
@@ -261,7 +261,7 @@ class ColumnSource:
             if max(math.prod(chunk) * item.itemsize, rows * row) > MAX_BLOCK_BYTES:
                 raise LeftOutError(f"the chunks of one row have more than {MAX_BLOCK_BYTES} bytes")
         return LibraryItems(
-            file=self._file,
+            file=self._library,
             name=name,
             stored_name=name.encode("utf-8", "surrogateescape"),
             number=self._count,

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._native import crc32c
-from headrace.errors import ClosedError, FormatError
+from headrace.errors import FormatError
 from headrace.fields import Image
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.decodes import override_schema
 from headrace.formats.description import Description
 from headrace.formats.hdf5.structure import read_structure
 from headrace.formats.mapped_values import pictures_in_place
+from headrace.formats.spans import SpanFile
 from headrace.formats.tile_index import (
     SideFacts,
     refuse_annex_options,
@@ -30,7 +31,7 @@ from headrace.formats.tile_index import (
     write_tile_index,
 )
 from headrace.progress import format_count
-from headrace.storage import check_mapping, map_file, note_left_out
+from headrace.storage import note_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +47,6 @@ __all__ = ["Hdf5Dataset", "index_hdf5", "open_hdf5"]
 
 _log = logging.getLogger(__name__)
 _CACHE_BYTES = 128 << 20
-_FINGERPRINT_BYTES = 1 << 16
 
 
 class Hdf5Dataset(ColumnDataset):
@@ -57,6 +57,8 @@ class Hdf5Dataset(ColumnDataset):
         decode: what bytes of any length are, see ``DECODES``: of all such fields, or by name.
         fields: fields by name that replace those that were found.
         cache_size: bytes of unpacked chunks that are kept.
+        cold: how values of any length are read: True past the page cache, False always from the mapped file; by
+            default as it fits.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
         follow_links: also use tile indices beside it that are a symbolic link.
 
@@ -72,6 +74,7 @@ class Hdf5Dataset(ColumnDataset):
         decode: Decode | Mapping[str, Decode] | None = None,
         fields: Mapping[str, Field] | None = None,
         cache_size: int = _CACHE_BYTES,
+        cold: bool | None = None,
         allow_pickle: bool = False,
         follow_links: bool = False,
     ) -> None:
@@ -82,13 +85,15 @@ class Hdf5Dataset(ColumnDataset):
             "decode": decode,
             "fields": None if fields is None else dict(fields),
             "cache_size": cache_size,
+            "cold": cold,
             "allow_pickle": allow_pickle,
             "follow_links": follow_links,
         }
-        self._mapped: npt.NDArray[np.uint8] | None = map_file(given)
-        self._status = len(self._mapped), os.stat(given).st_mtime_ns
-        structure, self._library = read_structure(given, self._mapped, cache_size)
-        check_mapping(self._mapped, given)
+        status = os.stat(given)
+        self._status = status.st_size, status.st_mtime_ns
+        self._file = SpanFile(given, cold=cold)
+        structure, self._library = read_structure(self._file, cache_size)
+        self._file.check()
         description = _description(given, structure)
         self._columns, length = _choose_columns(given, structure, description)
         self.left_out = [f"{name}: {reason}" for name, reason in structure.left_out.items()]
@@ -112,17 +117,12 @@ class Hdf5Dataset(ColumnDataset):
     def close(self) -> None:
         """Let go of the file."""
         self._library.close()
-        self._mapped, self._columns, self._key_column = None, {}, None
-
-    @property
-    def _open(self) -> npt.NDArray[np.uint8]:
-        if self._mapped is None:
-            raise ClosedError(f"{self._path}: the dataset is closed")
-        return self._mapped
+        self._file.close()
+        self._columns, self._key_column = {}, None
 
     def check_file(self) -> None:
         """Raise FormatError if the file was cut short while it was in use."""
-        check_mapping(self._open, self._path)
+        self._file.check()
 
     @cached_property
     def keys(self) -> Sequence[str] | None:
@@ -136,17 +136,13 @@ class Hdf5Dataset(ColumnDataset):
     @cached_property
     def fingerprint(self) -> int:
         """32 bits that change when the dataset is another one; a loader's state is tied to it."""
-        return crc32c(repr((self._status, len(self), list(self._schema.items()), self._content())).encode())
-
-    def _content(self) -> int:
-        head, tail = self._open[:_FINGERPRINT_BYTES], self._open[-_FINGERPRINT_BYTES:]
-        return crc32c(tail, crc32c(head))
+        return crc32c(repr((self._status, len(self), list(self._schema.items()), self._file.fingerprint)).encode())
 
     @property
     def reading(self) -> str:
         """How its bytes are read, in words."""
         kept = self._options["cache_size"]
-        return f"from the mapped file; of unpacked chunks {format_count(kept, 'byte')} are kept"
+        return f"{self._file.reading}; of unpacked chunks {format_count(kept, 'byte')} are kept"
 
     def _check_field(self, field: str) -> Field:
         if field not in self._schema:
@@ -157,7 +153,7 @@ class Hdf5Dataset(ColumnDataset):
 
     def _column(self, field: str) -> Column:
         self._check_field(field)
-        _ = self._open
+        _ = self._file.mapped
         return self._columns[field]
 
     def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
@@ -187,7 +183,9 @@ class Hdf5Dataset(ColumnDataset):
     @property
     def side_facts(self) -> SideFacts:
         """What tile indices of JPEGs beside the file are bound to."""
-        return SideFacts(self._path, len(self), len(self._open), self._content(), self._options["follow_links"])
+        return SideFacts(
+            self._path, len(self), self._file.size_bytes, self._file.fingerprint, self._options["follow_links"]
+        )
 
     def _pictures(self, start: int, stop: int) -> list[bytes]:
         assert self.picture_field is not None
@@ -206,7 +204,7 @@ class Hdf5Dataset(ColumnDataset):
         if places is None:
             spans = super().image_spans(indices, field, source)
         else:
-            spans = pictures_in_place(self._path, field, indices, self._open, places)
+            spans = pictures_in_place(self._path, field, indices, self._file, places)
         return with_tile_index(spans, self.tile_index, indices) if field == self.picture_field else spans
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:

@@ -19,10 +19,9 @@ from headrace.progress import format_count
 from headrace.registry import require
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
     from headrace.formats.hdf5.column import Column
+    from headrace.formats.spans import SpanFile
 
 __all__ = ["ATTRIBUTE", "DESCRIPTION", "KEYS", "Structure", "read_structure"]
 
@@ -41,16 +40,17 @@ class Structure:
     description: str | bytes | None = None
 
 
-def read_structure(path: str, mapped: npt.NDArray[np.uint8], cache_size: int) -> tuple[Structure, LibraryFile]:
+def read_structure(file: SpanFile, cache_size: int) -> tuple[Structure, LibraryFile]:
     """Describe all of a file; FormatError when the library cannot read it."""
-    file = LibraryFile(path, mapped)
-    opened = open_by_library(path, mapped)
+    path = file.path
+    library = LibraryFile(path, file.mapped)
+    opened = open_by_library(path, file.mapped)
     try:
         with explained(path):
-            walk = _Walk(opened, path, mapped, file, ChunkCache(cache_size))
+            walk = _Walk(opened, file, library, ChunkCache(cache_size))
             walk.read_group(opened["/"].id, "", 0)
             walk.read_description(opened)
-            return walk.found, file
+            return walk.found, library
     finally:
         with contextlib.suppress(Exception):  # a damaged file may not even be closed
             opened.close()
@@ -59,15 +59,13 @@ def read_structure(path: str, mapped: npt.NDArray[np.uint8], cache_size: int) ->
 class _Walk:
     """One walk over all groups of an open file."""
 
-    def __init__(
-        self, opened: Any, path: str, mapped: npt.NDArray[np.uint8], file: LibraryFile, cache: ChunkCache
-    ) -> None:
+    def __init__(self, opened: Any, file: SpanFile, library: LibraryFile, cache: ChunkCache) -> None:
         self._h5py = require("h5py", "an HDF5 file")
         self.found = Structure()
-        self._path = path
+        self._path = file.path
         plist = opened.id.get_create_plist()
         is_usual = plist.get_sizes() == (8, 8) and plist.get_userblock() == 0
-        self._columns = ColumnSource(path, mapped, file, cache, is_usual=is_usual)
+        self._columns = ColumnSource(file.path, file, library, cache, is_usual=is_usual)
         self._seen: set[int] = set()
         self._count = 0
 

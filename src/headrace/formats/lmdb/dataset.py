@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headrace._native import crc32c
 from headrace.codecs import jpeg
-from headrace.errors import ClosedError, FormatError
+from headrace.errors import FormatError
 from headrace.fields import Float, Int
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.decodes import field_for, override_schema
@@ -26,7 +26,8 @@ from headrace.formats.lmdb.tree import (
     read_environment,
     read_tree,
 )
-from headrace.formats.mapped_values import Places, pictures_in_place, take_bytes
+from headrace.formats.mapped_values import Places, pictures_in_place, values_in_place
+from headrace.formats.spans import SpanFile
 from headrace.formats.tile_index import (
     SideFacts,
     refuse_annex_options,
@@ -36,7 +37,7 @@ from headrace.formats.tile_index import (
     with_tile_index,
     write_tile_index,
 )
-from headrace.storage import check_mapping, map_file, note_left_out
+from headrace.storage import note_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +66,7 @@ class LmdbDataset(ColumnDataset):
             The field is called ``image`` for pictures and ``data`` for everything else.
         fields: a field by name that replaces what was found.
         database: name of the database, for files with several.
+        cold: True reads past the page cache, False always from the mapped file; by default as it fits.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
         follow_links: also use tile indices beside it that are a symbolic link.
 
@@ -79,22 +81,23 @@ class LmdbDataset(ColumnDataset):
         decode: Decode | None = None,
         fields: Mapping[str, Field] | None = None,
         database: str | None = None,
+        cold: bool | None = None,
         allow_pickle: bool = False,
         follow_links: bool = False,
     ) -> None:
         given = os.fspath(path)
-        self._file = data_file(given)
-        status = os.stat(self._file)
-        self._mapped: npt.NDArray[np.uint8] | None = map_file(self._file)
-        self._environment = read_environment(given, self._mapped)
+        status = os.stat(data_file(given))
+        self._file = SpanFile(data_file(given), cold=cold)
+        mapped = self._file.mapped
+        self._environment = read_environment(given, mapped)
         record = _choose(self._environment, database)
         tree = read_tree(self._environment, record)
-        check_mapping(self._mapped, given)
+        self._file.check()
         is_sample = np.array([not is_reserved(key) for key in tree.keys], bool)
         self.left_out = [f"{_name(key, 0)}: it is no sample" for key in tree.keys if is_reserved(key)]
         self._places = Places(tree.places.offsets[is_sample], tree.places.sizes[is_sample])
         keys = [_name(key, record.flags) for key in tree.keys if not is_reserved(key)]
-        if decode is None and _are_pictures(self._mapped, self._places):
+        if decode is None and _are_pictures(mapped, self._places):
             decode = "image"
         name, field = field_for(decode, allow_pickle=allow_pickle)
         schema = override_schema(given, {name: field}, fields=fields)
@@ -104,6 +107,7 @@ class LmdbDataset(ColumnDataset):
             "decode": decode,
             "fields": None if fields is None else dict(fields),
             "database": database,
+            "cold": cold,
             "allow_pickle": allow_pickle,
             "follow_links": follow_links,
         }
@@ -115,17 +119,16 @@ class LmdbDataset(ColumnDataset):
 
     def close(self) -> None:
         """Let go of the file."""
-        self._mapped = None
+        self._file.close()
 
     @property
-    def _open(self) -> npt.NDArray[np.uint8]:
-        if self._mapped is None:
-            raise ClosedError(f"{self._path}: the dataset is closed")
-        return self._mapped
+    def reading(self) -> str:
+        """How values are read, in words."""
+        return self._file.reading
 
     def check_file(self) -> None:
         """Raise FormatError if the file was cut short while it was in use."""
-        check_mapping(self._open, self._path)
+        self._file.check()
 
     @cached_property
     def fingerprint(self) -> int:
@@ -141,7 +144,7 @@ class LmdbDataset(ColumnDataset):
         return Places(self._places.offsets[indices], self._places.sizes[indices])
 
     def _stored(self, indices: IndexArray, field: str) -> list[bytes]:
-        return take_bytes(self._path, self._open, self._at(indices))
+        return values_in_place(self._path, field, indices, self._file, self._at(indices))
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """Sizes of the values, nothing read."""
@@ -157,10 +160,10 @@ class LmdbDataset(ColumnDataset):
     def side_facts(self) -> SideFacts:
         """What tile indices of JPEGs beside the file are bound to."""
         path, follow_links = self._path.rstrip(os.sep), self._options["follow_links"]
-        return SideFacts(path, len(self), len(self._open), self._content(), follow_links)
+        return SideFacts(path, len(self), self._file.size_bytes, self._content(), follow_links)
 
     def _between(self, start: int, stop: int) -> list[bytes]:
-        return self._stored(np.arange(start, stop, dtype=np.int64), "")
+        return self._stored(np.arange(start, stop, dtype=np.int64), next(iter(self._schema)))
 
     def index_jpegs(self, progress: Progress | None = None) -> str:
         """Write tile indices of all values that are JPEGs beside the file; gives the path of the annex."""
@@ -169,7 +172,7 @@ class LmdbDataset(ColumnDataset):
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures where they lie in the file, with tile indices where there are some."""
         self._check_field(field)
-        spans = pictures_in_place(self._path, field, indices, self._open, self._at(indices))
+        spans = pictures_in_place(self._path, field, indices, self._file, self._at(indices))
         return with_tile_index(spans, self.tile_index, indices)
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
