@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from headrace.formats.decodes import Decode
     from headrace.formats.hdf5.column import Column
     from headrace.formats.hdf5.structure import Structure
+    from headrace.formats.report import Found
     from headrace.types import Field, ImageSpans, IndexArray, Progress, Report, Source
 
 __all__ = ["Hdf5Dataset", "index_hdf5", "open_hdf5"]
@@ -213,6 +214,11 @@ class Hdf5Dataset(ColumnDataset):
         if not report.ok or self.picture_field is None:
             return report
         return with_problems(report, side_problems(self.side_facts, self._pictures))
+
+    def _check(self, indices: IndexArray, decode: bool) -> Found:
+        found = super()._check(indices, decode)
+        found.checksums += len(indices) * sum(column.items.is_checked for column in self._columns.values())
+        return found
 
 
 def _description(path: str, structure: Structure) -> Description | None:

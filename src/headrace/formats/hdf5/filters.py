@@ -15,10 +15,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ALLOWED", "BY_LIBRARY", "Filter", "fletcher32", "undo"]
+__all__ = ["ALLOWED", "BY_LIBRARY", "FLETCHER", "Filter", "fletcher32", "undo"]
 
-_DEFLATE, _SHUFFLE, _FLETCHER, _SZIP, _LZF = 1, 2, 3, 4, 32000
-ALLOWED = {_DEFLATE: "gzip", _SHUFFLE: "shuffle", _FLETCHER: "fletcher32", _SZIP: "szip", _LZF: "lzf"}
+_DEFLATE, _SHUFFLE, FLETCHER, _SZIP, _LZF = 1, 2, 3, 4, 32000
+ALLOWED = {_DEFLATE: "gzip", _SHUFFLE: "shuffle", FLETCHER: "fletcher32", _SZIP: "szip", _LZF: "lzf"}
 """Numbers and names of the filters whose chunks are read."""
 BY_LIBRARY = frozenset({_SZIP, _LZF})
 _BLOCK = 1 << 16
@@ -46,7 +46,7 @@ def undo(data: npt.NDArray[np.uint8], filters: Sequence[Filter], skipped: int, s
             continue
         if step.number == _DEFLATE:
             data = _inflate(data, size + 4 * len(filters))  # what stands before may have added a checksum
-        elif step.number == _FLETCHER:
+        elif step.number == FLETCHER:
             data = _checked(data)
         else:
             data = _unshuffle(data, step.values[0] if step.values else 1)

@@ -59,9 +59,9 @@ class Heap:
         offsets = np.zeros(len(references), np.uint64)
         wanted = np.flatnonzero(sizes)
         rest = wanted[~self._locate_first(references[wanted], sizes[wanted], wanted, offsets)]
-        for position in rest.tolist():
-            _, address, number = references[position].tolist()
-            offsets[position] = self._locate_one(position, address, number, int(sizes[position]))
+        wanted_there = (references["address"][rest], references["number"][rest], sizes[rest])
+        rows = zip(rest.tolist(), *(part.tolist() for part in wanted_there), strict=True)
+        offsets[rest] = [self._locate_one(*row) for row in rows]
         return Places(offsets, sizes)
 
     def _locate_first(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from headrace._native import gather_into
 from headrace.errors import FormatError
-from headrace.formats.hdf5.filters import Filter, undo
+from headrace.formats.hdf5.filters import FLETCHER, Filter, undo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,11 @@ class Items(Protocol):
         """Rows of a chunk, or None where there are none that are read as a whole."""
         ...
 
+    @property
+    def is_checked(self) -> bool:
+        """Chunks are compared with their checksums as they are read."""
+        ...
+
     def rows(self, indices: IndexArray) -> npt.NDArray[Any]:
         """Rows by number, in a new array; the numbers are checked."""
         ...
@@ -45,6 +50,7 @@ class FlatItems:
 
     array: npt.NDArray[Any]
     block_rows: None = None
+    is_checked: bool = False
 
     def rows(self, indices: IndexArray) -> npt.NDArray[Any]:
         """Rows by number."""
@@ -88,6 +94,11 @@ class ChunkedItems:
     def block_rows(self) -> int:
         """Rows of a chunk."""
         return self.chunk[0]
+
+    @property
+    def is_checked(self) -> bool:
+        """Chunks have checksums."""
+        return any(step.number == FLETCHER for step in self.filters)
 
     @property
     def _grid(self) -> tuple[int, ...]:
@@ -178,6 +189,7 @@ class LibraryItems:
     shape: tuple[int, ...]
     block_rows: int
     cache: ChunkCache
+    is_checked: bool = False
 
     def rows(self, indices: IndexArray) -> npt.NDArray[Any]:
         """Rows by number."""

@@ -19,7 +19,6 @@ from headrace.progress import format_count
 from headrace.registry import require
 
 if TYPE_CHECKING:
-
     from headrace.formats.hdf5.column import Column
     from headrace.formats.spans import SpanFile
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headrace._native import crc32c
 from headrace.codecs import jpeg
 from headrace.errors import FormatError
 from headrace.fields import Float, Int
-from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.decodes import field_for, override_schema
 from headrace.formats.lmdb.tree import (
     INTEGER_KEYS,
@@ -26,38 +23,31 @@ from headrace.formats.lmdb.tree import (
     read_environment,
     read_tree,
 )
-from headrace.formats.mapped_values import Places, pictures_in_place, values_in_place
-from headrace.formats.spans import SpanFile
-from headrace.formats.tile_index import (
-    SideFacts,
-    refuse_annex_options,
-    side_problems,
-    tile_index_or_warning,
-    with_problems,
-    with_tile_index,
-    write_tile_index,
-)
+from headrace.formats.spans import IndexedFile, SampleIndex, SpanDataset, index_spans
+from headrace.formats.spans.span_file import BadSpanError
 from headrace.storage import note_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.decodes import Decode
-    from headrace.types import Field, ImageSpans, IndexArray, Progress, Report, Source
+    from headrace.formats.spans import SpanFile
+    from headrace.types import Field, Progress
 
-__all__ = ["DATA_FILE", "LmdbDataset", "data_file", "index_lmdb", "is_reserved"]
+__all__ = ["DATA_FILE", "LmdbDataset", "data_file", "index_lmdb", "is_reserved", "open_lmdb"]
 
 DATA_FILE = "data.mdb"
 _log = logging.getLogger(__name__)
 _RESERVED = re.compile(rb"__.*__", re.DOTALL)
 _LOOKED_AT = 8
+_HEAD_BYTES = np.uint64(16)
+_COLUMN = "value"
 _SHOWN = 10
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
 
 
-class LmdbDataset(ColumnDataset):
+class LmdbDataset(SpanDataset):
     """Samples of an LMDB file, or of a folder with a ``data.mdb``. The file is mapped and read without the library.
 
     Args:
@@ -66,9 +56,12 @@ class LmdbDataset(ColumnDataset):
             The field is called ``image`` for pictures and ``data`` for everything else.
         fields: a field by name that replaces what was found.
         database: name of the database, for files with several.
+        checksums: compare values with the checksums of an annex, where there is one.
+        annex: False: do not look for an annex. Only the database without a name has one.
         cold: True reads past the page cache, False always from the mapped file; by default as it fits.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
-        follow_links: also use tile indices beside it that are a symbolic link.
+        keep_index: for other formats' sake; an LMDB is an index of itself, and none is written by opening it.
+        follow_links: also read an annex that is a symbolic link.
 
     Attributes:
         left_out: a line for each key that is no sample, such as ``__len__``, and the reason.
@@ -81,104 +74,58 @@ class LmdbDataset(ColumnDataset):
         decode: Decode | None = None,
         fields: Mapping[str, Field] | None = None,
         database: str | None = None,
+        checksums: bool = True,
+        annex: bool = True,
         cold: bool | None = None,
         allow_pickle: bool = False,
+        keep_index: bool = False,
         follow_links: bool = False,
     ) -> None:
-        given = os.fspath(path)
-        status = os.stat(data_file(given))
-        self._file = SpanFile(data_file(given), cold=cold)
-        mapped = self._file.mapped
-        self._environment = read_environment(given, mapped)
-        record = _choose(self._environment, database)
-        tree = read_tree(self._environment, record)
-        self._file.check()
-        is_sample = np.array([not is_reserved(key) for key in tree.keys], bool)
-        self.left_out = [f"{_name(key, 0)}: it is no sample" for key in tree.keys if is_reserved(key)]
-        self._places = Places(tree.places.offsets[is_sample], tree.places.sizes[is_sample])
-        keys = [_name(key, record.flags) for key in tree.keys if not is_reserved(key)]
-        if decode is None and _are_pictures(mapped, self._places):
-            decode = "image"
-        name, field = field_for(decode, allow_pickle=allow_pickle)
-        schema = override_schema(given, {name: field}, fields=fields)
-        if isinstance(schema[name], Int | Float):
-            raise ValueError(f"fields[{name!r}] is a number, and the values of an LMDB are bytes; use Json() or Text()")
-        self._options: dict[str, Any] = {
+        self._given = os.fspath(path)
+        options = {
             "decode": decode,
             "fields": None if fields is None else dict(fields),
             "database": database,
+            "checksums": checksums,
+            "annex": annex,
             "cold": cold,
             "allow_pickle": allow_pickle,
             "follow_links": follow_links,
         }
-        self._status = status.st_size, status.st_mtime_ns
-        super().__init__(given, length=len(keys), schema=schema, keys=keys)
+        indexed = IndexedFile(
+            data_file(self._given),
+            format_name="lmdb",
+            scan=partial(_scan, database=database),
+            keep_index=False,
+            annex=annex and database is None,
+            cold=cold,
+            follow_links=follow_links,
+        )
+        self.left_out = [str(line) for line in indexed.index.facts.get("left_out", ())]
+        name, schema = self._choose_field(indexed, decode, fields, allow_pickle)
+        known = indexed.description
+        class_names = known.class_names if known is not None and set(known.class_names) <= set(schema) else None
+        super().__init__(indexed, schema=schema, options=options, columns={name: _COLUMN}, class_names=class_names)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (os.path.abspath(self._path), self._options)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-    @property
-    def reading(self) -> str:
-        """How values are read, in words."""
-        return self._file.reading
-
-    def check_file(self) -> None:
-        """Raise FormatError if the file was cut short while it was in use."""
-        self._file.check()
-
-    @cached_property
-    def fingerprint(self) -> int:
-        """32 bits that change when the dataset is another one; a loader's state is tied to it."""
-        return crc32c(repr((self._status, list(self._schema.items()), self._content())).encode())
-
-    def _content(self) -> int:
-        """Of what the meta page says and of the places of all values."""
-        value = crc32c(repr((self._environment.transaction, self._environment.num_pages, len(self))).encode())
-        return crc32c(self._places.offsets.tobytes(), crc32c(self._places.sizes.tobytes(), value))
-
-    def _at(self, indices: IndexArray) -> Places:
-        return Places(self._places.offsets[indices], self._places.sizes[indices])
-
-    def _stored(self, indices: IndexArray, field: str) -> list[bytes]:
-        return values_in_place(self._path, field, indices, self._file, self._at(indices))
-
-    def rows(self, indices: IndexArray) -> list[dict[str, object]]:
-        """Sizes of the values, nothing read."""
-        (name,) = self._schema
-        return [{name: f"{size}B"} for size in self._places.sizes[indices].tolist()]
-
-    @cached_property
-    def tile_index(self) -> TileIndex | None:
-        """Tile indices of the JPEGs, by which crops are decoded without the rest, or None."""
-        return tile_index_or_warning(self.side_facts)
+    def _choose_field(
+        self,
+        indexed: IndexedFile,
+        decode: Decode | None,
+        fields: Mapping[str, Field] | None,
+        allow_pickle: bool,
+    ) -> tuple[str, dict[str, Field]]:
+        if decode is None and _are_pictures(indexed):
+            decode = "image"
+        name, field = field_for(decode, allow_pickle=allow_pickle)
+        schema = override_schema(self._given, {name: field}, fields=fields)
+        if isinstance(schema[name], Int | Float):
+            raise ValueError(f"fields[{name!r}] is a number, and the values of an LMDB are bytes; use Json() or Text()")
+        return name, schema
 
     @property
-    def side_facts(self) -> SideFacts:
-        """What tile indices of JPEGs beside the file are bound to."""
-        path, follow_links = self._path.rstrip(os.sep), self._options["follow_links"]
-        return SideFacts(path, len(self), self._file.size_bytes, self._content(), follow_links)
-
-    def _between(self, start: int, stop: int) -> list[bytes]:
-        return self._stored(np.arange(start, stop, dtype=np.int64), next(iter(self._schema)))
-
-    def index_jpegs(self, progress: Progress | None = None) -> str:
-        """Write tile indices of all values that are JPEGs beside the file; gives the path of the annex."""
-        return write_tile_index(self.side_facts, self._between, progress)
-
-    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
-        """The undecoded bytes of pictures where they lie in the file, with tile indices where there are some."""
-        self._check_field(field)
-        spans = pictures_in_place(self._path, field, indices, self._file, self._at(indices))
-        return with_tile_index(spans, self.tile_index, indices)
-
-    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
-        """Read every value; with ``decode`` also decode it. The pages were checked when the file was opened."""
-        report = super().verify(decode=decode, workers=workers, progress=progress)
-        return with_problems(report, side_problems(self.side_facts, self._between)) if report.ok else report
+    def path(self) -> str:
+        """Where it was opened."""
+        return self._given
 
 
 def data_file(path: str) -> str:
@@ -191,13 +138,8 @@ def is_reserved(key: bytes) -> bool:
     return _RESERVED.fullmatch(key) is not None
 
 
-def index_lmdb(
-    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
-) -> str:
-    """Give an LMDB tile indices of its JPEGs, beside it; see ``headrace.index``."""
-    refuse_annex_options(path, "lmdb", options)
-    with LmdbDataset(path, follow_links=follow_links) as dataset:
-        return dataset.index_jpegs(progress)
+index_lmdb = partial(index_spans, LmdbDataset)
+"""Gives an LMDB an annex, beside its file; see ``headrace.index``."""
 
 
 def open_lmdb(path: PathLike, **options: Any) -> LmdbDataset:
@@ -206,6 +148,22 @@ def open_lmdb(path: PathLike, **options: Any) -> LmdbDataset:
     if dataset.left_out:
         _log.warning("%s: %s", dataset.path, note_left_out(dataset.left_out))
     return dataset
+
+
+def _scan(file: SpanFile, progress: Progress | None, *, database: str | None) -> SampleIndex:
+    """Walk the tree: what IndexedFile asks for where there is no annex."""
+    environment = read_environment(file.path, file.mapped)
+    record = _choose(environment, database)
+    tree = read_tree(environment, record)
+    file.check()
+    is_sample = np.array([not is_reserved(key) for key in tree.keys], bool)
+    return SampleIndex(
+        columns=(_COLUMN,),
+        offsets=tree.places.offsets[is_sample].reshape(-1, 1),
+        sizes=tree.places.sizes[is_sample].reshape(-1, 1),
+        names=[_name(key, record.flags) for key in tree.keys if not is_reserved(key)],
+        facts={"left_out": [f"{_name(key, 0)}: it is no sample" for key in tree.keys if is_reserved(key)]},
+    )
 
 
 def _choose(environment: Environment, database: str | None) -> Record:
@@ -245,15 +203,15 @@ def _name(key: bytes, flags: int) -> str:
     return key.decode("utf-8", "backslashreplace")
 
 
-def _are_pictures(mapped: npt.NDArray[np.uint8], places: Places) -> bool:
-    first = list(zip(places.offsets[:_LOOKED_AT].tolist(), places.sizes[:_LOOKED_AT].tolist(), strict=True))
-    return bool(first) and all(_is_picture(mapped[start : start + min(size, 16)].tobytes()) for start, size in first)
+def _are_pictures(indexed: IndexedFile) -> bool:
+    offsets, sizes = indexed.index.offsets[:_LOOKED_AT, 0], indexed.index.sizes[:_LOOKED_AT, 0]
+    try:
+        heads = indexed.file.read(np.ascontiguousarray(offsets), np.minimum(sizes, _HEAD_BYTES))
+    except BadSpanError:  # an annex that lies; whoever reads the sample is told
+        return False
+    return bool(heads) and all(map(_is_picture, heads))
 
 
 def _is_picture(head: bytes) -> bool:
     is_webp = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
     return is_webp or head.startswith(_PICTURES) or (len(head) > 3 and jpeg.is_jpeg(head))
-
-
-def _reopen(path: str, options: dict[str, Any]) -> LmdbDataset:
-    return LmdbDataset(path, **options)

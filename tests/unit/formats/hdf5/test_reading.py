@@ -50,7 +50,8 @@ def test_the_golden_file_is_as_the_truth_says() -> None:
         assert np.array_equal(sample.raw, raw[i])
         assert sample["target/box"].tolist() == truth["box"]
     assert dataset.keys is None
-    assert dataset.verify(decode=True).ok
+    report = dataset.verify(decode=True)
+    assert (report.ok, report.checksums_checked) == (True, 20)  # those of the chunks of raw
 
 
 def test_what_is_no_field_is_named(caplog: pytest.LogCaptureFixture) -> None:

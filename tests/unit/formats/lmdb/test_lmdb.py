@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.errors import ClosedError, FormatError, HeadraceError, MissingExtraError, WriteError
+from headrace.errors import ClosedError, CorruptSampleError, FormatError, HeadraceError, MissingExtraError, WriteError
 from headrace.formats.lmdb import LmdbDataset, LmdbWriter
 from headrace.formats.lmdb.tree import read_environment, read_tree
 
@@ -215,6 +215,36 @@ def test_windows_of_jpegs(path: Path) -> None:
     assert hr.open(path).verify(decode=True).ok
     loader = hr.Loader(hr.open(path), batch_size=5, pipelines={"image": [hr.ops.CenterCrop(16)]})
     assert len(list(loader)) == 4
+
+
+def test_an_annex_has_checksums_classes_and_metadata(path: Path) -> None:
+    put(path, {b"a": b"one", b"b": bytes(9000), b"__len__": b"2"})
+    hr.index(path, metadata={"x": 1})
+    dataset: Any = hr.open(path)
+    assert (list(dataset.keys), dataset.metadata, dataset.has_checksums) == (["a", "b"], {"x": 1}, True)
+    assert dataset.left_out == ["__len__: it is no sample"]
+    assert dataset.verify().checksums_checked == 2
+    at = int(dataset.indexed.index.offsets[1, 0])
+    with path.open("r+b") as file:
+        file.seek(at + 5000)
+        file.write(b"X")
+    with pytest.raises(CorruptSampleError, match="sample 1, field 'data'"):
+        _ = dataset[1]
+    assert dataset.verify().bad_samples == (1,)
+
+
+def test_an_annex_is_not_of_a_named_database(path: Path) -> None:
+    put(path, {b"k": b"1"}, name=b"one")
+    put(path, {b"k": b"2"}, name=b"two")
+    with pytest.raises(FormatError, match="it has the databases"):
+        hr.index(path)
+
+
+def test_opening_writes_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "x", {f"{i:03d}".encode(): bytes(200_000) for i in range(100)}, folder=True)
+    before = sorted(os.listdir(tmp_path / "x"))
+    assert len(hr.open(tmp_path / "x")) == 100
+    assert sorted(os.listdir(tmp_path / "x")) == before
 
 
 def test_reading_needs_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
