@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["PluginTable", "require"]
 
 T = TypeVar("T")
+_EXTRAS = {"h5py": "hdf5", "mfusepy": "mount", "pyarrow": "arrow", "textual": "browse", "zstandard": "zstd"}
+"""Extras that are not called as their package is."""
 
 
 class PluginTable(Generic[T]):
@@ -82,5 +84,4 @@ def require(package: str, needed_by: str) -> Any:
         return importlib.import_module(package)
     except ImportError:
         root = package.partition(".")[0]
-        extra = {"zstandard": "zstd", "mfusepy": "mount", "textual": "browse", "pyarrow": "arrow"}.get(root, root)
-        raise MissingExtraError(root, extra=extra, needed_by=needed_by) from None
+        raise MissingExtraError(root, extra=_EXTRAS.get(root, root), needed_by=needed_by) from None

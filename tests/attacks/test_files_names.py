@@ -17,7 +17,7 @@ from headrace.storage import FolderWriter
 if TYPE_CHECKING:
     from pathlib import Path
 
-BAD = ["/../../../PWNED", "..", ".", "a/b", "x\n", "\x1b[31m", "a\x7f"]
+BAD = ["/../../../PWNED", "..", ".", "a/../b", "a/", "x\n", "\x1b[31m", "a\x7f"]
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -41,7 +41,7 @@ def test_a_field_whose_name_leads_out_or_drives_a_terminal_is_refused_on_opening
 
 
 def test_names_of_fields() -> None:
-    assert [name for name in ("label", "image 2", "größe", ".x", "a\\b") if problem_with_name(name)] == []
+    assert [name for name in ("label", "image 2", "größe", ".x", "a\\b", "target/box") if problem_with_name(name)] == []
     assert all(problem_with_name(name) for name in (*BAD, "", 7, None, "a\u202eb", "\udc80"))
 
 
@@ -119,3 +119,12 @@ def test_many_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
         writer.write("7/a/c", [b"1"])
     assert len(os.listdir("/proc/self/fd")) == before
     assert sorted(os.listdir(tmp_path / "7" / "a")) == ["b", "c"]
+
+
+def test_a_slash_in_the_name_of_a_field_makes_no_folder(tmp_path: Path) -> None:
+    path, out = tmp_path / "x.beton", tmp_path / "out"
+    hr.write(path, [(b"one", b"two")], fields={"a": hr.Bytes(), "b/c": hr.Bytes()})
+    assert main(["extract", str(path), "-C", str(out)]) == 0
+    assert sorted(name.partition(".")[2] for name in os.listdir(out)) == ["a.bin", "b.c.bin", "jsonl"]
+    with pytest.raises(ValueError, match=r"b/c and b\.c would be files of the same name"):
+        hr.write(tmp_path / "x.barecat", [(b"1", b"2")], fields={"b/c": hr.Bytes(), "b.c": hr.Bytes()})

@@ -204,7 +204,7 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
         if not os.path.exists(name):
             raise FileNotFoundError(f"{name} does not exist")
         head = _first_bytes(name)
-        for candidate in all_formats():
+        for candidate in sorted(all_formats(), key=lambda known: not known.suffixes):  # any folder is a folder
             if candidate.matches(name, head):
                 return candidate
     known = ", ".join(candidate.suffixes[0] for candidate in all_formats() if candidate.suffixes)

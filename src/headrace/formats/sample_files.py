@@ -108,10 +108,16 @@ def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
     if len(usual) == 1:
         return {name: ending or "bin" for name, ending in usual.items()}
     counts = list(usual.values())
-    return {
-        name: name if not ending else ending if counts.count(ending) == 1 else f"{name}.{ending}"
+    plain = {name: name.replace("/", ".") for name in usual}  # a slash would make folders of one sample's files
+    chosen = {
+        name: plain[name] if not ending else ending if counts.count(ending) == 1 else f"{plain[name]}.{ending}"
         for name, ending in usual.items()
     }
+    by_ending: dict[str, str] = {}
+    for name, ending in chosen.items():
+        if by_ending.setdefault(ending, name) != name:
+            raise ValueError(f"{by_ending[ending]} and {name} would be files of the same name; give one another name")
+    return chosen
 
 
 class SampleFiles:

@@ -28,7 +28,7 @@ def here(photos: Path, packed: Path) -> Path:
     ("line", "answer"),
     [
         ("create photos new.beton", "what is written comes first: headrace create new.beton photos"),
-        ("create new photos", "Known endings: .barecat, .beton, .ffr."),
+        ("create new photos", "no format is known for this. Known endings: ."),
         ("create new.ffr photos --max-side 10", "--max-side is for .beton, and new.ffr holds files as they are"),
         ("create new.barecat photos --mode raw", "--mode is for .beton, and new.barecat holds files as they are"),
         ("info photos.tar", "Convert a tar or zip first, for example: headrace convert photos.tar photos.barecat"),

@@ -139,7 +139,7 @@ def _file_name(name: str | None, index: int, suffix: str, field: str | None) -> 
         return stem
     if known_ending in SUFFIXES:
         stem = stem[: -len(known_ending)]
-    return f"{stem}{suffix}" if field is None else f"{stem}.{field}{suffix}"
+    return f"{stem}{suffix}" if field is None else f"{stem}.{field.replace('/', '.')}{suffix}"
 
 
 def _same_kind(ending: str, suffix: str) -> bool:

@@ -1,0 +1,23 @@
+"""The HDF5 format: every dataset with one row for each sample is a field."""
+
+from headrace.formats.contract import Format
+from headrace.formats.decodes import DECODES
+from headrace.formats.hdf5.dataset import Hdf5Dataset, index_hdf5, open_hdf5
+from headrace.formats.hdf5.writer import Hdf5Writer
+
+__all__ = ["FORMAT", "Hdf5Dataset", "Hdf5Writer"]
+
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+_PLACES = (0, 512, 1024, 2048)  # whoever makes a file may leave space for something else before it
+
+FORMAT = Format(
+    name="hdf5",
+    suffixes=(".h5", ".hdf5"),
+    matches=lambda path, head: any(head.startswith(_MAGIC, at) for at in _PLACES),
+    open=open_hdf5,
+    create=Hdf5Writer,
+    writer_options=frozenset({"class_names", "metadata", "compression"}),
+    decodes=DECODES,
+    has_files_beside=True,
+    index=index_hdf5,
+)
