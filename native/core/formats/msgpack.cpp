@@ -1,5 +1,6 @@
 #include "headrace/formats/msgpack.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -127,19 +128,31 @@ Status read_msgpack_tagged(ByteSpan file, std::uint64_t at, unsigned tag,
   return read_msgpack_counted(file, at, tag, token);
 }
 
+// What the first byte alone says, or nothing.
+constexpr MsgpackToken msgpack_token_of(unsigned tag) noexcept {
+  if (tag < 0x80 || tag >= 0xe0) return {.kind = MsgpackKind::integer};
+  if (tag < 0x90) return {.kind = MsgpackKind::container, .children = 2 * (tag & 0x0fU)};
+  if (tag < 0xa0) return {.kind = MsgpackKind::container, .children = tag & 0x0fU};
+  if (tag < 0xc0) return {.kind = MsgpackKind::text, .size = tag & 0x1fU};
+  if (tag == 0xca || tag == 0xcb) {
+    return {.kind = MsgpackKind::floating, .size = tag == 0xca ? 4U : 8U};
+  }
+  return {.kind = MsgpackKind::nil, .head = 0};
+}
+
+constexpr auto kMsgpackTokens = [] {
+  std::array<MsgpackToken, 256> tokens{};
+  for (unsigned tag = 0; tag < tokens.size(); ++tag) tokens[tag] = msgpack_token_of(tag);
+  return tokens;
+}();
+
 // The head of a value; what it says is inside of the file.
-Status read_msgpack_token(ByteSpan file, std::uint64_t at, MsgpackToken& token) noexcept {
+inline Status read_msgpack_token(ByteSpan file, std::uint64_t at, MsgpackToken& token) noexcept {
   if (at >= file.size()) return msgpack_cut_short(at);
   const auto tag = std::to_integer<unsigned>(file[at]);
-  if (tag < 0x80 || tag >= 0xe0) {
-    token = msgpack_scalar(MsgpackKind::integer, 0);
-  } else if (tag < 0xa0) {
-    const std::uint64_t count = tag & 0x0fU;
-    token = {.kind = MsgpackKind::container, .children = tag < 0x90 ? 2 * count : count};
-  } else if (tag < 0xc0) {
-    token = {.kind = MsgpackKind::text, .size = tag & 0x1fU};
-  } else if (Status status = read_msgpack_tagged(file, at, tag, token); !status.is_ok()) {
-    return status;
+  token = kMsgpackTokens[tag];
+  if (token.head == 0) {
+    if (Status status = read_msgpack_tagged(file, at, tag, token); !status.is_ok()) return status;
   }
   const std::uint64_t inside = at + token.head;  // a child has at least one byte
   if (!is_inside(inside, token.size, file.size()) ||
@@ -239,6 +252,17 @@ Status MsgpackScanner::find_column(std::string_view key, std::uint64_t at, std::
   return {};
 }
 
+// As many values are expected as there would be if the rest were like the beginning: memory that is
+// asked for again and again costs more than the search.
+void MsgpackScanner::make_room(std::size_t least, std::uint64_t position, std::uint64_t size) {
+  const double share = static_cast<double>(position + 1) / static_cast<double>(size + 1);
+  const auto expected = static_cast<std::size_t>(1.02 * static_cast<double>(least) / share);
+  const std::size_t room = std::clamp(expected, 2 * least + 1024, 64 * least + 1024);
+  offsets_.reserve(room);
+  sizes_.reserve(room);
+  heads_.reserve(room);
+}
+
 Status MsgpackScanner::scan_value(ByteSpan file, std::uint64_t at, std::size_t column,
                                   std::uint64_t& end) {
   Value value;
@@ -246,6 +270,7 @@ Status MsgpackScanner::scan_value(ByteSpan file, std::uint64_t at, std::size_t c
   const std::size_t row = samples_ * columns_.size();
   if (samples_ == 0 || offsets_.size() == row) {  // of the first sample the columns come one by one
     const std::size_t end_of_row = row + columns_.size();
+    if (samples_ > 0 && end_of_row > offsets_.capacity()) make_room(end_of_row, at, file.size());
     offsets_.resize(end_of_row);
     sizes_.resize(end_of_row);
     heads_.resize(end_of_row);

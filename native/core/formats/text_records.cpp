@@ -29,41 +29,67 @@ std::uint64_t find_byte(const char* text, char byte, std::uint64_t begin,
 
 bool is_line_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
 
-// Where the record ends that begins here and has a quote in it; `bad_quote` is one that is never
-// closed. `end` is where the file ends, or the longest record.
-std::uint64_t end_of_quoted_record(const char* text, char delimiter, std::uint64_t at,
-                                   std::uint64_t end, std::uint64_t& lines,
-                                   std::uint64_t& bad_quote) noexcept {
-  bool is_cell_start = true;
-  while (at < end && text[at] != '\n') {
-    if (is_cell_start && text[at] == kCsvQuote) {
-      std::uint64_t close = at + 1;
-      for (;; close += 2) {
-        const std::uint64_t from = close;
-        close = find_byte(text, kCsvQuote, from, end);
-        lines += static_cast<std::uint64_t>(std::count(text + from, text + close, '\n'));
+// The closing quote of the cell that begins here, or `end` where there is none.
+std::uint64_t closing_quote(const char* text, std::uint64_t at, std::uint64_t end) noexcept {
+  std::uint64_t close = find_byte(text, kCsvQuote, at + 1, end);
+  while (close + 1 < end && text[close + 1] == kCsvQuote) {
+    close = find_byte(text, kCsvQuote, close + 2, end);
+  }
+  return close;
+}
+
+// Where a record ends that has a quote in it.
+struct QuotedRecord {
+  const char* text;
+  char delimiter;
+  std::uint64_t end;             // of the file, or of the longest record
+  std::uint64_t line_end;        // the first one at or behind the beginning of the record
+  std::uint64_t more_lines = 0;  // line ends inside of quotes
+  std::uint64_t open_quote;      // one that is never closed, or `end`
+
+  QuotedRecord(const char* whole, char between, std::uint64_t most, std::uint64_t first_line_end)
+      : text(whole), delimiter(between), end(most), line_end(first_line_end), open_quote(most) {}
+
+  std::uint64_t find_end(std::uint64_t at) noexcept {
+    for (;;) {  // a cell in each turn
+      if (at < line_end && text[at] == kCsvQuote) {
+        const std::uint64_t close = closing_quote(text, at, end);
         if (close == end) {
-          bad_quote = at;
+          open_quote = at;
           return end;
         }
-        if (close + 1 == end || text[close + 1] != kCsvQuote) break;
+        if (close > line_end) {
+          more_lines += static_cast<std::uint64_t>(std::count(text + at, text + close, '\n'));
+          line_end = find_byte(text, '\n', close, end);
+        }
+        at = close + 1;
       }
-      at = close + 1;
-      is_cell_start = false;
-    } else {
-      is_cell_start = text[at] == delimiter;
+      at = find_byte(text, delimiter, at, line_end);
+      if (at == line_end) return line_end;
       ++at;
     }
   }
-  return at;
-}
+};
 
 }  // namespace
 
 void TextRecords::add(const char* text, std::uint64_t begin, std::uint64_t end) {
   if (end > begin && text[end - 1] == '\r') --end;
+  if (offsets_.size() == offsets_.capacity()) make_room(begin);
   offsets_.push_back(begin);
   sizes_.push_back(end - begin);
+}
+
+// Memory that is asked for again and again costs more than the search: as many records are expected
+// as there would be if the rest were like the beginning.
+void TextRecords::make_room(std::uint64_t position) {
+  const auto count = static_cast<double>(offsets_.size());
+  const double share = static_cast<double>(position + 1) / static_cast<double>(file_size_ + 1);
+  const auto expected = static_cast<std::size_t>(1.02 * count / std::min(share, 1.0));
+  const std::size_t room = std::clamp(expected, 2 * offsets_.size() + 1024,
+                                      std::max<std::size_t>(64 * offsets_.size(), 1024));
+  offsets_.reserve(room);
+  sizes_.reserve(room);
 }
 
 Status TextRecords::scan_lines(const char* text, std::uint64_t size, std::uint64_t until) {
@@ -91,17 +117,18 @@ Status TextRecords::scan_csv(const char* text, std::uint64_t size, std::uint64_t
     const std::uint64_t at = position_;
     const std::uint64_t most = std::min(size, at + kMaxRecordSize + 1);
     std::uint64_t end = find_byte(text, '\n', at, most);
-    std::uint64_t lines = 0;
+    std::uint64_t more_lines = 0;
     if (find_byte(text, kCsvQuote, at, end) != end) {
-      std::uint64_t bad_quote = size;
-      end = end_of_quoted_record(text, delimiter_, at, most, lines, bad_quote);
-      if (bad_quote != size && most == size) {
-        return record_failure(Code::corrupt, "a quote that is never closed", bad_quote);
+      QuotedRecord record(text, delimiter_, most, end);
+      end = record.find_end(at);
+      more_lines = record.more_lines;
+      if (record.open_quote != most && most == size) {
+        return record_failure(Code::corrupt, "a quote that is never closed", record.open_quote);
       }
     }
     if (end - at > kMaxRecordSize) return record_too_long(at);
     if (end > at && !(end == at + 1 && text[at] == '\r')) add(text, at, end);
-    lines_ += lines + 1;
+    lines_ += more_lines + 1;
     position_ = end + 1;
   }
   return {};
@@ -109,6 +136,7 @@ Status TextRecords::scan_csv(const char* text, std::uint64_t size, std::uint64_t
 
 Status TextRecords::scan(ByteSpan file, std::uint64_t until) noexcept {
   const char* text = reinterpret_cast<const char*>(file.data());
+  file_size_ = file.size();
   try {
     if (position_ == 0 && std::string_view(text, file.size()).starts_with(kUtf8Mark)) {
       position_ = kUtf8Mark.size();

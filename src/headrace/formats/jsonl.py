@@ -73,7 +73,7 @@ class JsonRecords:
             return Int()
         if kinds == {int} and all(value in INT64 for value in values):
             return Int()
-        if kinds and kinds <= {int, float}:
+        if kinds in ({float}, {int, float}):
             return Float()
         return Text() if kinds == {str} else Json()
 

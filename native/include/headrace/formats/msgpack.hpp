@@ -68,6 +68,7 @@ class MsgpackScanner {
   [[nodiscard]] Status find_column(std::string_view key, std::uint64_t at, std::size_t hint,
                                    std::size_t& column);
   void add_column(std::string_view key);
+  void make_room(std::size_t least, std::uint64_t position, std::uint64_t size);
 
   std::uint64_t position_ = 0;
   std::size_t samples_ = 0;

@@ -34,11 +34,13 @@ class TextRecords {
   [[nodiscard]] Status scan_lines(const char* text, std::uint64_t size, std::uint64_t until);
   [[nodiscard]] Status scan_csv(const char* text, std::uint64_t size, std::uint64_t until);
   void add(const char* text, std::uint64_t begin, std::uint64_t end);
+  void make_room(std::uint64_t position);
 
   bool is_csv_ = false;
   char delimiter_ = ',';
   std::uint64_t position_ = 0;
   std::uint64_t lines_ = 0;
+  std::uint64_t file_size_ = 0;
   std::vector<std::uint64_t> offsets_, sizes_;
 };
 

@@ -13,7 +13,7 @@ from headrace.formats.contract import BaseDataset
 from headrace.formats.decodes import Coded, override_schema
 from headrace.formats.msgpack.stream import kinds_of, scan_msgpack
 from headrace.formats.plain_values import plain_value
-from headrace.formats.spans import IndexedFile, SampleIndex, SpanDataset
+from headrace.formats.spans import IndexedFile, SpanDataset
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.registry import require
 
@@ -125,11 +125,7 @@ def _described(indexed: IndexedFile) -> dict[str, Field] | None:
     if indexed.description is None:
         return None
     fields, index = dict(indexed.description.fields), indexed.index
-    if not len(index) and fields:  # nothing in the file says what its columns are
-        none = np.empty((0, len(fields)), np.uint64)
-        firsts = [[-1] * 10] * len(fields)
-        indexed.index = SampleIndex(columns=tuple(fields), offsets=none, sizes=none, facts={"firsts": firsts})
-    elif set(fields) != set(index.columns):
+    if set(fields) != set(index.columns):
         problem = f"its annex describes the fields {', '.join(fields)}, and the file has {', '.join(index.columns)}"
         fix = f"Make a new one with: headrace index --fresh {indexed.file.path}"
         raise FormatError(indexed.file.path, problem=problem, fix=fix)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
     from headrace.types import Progress
 
-__all__ = ["KINDS", "VALUE", "Kinds", "kinds_of", "scan_msgpack"]
+__all__ = ["KINDS", "VALUE", "Kinds", "empty_index", "kinds_of", "scan_msgpack"]
 
 VALUE = "data"
 """The field of a stream whose values are no maps."""
@@ -51,10 +51,15 @@ def scan_msgpack(file: SpanFile, progress: Progress | None) -> SampleIndex:
     scanner.strip_heads()
     columns = _names_of(file, scanner.columns) if scanner.is_maps else (VALUE,)
     if not scanner.samples:
-        none = np.empty((0, 1), np.uint64)
-        return SampleIndex(columns=columns, offsets=none, sizes=none, facts={"firsts": [[-1] * len(KINDS)]})
+        return empty_index(columns)
     facts = {"firsts": scanner.firsts.tolist()}
     return SampleIndex(columns=columns, offsets=scanner.offsets, sizes=scanner.sizes, facts=facts)
+
+
+def empty_index(columns: tuple[str, ...]) -> SampleIndex:
+    """The index of a stream without samples."""
+    none = np.empty((0, len(columns)), np.uint64)
+    return SampleIndex(columns=columns, offsets=none, sizes=none, facts={"firsts": [[-1] * len(KINDS)] * len(columns)})
 
 
 def _failure(file: SpanFile, sample: int, error: NativeError) -> FormatError:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.msgpack.dataset import MsgpackDataset
+from headrace.formats.msgpack.stream import empty_index
 from headrace.formats.row_writer import RowWriter
 from headrace.formats.spans import NewAnnex
 from headrace.formats.values import encode_value
@@ -87,10 +87,14 @@ class MsgpackWriter(RowWriter):
     def _finish(self) -> None:
         path = self._file.path
         self._file.commit()
-        open_dataset = partial(MsgpackDataset, path, fields=self.fields, annex=False)
-        if not len(self):
-            open_dataset = partial(MsgpackDataset, path, annex=False)
-        self._annex.write(path, self.fields, open_dataset, self._names if self._has_names else None)
+        self._annex.write(path, self.fields, self._open, self._names if self._has_names else None)
+
+    def _open(self) -> MsgpackDataset:
+        if len(self):
+            return MsgpackDataset(self._file.path, fields=self.fields, annex=False)
+        dataset = MsgpackDataset(self._file.path, annex=False)
+        dataset.indexed.index = empty_index(tuple(self.fields))  # nothing in the file says what its columns are
+        return dataset
 
     def _discard(self) -> None:
         self._file.abort()
