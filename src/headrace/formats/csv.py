@@ -80,7 +80,9 @@ class CsvRecords:
             raise BadRecordError(position, str(error)) from None
         if len(cells) != len(self.header):
             found = format_count(len(cells), "cell")
-            raise BadRecordError(position, f"the record has {found}, and there are {len(self.header)} columns")
+            raise BadRecordError(
+                position, f"the record has {found}, and there are {format_count(len(self.header), 'column')}"
+            )
         return cells
 
     def guess(self, values: list[Any]) -> Field:
@@ -171,7 +173,8 @@ class CsvDataset(ManifestDataset):
         scan = partial(_scan, delimiter=between, header=given)
         shared: dict[str, Any] = {name: value for name, value in options.items() if name in _SHARED}
         indexed = IndexedFile(path, format_name="csv", scan=scan, progress=progress, **shared)
-        if indexed.index.facts.get("given") != (given and list(given)) or indexed.index.facts["delimiter"] != between:
+        facts = indexed.index.facts
+        if facts.get("given") != (given and list(given)) or facts.get("delimiter") != between:
             indexed.file.close()  # the annex is of the same file, read in another way
             indexed = IndexedFile(path, format_name="csv", scan=scan, progress=progress, **(shared | {"annex": False}))
         names = _checked_header(indexed.file.path, indexed.index.facts.get("header"))
@@ -204,7 +207,9 @@ def _checked_header(path: str, header: object) -> tuple[str, ...]:
     if not isinstance(header, list) or not all(isinstance(name, str) for name in header):
         raise FormatError(path, problem="the header has names that are no texts")
     if len(header) > _MAX_COLUMNS:
-        raise FormatError(path, problem=f"the header has {len(header)} columns, the most is {_MAX_COLUMNS}")
+        raise FormatError(
+            path, problem=f"the header has {format_count(len(header), 'column')}, the most is {_MAX_COLUMNS}"
+        )
     twice = next((name for name in header if header.count(name) > 1), None) if len({*header}) < len(header) else None
     if twice is not None:
         raise FormatError(path, problem=f"the header has the column {twice!r} twice", fix="Give each its own name.")
@@ -265,7 +270,6 @@ FORMAT = Format(
     open=CsvDataset,
     create=CsvWriter,
     writer_options=frozenset({"annex", "class_names", "files_folder", "metadata"}),
-    holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, CsvDataset),

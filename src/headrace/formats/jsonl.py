@@ -158,7 +158,6 @@ FORMAT = Format(
     open=JsonlDataset,
     create=JsonlWriter,
     writer_options=frozenset({"annex", "class_names", "files_folder", "metadata"}),
-    holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, JsonlDataset),

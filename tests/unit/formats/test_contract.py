@@ -76,7 +76,7 @@ def test_the_verbs_of_the_command(place: Path, said: Callable[..., str]) -> None
     for name in ("cat/a.jpg", "cat/b.jpg", "dog/c.jpg"):
         assert (place / "out" / name).read_bytes() == (place / "in" / name).read_bytes()
     assert "ok (3 samples" in said("verify", "x.mini", "--decode")
-    assert "x.mini is a mini, and only .barecat, .beton, .ffr have an annex" in said("index", "x.mini", code=2)
+    assert "x.mini is a mini, and only .barecat, .beton, " in said("index", "x.mini", code=2)
     assert "cat/a.jpg" in said("completion", "names", "x.mini", "cat/")
     for verb in ("tree", "find", "du", "shell"):
         told = said(verb, "x.mini", code=2)

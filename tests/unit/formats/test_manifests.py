@@ -273,7 +273,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert len(dataset.verify().bad_samples) == len(bad)
 
 
-def test_root_fields_and_decode(tmp_path: Path) -> None:
+def test_root_fields_and_decode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures(tmp_path / "data")
     (tmp_path / "data" / "a.json").write_text('{"k": 1}')
     (tmp_path / "lists").mkdir()
@@ -286,6 +286,10 @@ def test_root_fields_and_decode(tmp_path: Path) -> None:
     assert hr.open(path, root=tmp_path / "data", fields={"image": Text()})[1].image == "b.jpg"
     with pytest.raises(CorruptSampleError, match="is missing"):
         _ = hr.open(path, fields={"image": Image()})[0]
+    monkeypatch.chdir(tmp_path)
+    state = pickle.dumps(hr.open("lists/x.csv", root="data"))
+    monkeypatch.chdir("/")
+    assert pickle.loads(state)[0].image.shape == (8, 8, 3)
     cells = text_file(tmp_path / "y.csv", 'a\n"[1, 2]"\n')
     assert hr.open(cells, fields={"a": NDArray("uint8", (2,))})[0].a.tolist() == [1, 2]
     assert hr.open(cells, fields={"a": Json()})[0].a == [1, 2]
@@ -390,3 +394,32 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
         file.truncate(3 << 30)
     with pytest.raises(ValueError, match="at most"):
         PathFiles(tmp_path, allow_outside=False).read("x")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_raw_pictures_keep_their_pixels(tmp_path: Path, ending: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 255, (3, 9, 7, 3)).astype(np.uint8)
+    fields = {"image": Image(mode="raw")}
+    hr.write(tmp_path / "x.beton", [(picture,) for picture in pixels], fields=fields)
+    hr.convert(tmp_path / "x.beton", tmp_path / f"y.{ending}")
+    hr.convert(tmp_path / f"y.{ending}", tmp_path / "z.msgpack")
+    hr.convert(tmp_path / "z.msgpack", tmp_path / "z.beton")
+    for name in (f"y.{ending}", "z.msgpack", "z.beton"):
+        dataset = hr.open(tmp_path / name)
+        assert dict(dataset.schema) == fields
+        assert np.array_equal(np.stack([sample.image for sample in dataset]), pixels)
+        batch = next(iter(hr.Loader(dataset, 3, pipelines={"image": [ops.CenterCrop(6)]})))
+        assert batch.image.shape == (3, 6, 6, 3)
+
+
+def test_checksums_of_records(tmp_path: Path) -> None:
+    path = written(tmp_path, "jsonl")
+    dataset = hr.open(path)
+    unchecked = dataset.with_checksums(False)
+    with open(path, "r+b") as file:
+        file.seek(file.read().index(b"-1"))
+        file.write(b"-2")
+    with pytest.raises(CorruptSampleError, match=r"sample 2.*checksum"):
+        _ = dataset[2]
+    assert dataset.verify().bad_samples == (2,)
+    assert unchecked[2].n == -2

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,19 @@ def test_mutations(tmp_path: Path) -> None:
                 _ = dataset[i]
         except HeadraceError:
             pass
+
+
+def test_damaged_annexes_are_noticed_or_harmless(tmp_path: Path) -> None:
+    hr.write(tmp_path / "x.msgpack", samples(6), fields=FIELDS)
+    annex, rng = tmp_path / "x.msgpack.annex", random.Random(1)
+    whole = annex.read_bytes()
+    for _ in range(60):
+        data = bytearray(whole)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        annex.write_bytes(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                assert [s.n for s in hr.open(tmp_path / "x.msgpack")] == [i - 3 for i in range(6)]
+            except HeadraceError:
+                continue

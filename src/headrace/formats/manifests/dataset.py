@@ -122,6 +122,8 @@ class ManifestDataset(SpanDataset):
         _check_names(path, schema)
         self._file_fields = {name for name in schema if _is_file_field(name, found, schema, fields or {})}
         keep = {"checksums": True, **options}
+        if options.get("root") is not None:
+            keep["root"] = self._path_files.root
         classes = None if indexed.description is None else indexed.description.class_names
         super().__init__(indexed, schema=schema, options=keep, class_names=classes)
 

@@ -22,7 +22,6 @@ FORMAT = Format(
     create=MsgpackWriter,
     writer_options=frozenset({"annex", "class_names", "jpeg_index", "metadata"}),
     max_fields=MAX_FIELDS,
-    holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, MsgpackDataset),
