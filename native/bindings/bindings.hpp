@@ -163,10 +163,12 @@ void bind_gpu(nb::module_& module);
 void bind_mapping_guard(nb::module_& module);
 void bind_range_reader(nb::module_& module);
 void bind_mix(nb::module_& module);
+void bind_msgpack(nb::module_& module);
 void bind_path_index(nb::module_& module);
 void bind_place_reader(nb::module_& module);
 void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);
 void bind_tar(nb::module_& module);
+void bind_text_records(nb::module_& module);
 
 }  // namespace headrace::bindings

@@ -52,11 +52,13 @@ NB_MODULE(_core, module) {
   bind_mapping_guard(module);
   bind_range_reader(module);
   bind_mix(module);
+  bind_msgpack(module);
   bind_path_index(module);
   bind_place_reader(module);
   bind_file_table(module);
   bind_ffcv_order(module);
   bind_tar(module);
+  bind_text_records(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

@@ -497,6 +497,58 @@ def mix(values: Annotated[NDArray, dict(order='C', device='cpu', writable=False)
     out[i] = values[i] * weights[i] + values[i - 1] * (1 - weights[i]), the sample before the first being the last; uint8 (cut to whole numbers), float16 or float32.
     """
 
+class MsgpackScanner:
+    """Where the values of a MessagePack stream are."""
+
+    def __init__(self) -> None:
+        """Begin at the first byte."""
+
+    def scan(self, file: Buffer, until: int) -> None:
+        """
+        Go on to the first sample that begins at or behind a byte; the file is the same each time.
+        """
+
+    def strip_heads(self) -> None:
+        """
+        Of columns of texts alone, or of bytes alone: give what is inside of the values.
+        """
+
+    @property
+    def position(self) -> int:
+        """Where the next sample begins."""
+
+    @property
+    def samples(self) -> int:
+        """Samples found so far."""
+
+    @property
+    def is_maps(self) -> bool:
+        """The samples are maps with text keys."""
+
+    @property
+    def columns(self) -> list[bytes]:
+        """Keys of the maps."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
+        """First byte of each value, samples x columns."""
+
+    @property
+    def sizes(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
+        """Bytes of each value, samples x columns."""
+
+    @property
+    def firsts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        First sample of each kind of value, columns x kinds; -1 where there is none.
+        """
+
+def decode_msgpack_ints(region: Buffer, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """Integers of encoded values."""
+
+def decode_msgpack_floats(region: Buffer, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Floating point numbers of encoded values; integers become such."""
+
 class PathIndex:
     """Where the files of an archive are, by path, in about 50 bytes a file."""
 
@@ -601,6 +653,36 @@ def tar_files(paths: list[str], names: list[str], most_bytes: int, has_exact_tim
     """
     Files and directories of the disk as members of a tar, up to the first that cannot be read or is larger than most_bytes; how many they are, and bytes of their contents.
     """
+
+class TextRecords:
+    """Where the records of a text are."""
+
+    def __init__(self, delimiter: str | None = None) -> None:
+        """Lines of JSON objects; with a delimiter, records of CSV."""
+
+    def scan(self, file: Buffer, until: int) -> None:
+        """
+        Go on to the first record that begins at or behind a byte; the file is the same each time.
+        """
+
+    def __len__(self) -> int:
+        """Records so far."""
+
+    @property
+    def position(self) -> int:
+        """Where the next line begins."""
+
+    @property
+    def line(self) -> int:
+        """Number of the next line."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """First byte of each record."""
+
+    @property
+    def sizes(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """Bytes of each record, without the end of the line."""
 
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""

@@ -166,7 +166,8 @@ class SpanDataset(ColumnDataset):
 
     def _in_words(self, indices: IndexArray, field: str) -> list[object]:
         if field not in self._columns or not self._schema[field].has_payload:
-            return list(self.read_values(indices, field))
+            values = self.read_values(indices, field)
+            return list(values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values)
         return [f"{size}B" for size in self.indexed.index.sizes[indices, self._columns[field]].tolist()]
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:

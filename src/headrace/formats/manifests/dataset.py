@@ -1,0 +1,274 @@
+"""A manifest as a dataset: a record of text for each sample, with values, or paths of files that hold them."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+import numpy as np
+
+from headrace.codecs.image import SUFFIXES
+from headrace.errors import CorruptSampleError, FormatError
+from headrace.fields import Bytes, Float, Image, Int, NDArray, Text, problem_with_name
+from headrace.formats.column_dataset import ColumnDataset
+from headrace.formats.contract import BaseDataset, index_chunks
+from headrace.formats.decodes import Coded, override_schema
+from headrace.formats.manifests.path_files import PathFiles
+from headrace.formats.manifests.records import KEY, MISSING, BadRecordError
+from headrace.formats.spans import SpanDataset
+from headrace.formats.spans.span_file import BadSpanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+    import numpy.typing as npt
+
+    from headrace.errors import PathLike
+    from headrace.formats.decodes import Decode
+    from headrace.formats.report import Found
+    from headrace.formats.spans import IndexedFile
+    from headrace.types import Field, ImageSpans, IndexArray, Ragged, Source
+
+__all__ = ["ManifestDataset", "ManifestOptions", "RecordKind"]
+
+_FIRST_RECORDS = 1000
+_FIRST_BYTES = 16 << 20
+_FIRST_FILES = 16
+_CHUNK = 4096
+_KEPT_BATCHES = 4
+_KEPT_BYTES = 8 << 20
+
+
+class RecordKind(Protocol):
+    """How the records of one kind of manifest are read."""
+
+    def names(self, rows: list[Mapping[str, Any]]) -> list[str]:
+        """All columns, in order, as the first rows show them."""
+        ...
+
+    def parse(self, records: list[bytes]) -> list[Mapping[str, Any]]:
+        """Values of records by column; BadRecordError names one that cannot be read."""
+        ...
+
+    def guess(self, values: list[Any]) -> Field:
+        """What a column is, by its first values."""
+        ...
+
+    def value(self, field: Field, value: Any) -> Any:
+        """A parsed value as the field gives it; ValueError when it is something else."""
+        ...
+
+
+class ManifestOptions(TypedDict, total=False):
+    """What every manifest takes when it is opened.
+
+    Attributes:
+        fields: fields by name that replace those that were found. Values of Image and Bytes fields are paths of files.
+        decode: what the bytes of files are, see ``headrace.formats.decodes``.
+        allow_pickle: needed for ``decode="pickle"``.
+        key: the column with the names of the samples; by default ``__key__``, where there is one.
+        root: the folder that paths start from; by default the manifest's own.
+        allow_outside: paths may lead out of that folder.
+        checksums: compare records with the checksums of the annex, where it has some.
+        annex: False: do not look for an annex, and write none.
+        keep_index: keep the places of the records of a large manifest in an annex beside it.
+        cold: see ``SpanFile``.
+        follow_links: also read an annex that is a symbolic link.
+    """
+
+    fields: Mapping[str, Field] | None
+    decode: Decode | Mapping[str, Decode] | None
+    allow_pickle: bool
+    key: str | None
+    root: PathLike | None
+    allow_outside: bool
+    checksums: bool
+    annex: bool
+    keep_index: bool
+    cold: bool | None
+    follow_links: bool
+
+
+class ManifestDataset(SpanDataset):
+    """Samples of a manifest.
+
+    Columns of texts that are paths of files are pictures, or bytes, by the endings of the first ones. Each record that
+    a batch needs is parsed once, whatever number of its fields are read.
+
+    Args:
+        indexed: the file and where its records are.
+        kind: how records are read.
+        options: as they were given, and those of the subclass.
+    """
+
+    def __init__(self, indexed: IndexedFile, kind: RecordKind, options: Mapping[str, Any]) -> None:
+        path = indexed.file.path
+        self._kind = kind
+        self._recent: tuple[tuple[bytes, dict[str, list[Any]]], ...] = ()
+        root = options.get("root") or os.path.dirname(os.path.abspath(path))
+        self._path_files = PathFiles(root, allow_outside=options.get("allow_outside", False))
+        rows = _first_rows(indexed, kind)
+        names = kind.names(rows)
+        self._key = _key_column(path, names, options.get("key"))
+        described = None if indexed.description is None else dict(indexed.description.fields)
+        shown = [name for name in names if name != KEY or self._key != KEY]
+        found = self._guessed(rows, shown) if described is None else described
+        fields, decode = options.get("fields"), options.get("decode")
+        schema = override_schema(
+            path, found, fields=fields, decode=decode, allow_pickle=options.get("allow_pickle", False)
+        )
+        _check_names(path, schema)
+        self._file_fields = {name for name in schema if _is_file_field(name, found, schema, fields or {})}
+        keep = {"checksums": True, **options}
+        if options.get("root") is not None:
+            keep["root"] = self._path_files.root
+        classes = None if indexed.description is None else indexed.description.class_names
+        super().__init__(indexed, schema=schema, options=keep, class_names=classes)
+
+    def _guessed(self, rows: list[Mapping[str, Any]], names: list[str]) -> dict[str, Field]:
+        found: dict[str, Field] = {}
+        for name in names:
+            values = [row.get(name, MISSING) for row in rows]
+            found[name] = self._kind.guess(values)
+            if isinstance(found[name], Text) and values:
+                found[name] = self._file_field(values) or found[name]
+        return found
+
+    def _file_field(self, values: list[str]) -> Field | None:
+        first = list(dict.fromkeys(values[:_FIRST_FILES]))
+        if not all(self._path_files.is_file(value) for value in first):
+            return None
+        endings = {os.path.splitext(value)[1].lower() for value in first}
+        return Image() if endings <= SUFFIXES else Bytes()
+
+    @property
+    def keys(self) -> Sequence[str] | None:
+        """Names of the samples, or None when they have none."""
+        return self._keys if self._keys is not None or self._key is None else self._names_read
+
+    @cached_property
+    def _names_read(self) -> list[str]:
+        names: list[str] = []
+        for chunk in index_chunks(len(self), _CHUNK):
+            for i, row in zip(chunk.tolist(), self._rows_of(chunk), strict=True):
+                name = row.get(self._key or KEY)
+                if not isinstance(name, str | int):
+                    self._refuse(i, self._key or KEY, "the name of the sample is missing, or no text")
+                names.append(str(name))
+        return names
+
+    # Reading
+
+    def _rows_of(self, indices: IndexArray) -> list[Mapping[str, Any]]:
+        index, table = self.indexed.index, self._checksums if self._options["checksums"] else None
+        offsets = np.ascontiguousarray(index.offsets[indices, 0])
+        sizes = np.ascontiguousarray(index.sizes[indices, 0])
+        checksums = None if table is None else np.ascontiguousarray(table[indices, 0])
+        try:
+            return self._kind.parse(self.indexed.file.read(offsets, sizes, checksums))
+        except BadSpanError as error:
+            self._refuse(int(indices[error.position]), None, error.problem)
+        except BadRecordError as error:
+            self._refuse(int(indices[error.position]), None, str(error), at=error.at)
+
+    def _refuse(self, sample: int, field: str | None, problem: str, *, at: int = 0) -> NoReturn:
+        offset = int(self.indexed.index.offsets[sample, 0]) + at
+        is_inside = offset <= self.indexed.file.size_bytes
+        raise CorruptSampleError(
+            self.path, sample=sample, field=field, offset=offset if is_inside else None, problem=problem
+        ) from None
+
+    def _parsed(self, indices: IndexArray, field: str) -> list[Any]:
+        """Parsed values of a column. They are handed out once, so that nobody can change what others get."""
+        wanted = indices.tobytes()
+        for known, columns in self._recent:
+            if known == wanted and (values := columns.pop(field, None)) is not None:
+                return values
+        rows = self._rows_of(indices)
+        columns = {name: [row.get(name, MISSING) for row in rows] for name in self._schema}
+        values = columns.pop(field)
+        if len(columns) and int(self.indexed.index.sizes[indices, 0].sum()) <= _KEPT_BYTES:
+            others = [entry for entry in self._recent if entry[0] != wanted][: _KEPT_BATCHES - 1]
+            self._recent = ((wanted, columns), *others)
+        return values
+
+    def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        kind, parsed = self._schema[field], self._parsed(indices, field)
+        take = self._content if field in self._file_fields else self._kind.value
+        values = []
+        for i, value in zip(indices.tolist(), parsed, strict=True):
+            try:
+                values.append(take(kind, value))
+            except ValueError as error:
+                self._refuse(i, field, str(error))
+        if isinstance(kind, Int | Float) and field not in self._file_fields:
+            return np.array(values, np.int64 if isinstance(kind, Int) else np.float64)
+        return values
+
+    def _content(self, field: Field, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise ValueError("the path of a file was expected; the column holds something else here")
+        return self._path_files.read(value)
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        return BaseDataset.read_ragged(self, indices, field, source)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded pictures of a batch, read from their files."""
+        return ColumnDataset.image_spans(self, indices, field, source)
+
+    @property
+    def reading(self) -> str:
+        """How its bytes are read, in words."""
+        files = f", {', '.join(sorted(self._file_fields))} from the file of each sample" if self._file_fields else ""
+        return super().reading + files
+
+    def _in_words(self, indices: IndexArray, field: str) -> list[object]:
+        if field in self._file_fields:
+            return list(self._parsed(indices, field))
+        kind = self._schema[field]
+        if isinstance(kind, NDArray):
+            return ["x".join(map(str, kind.shape))] * len(indices)
+        return ColumnDataset._in_words(self, indices, field)
+
+    def _check(self, indices: IndexArray, decode: bool) -> Found:
+        found = super()._check(indices, decode)
+        found.checksums += len(indices) if self._checksums is not None and self._options["checksums"] else 0
+        return found
+
+
+def _first_rows(indexed: IndexedFile, kind: RecordKind) -> list[Mapping[str, Any]]:
+    index = indexed.index
+    sizes = np.array(index.sizes[:_FIRST_RECORDS, 0], np.uint64)
+    count = max(1, int(np.searchsorted(np.cumsum(sizes), _FIRST_BYTES, "right")))
+    offsets = np.array(index.offsets[:count, 0], np.uint64)
+    try:
+        return kind.parse(indexed.file.read(offsets, sizes[:count]))
+    except BadSpanError as error:
+        raise FormatError(indexed.file.path, problem=f"sample {error.position}: {error.problem}") from None
+    except BadRecordError as error:
+        at = int(offsets[error.position]) + error.at
+        raise FormatError(indexed.file.path, offset=at, problem=f"sample {error.position}: {error}") from None
+
+
+def _key_column(path: str, names: list[str], key: str | None) -> str | None:
+    if key is not None and key not in names:
+        raise ValueError(f"{path} has no column {key!r} with names; its columns are {', '.join(names)}")
+    return key or (KEY if KEY in names else None)
+
+
+def _check_names(path: str, schema: Mapping[str, Field]) -> None:
+    for name in schema:
+        if problem := problem_with_name(name):
+            raise FormatError(path, problem=f"no field can be called that: {problem}", fix="Give the column a name.")
+
+
+def _is_file_field(
+    name: str, found: Mapping[str, Field], schema: Mapping[str, Field], fields: Mapping[str, Field]
+) -> bool:
+    if isinstance(schema[name], Bytes | Image | Coded):
+        return True
+    return isinstance(found[name], Bytes | Image) and name not in fields  # decode= says what the file holds

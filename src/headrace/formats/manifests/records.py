@@ -1,0 +1,63 @@
+"""Where the records of a manifest are, and what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from headrace._native import NativeError, TextRecords
+from headrace.errors import FormatError
+from headrace.formats.spans import SampleIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from headrace.formats.spans import SpanFile
+    from headrace.types import Progress
+
+__all__ = ["KEY", "MAX_RECORD_BYTES", "MISSING", "RECORD", "BadRecordError", "record_index", "scan_records"]
+
+KEY = "__key__"
+"""The column with the names of the samples."""
+RECORD = "/record"
+"""The one column of the index; no field can be called that."""
+MAX_RECORD_BYTES = 256 << 20
+"""More than a record ever has; as in the native scan."""
+MISSING: Final = object()
+"""Stands for the value of a record that lacks a column."""
+_STEP_BYTES = 64 << 20
+
+
+class BadRecordError(ValueError):
+    """A record cannot be read: its position among those asked for, why, and at which of its bytes."""
+
+    def __init__(self, position: int, problem: str, *, at: int = 0) -> None:
+        super().__init__(problem)
+        self.position = position
+        self.at = at
+
+
+def scan_records(file: SpanFile, progress: Progress | None, *, delimiter: str | None = None) -> TextRecords:
+    """Find all records in one pass: lines of JSON or, with a delimiter, records of CSV."""
+    records = TextRecords(delimiter)
+    while records.position < file.size_bytes:
+        try:
+            records.scan(file.mapped, records.position + _STEP_BYTES)
+        except NativeError as error:
+            offset = error.offset if error.offset >= 0 else None
+            problem = f"line {records.line}: {error.detail}"
+            raise FormatError(file.path, offset=offset, problem=problem, fix="Is it a manifest at all?") from None
+        if progress is not None:
+            progress(len(records), None, records.position)
+    return records
+
+
+def record_index(
+    offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], facts: Mapping[str, Any] | None = None
+) -> SampleIndex:
+    """The index of a manifest: one record for each sample."""
+    return SampleIndex(
+        columns=(RECORD,), offsets=offsets.reshape(-1, 1), sizes=sizes.reshape(-1, 1), facts=dict(facts or {})
+    )

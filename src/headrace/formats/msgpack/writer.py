@@ -1,0 +1,113 @@
+"""Writing a MessagePack stream of maps."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
+from headrace.formats.msgpack.dataset import MsgpackDataset
+from headrace.formats.msgpack.stream import empty_index
+from headrace.formats.row_writer import RowWriter
+from headrace.formats.spans import NewAnnex
+from headrace.formats.values import encode_value
+from headrace.registry import require
+from headrace.storage import AtomicFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headrace.errors import PathLike
+    from headrace.formats.row_writer import Row
+    from headrace.types import Field
+
+__all__ = ["MAX_FIELDS", "MsgpackWriter"]
+
+MAX_FIELDS = 1024
+_MAX_NAME_BYTES = 4096
+_HELD = (Int, Float, Text, Json, NDArray, Bytes, Image)
+_NEED = "writing MessagePack"
+
+
+class MsgpackWriter(RowWriter):
+    """Writes a map for each sample: numbers, texts and JSON values as they are, pictures and bytes as bin.
+
+    Arrays are stored as bin, too, in the .npy format. Names of the samples, and which fields they are exactly, stand in
+    the annex beside the file.
+
+    Args:
+        path: where the file goes; it appears when it is complete.
+        fields: name to field, in order.
+        length: number of samples, if known.
+        annex: False: no annex, so no names, checksums or tile indices.
+        jpeg_index: put a tile index of every JPEG into the annex.
+        class_names: field name to names of its classes.
+        metadata: anything JSON can hold.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        fields: Mapping[str, Field],
+        *,
+        length: int | None = None,
+        annex: bool = True,
+        jpeg_index: bool = True,
+        class_names: Mapping[str, Sequence[str]] | None = None,
+        metadata: Any = None,
+    ) -> None:
+        super().__init__(fields, pack_value)
+        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
+        self._annex.check(fields)
+        if other := [name for name, field in fields.items() if not isinstance(field, _HELD)]:
+            raise ValueError(f"fields[{other[0]!r}] is of kind {fields[other[0]].kind}, which cannot be stored")
+        if not 0 < len(fields) <= MAX_FIELDS:
+            raise ValueError(f"a sample has 1 to {MAX_FIELDS} fields, got {len(fields)}")
+        if long := [name for name in fields if len(name.encode()) > _MAX_NAME_BYTES]:
+            raise ValueError(f"the name of a field has at most {_MAX_NAME_BYTES} bytes, got {long[0][:40]!r}...")
+        pack = require("msgpack", _NEED).packb
+        self._keys = [pack(name) for name in fields]
+        count = len(fields)
+        self._head = bytes([0x80 | count]) if count < 16 else b"\xde" + struct.pack(">H", count)
+        self._names: list[str] = []
+        self._file = AtomicFile(path)
+
+    def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
+        if names is not None and not self._annex.is_wanted:
+            raise ValueError("names are kept in the annex; do not pass annex=False")
+        pieces: list[bytes] = []
+        for row in rows:
+            pieces.append(self._head)
+            for key, value in zip(self._keys, row, strict=True):
+                pieces += (key, value)
+        self._file.write([b"".join(pieces)])
+        self._names += names or []
+
+    def _finish(self) -> None:
+        path = self._file.path
+        self._file.commit()
+        self._annex.write(path, self.fields, self._open, self._names if self._has_names else None)
+
+    def _open(self) -> MsgpackDataset:
+        if len(self):
+            return MsgpackDataset(self._file.path, fields=self.fields, annex=False)
+        dataset = MsgpackDataset(self._file.path, annex=False)
+        dataset.indexed.index = empty_index(tuple(self.fields))  # nothing in the file says what its columns are
+        return dataset
+
+    def _discard(self) -> None:
+        self._file.abort()
+
+
+def pack_value(field: Field, value: Any, index: int) -> bytes:
+    """A value as MessagePack."""
+    pack = require("msgpack", _NEED).packb
+    if isinstance(field, Int | Float):
+        return bytes(pack(field.encode(value, index).facts[0]))
+    if isinstance(field, Text):
+        field.encode(value, index)
+        return bytes(pack(value))
+    if isinstance(field, Json):
+        return bytes(pack(json.loads((field.encode(value, index).payload or b"").removesuffix(b"\0"))))
+    return bytes(pack(encode_value(field, value, index)[1]))
