@@ -50,9 +50,9 @@ HEADLINES = (
         "images/s",
     ),
     Headline(
-        "the same with 8 workers",
+        "the same with 4 workers",
         "gpu_jpeg",
-        r"jpeg='gpu', 8 workers, batch 1024, originals$",
+        r"jpeg='gpu', 4 workers, batch 1024, originals$",
         "nvJPEG, whole pictures, batch 1024",
     ),
     Headline("crops from JPEGs, 8 workers", "load_scaling", r"jpg .* 8 workers", "images/s"),
