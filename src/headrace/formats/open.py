@@ -189,7 +189,10 @@ def all_formats() -> list[Format]:
 def format_of_name(path: PathLike) -> Format | None:
     """The format that the ending of a path names, or None; the path need not exist."""
     name = os.fspath(path).lower()
-    return next((known for known in all_formats() if known.suffixes and name.endswith(known.suffixes)), None)
+    ending = os.path.splitext(name)[1][1:]
+    if ending in FORMATS.names() and name.endswith((likely := FORMATS.load(ending)).suffixes):
+        return likely  # most formats are called as their ending is: the others need not be imported
+    return next((known for known in all_formats() if name.endswith(known.suffixes)), None)
 
 
 def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
