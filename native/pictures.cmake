@@ -1,0 +1,41 @@
+# Libraries of pictures that are not needed: what is not there is left to Pillow. Sets HEADRACE_PICTURE_LIBRARIES and
+# HEADRACE_PICTURE_DEFINITIONS.
+set(HEADRACE_PICTURE_LIBRARIES "")
+set(HEADRACE_PICTURE_DEFINITIONS "")
+
+if(NOT HEADRACE_PICTURES STREQUAL "OFF")
+  find_package(PNG 1.6 QUIET)
+  find_path(HEADRACE_WEBP_INCLUDE webp/decode.h)
+  find_library(HEADRACE_WEBP_LIBRARY webp)
+endif()
+
+# Each: kind, is it there?, what to link, the header, where it comes from.
+function(headrace_add_pictures kind is_found library header package)
+  if(is_found)
+    message(STATUS "Pictures: ${kind} is decoded natively")
+    string(TOUPPER ${kind} name)
+    set(HEADRACE_PICTURE_LIBRARIES ${HEADRACE_PICTURE_LIBRARIES} ${library} PARENT_SCOPE)
+    set(HEADRACE_PICTURE_DEFINITIONS ${HEADRACE_PICTURE_DEFINITIONS} HEADRACE_HAS_${name} PARENT_SCOPE)
+  elseif(HEADRACE_PICTURES STREQUAL "ON")
+    message(FATAL_ERROR "HEADRACE_PICTURES=ON, but there is no ${header}. Install ${package}.")
+  elseif(HEADRACE_PICTURES STREQUAL "OFF")
+    message(STATUS "Pictures: ${kind} is left to Pillow, for HEADRACE_PICTURES=OFF")
+  else()
+    message(STATUS "Pictures: ${kind} is left to Pillow, for there is no ${header}; Debian and Ubuntu have it in ${package}")
+  endif()
+endfunction()
+
+set(has_png OFF)
+if(NOT HEADRACE_PICTURES STREQUAL "OFF" AND PNG_FOUND)
+  set(has_png ON)
+endif()
+headrace_add_pictures(PNG ${has_png} PNG::PNG png.h libpng-dev)
+
+set(has_webp OFF)
+if(NOT HEADRACE_PICTURES STREQUAL "OFF" AND HEADRACE_WEBP_INCLUDE AND HEADRACE_WEBP_LIBRARY)
+  set(has_webp ON)
+  add_library(headrace_webp INTERFACE)
+  target_include_directories(headrace_webp SYSTEM INTERFACE ${HEADRACE_WEBP_INCLUDE})
+  target_link_libraries(headrace_webp INTERFACE ${HEADRACE_WEBP_LIBRARY})
+endif()
+headrace_add_pictures(WebP ${has_webp} "$<BUILD_INTERFACE:headrace_webp>" webp/decode.h libwebp-dev)
