@@ -125,17 +125,18 @@ void PngReader::open() {
   fill_levels();
 }
 
-// What a palette does not have is grey, as in Pillow.
+// What a palette does not have is black, as in Pillow.
 void PngReader::fill_levels() {
-  const unsigned highest = (1U << static_cast<unsigned>(std::min(info_.bit_depth, 8))) - 1;
-  const unsigned factor = info_.colour == PngColour::grey ? 255 / highest : 1;
-  for (unsigned i = 0; i < kLevels; ++i) levels_[i].fill(static_cast<std::uint8_t>(i * factor));
+  if (info_.colour == PngColour::grey) {
+    const unsigned highest = (1U << static_cast<unsigned>(std::min(info_.bit_depth, 8))) - 1;
+    for (unsigned i = 0; i <= highest; ++i) {
+      levels_[i].fill(static_cast<std::uint8_t>(i * 255 / highest));
+    }
+  }
+  if (info_.colour != PngColour::palette) return;
   png_colorp colours = nullptr;
   int count = 0;
-  if (info_.colour != PngColour::palette ||
-      png_get_PLTE(png_, header_, &colours, &count) != PNG_INFO_PLTE) {
-    return;
-  }
+  if (png_get_PLTE(png_, header_, &colours, &count) != PNG_INFO_PLTE) return;
   for (std::size_t i = 0; i < std::min(static_cast<std::size_t>(count), kLevels); ++i) {
     levels_[i] = {colours[i].red, colours[i].green, colours[i].blue};
   }
@@ -205,9 +206,9 @@ Status decode_rgba(PngReader& reader, const PngInfo& info, std::uint8_t* out) {
 Status check_size(ByteSpan data, const PngInfo& info, ImageShape want, std::size_t pixel_size,
                   std::size_t out_size) noexcept {
   if (info.width != want.width || info.height != want.height) {
-    return Status(Code::corrupt, Detail("PNG: it has ") << info.width << "x" << info.height
-                                                        << " pixels, not " << want.width << "x"
-                                                        << want.height);
+    return Status(Code::corrupt, Detail("PNG: it has ")
+                                     << info.width << "x" << info.height << " pixels, not "
+                                     << want.width << "x" << want.height);
   }
   std::uint64_t size = 0, bits = 0;
   if (!checked_multiply(std::uint64_t{info.width} * info.height, pixel_size, size) ||
@@ -217,9 +218,9 @@ Status check_size(ByteSpan data, const PngInfo& info, ImageShape want, std::size
   const auto pixel_bits = info.channels() * static_cast<std::size_t>(info.bit_depth);
   if (!checked_multiply(std::uint64_t{info.width} * info.height, pixel_bits, bits) ||
       bits / 8 > data.size() * kMaxInflation) {
-    return Status(Code::truncated, Detail("PNG: ") << data.size() << " bytes cannot hold "
-                                                   << info.width << "x" << info.height
-                                                   << " pixels");
+    return Status(Code::truncated, Detail("PNG: ")
+                                       << data.size() << " bytes cannot hold " << info.width << "x"
+                                       << info.height << " pixels");
   }
   return {};
 }

@@ -72,17 +72,16 @@ Status decode_webp(ByteSpan data, ImageShape want, MutableByteSpan out) noexcept
   const WebpInfo& info = found.value();
   if (info.is_animated) return Status(Code::unsupported, "WebP: it is animated");
   if (info.width != want.width || info.height != want.height) {
-    return Status(Code::corrupt, Detail("WebP: it has ") << info.width << "x" << info.height
-                                                         << " pixels, not " << want.width << "x"
-                                                         << want.height);
+    return Status(Code::corrupt, Detail("WebP: it has ")
+                                     << info.width << "x" << info.height << " pixels, not "
+                                     << want.width << "x" << want.height);
   }
   if (out.size() != std::size_t{info.width} * info.height * kRgbChannels) {  // sides have 24 bits
     return Status(Code::invalid_argument, "the output does not have the size of the picture");
   }
   auto* pixels = reinterpret_cast<std::uint8_t*>(out.data());
   if (!info.has_alpha) {
-    return failure_of(
-        decode_with(data, MODE_RGB, pixels, out.size(), want.width * kRgbChannels));
+    return failure_of(decode_with(data, MODE_RGB, pixels, out.size(), want.width * kRgbChannels));
   }
   try {
     return decode_alpha(data, want, pixels);
