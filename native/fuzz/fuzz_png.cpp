@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "core/png/inflate.hpp"
+#include "core/png/libpng.hpp"
 #include "fuzz.hpp"
 #include "headrace/checksum.hpp"
 #include "headrace/png.hpp"
@@ -41,6 +43,16 @@ void check_decoder(Decode decode, ByteSpan data, ImageShape shape, std::size_t p
   if (status.is_ok()) require(one == other);
 }
 
+// What is inflated at once libpng decodes, too, to the same pixels.
+void compare(ByteSpan data, const PngInfo& info) {
+  std::vector<std::uint8_t> one(std::size_t{info.width} * info.height * kRgbChannels);
+  std::vector<std::uint8_t> other(one.size());
+  const auto status = inflate_png(data, info, one.data());
+  if (!status) return;
+  require(decode_by_libpng(data, info, other.data()).code() == status->code());
+  if (status->is_ok()) require(one == other);
+}
+
 void check(ByteSpan input) {
   std::vector<std::byte> data(input.begin(), input.end());
   if (data.size() % 2 == 1) set_checksums(data);
@@ -53,6 +65,7 @@ void check(ByteSpan input) {
   const ImageShape shape{info.width, info.height};
   if (std::uint64_t{info.width} * info.height > kMaxPixels) return;
   check_decoder(decode_png, data, shape, kRgbChannels);
+  if (info.is_plain()) compare(data, info);
   check_decoder(decode_deep_png, data, shape, 2 * info.channels());
 }
 

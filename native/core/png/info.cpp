@@ -1,22 +1,13 @@
-// Layout: 8 bytes of signature, then chunks: size of the content (4 bytes, big-endian), name (4),
-// content, CRC-32 (4). The first is IHDR; pixels are in IDAT.
 #include <algorithm>
-#include <array>
 
+#include "core/png/chunks.hpp"
 #include "headrace/png.hpp"
 
 namespace headrace {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-constexpr std::size_t kChunkFrame = 12;  // size, name and CRC
 constexpr std::uint32_t kHeaderSize = 13;
 constexpr std::uint32_t kMaxNumber = 0x7FFFFFFF;
-
-constexpr std::uint32_t name_of(const char (&text)[5]) noexcept {
-  return static_cast<std::uint32_t>(text[0]) << 24U | static_cast<std::uint32_t>(text[1]) << 16U |
-         static_cast<std::uint32_t>(text[2]) << 8U | static_cast<std::uint32_t>(text[3]);
-}
 
 Status cut_short(ByteSpan data) noexcept {
   return Status(Code::truncated, "PNG: the file ends before its pixels",
@@ -74,32 +65,32 @@ std::size_t PngInfo::channels() const noexcept {
 }
 
 Result<PngInfo> read_png_info(ByteSpan data) noexcept {
-  const bool is_png = data.size() >= kSignature.size() &&
-                      std::equal(kSignature.begin(), kSignature.end(), data.begin(),
+  const bool is_png = data.size() >= kPngSignature.size() &&
+                      std::equal(kPngSignature.begin(), kPngSignature.end(), data.begin(),
                                  [](std::uint8_t a, std::byte b) { return std::byte{a} == b; });
   if (!is_png) return Status(Code::corrupt, "not a PNG", 0);
   PngInfo info;
-  for (std::size_t at = kSignature.size();;) {
-    if (data.size() - at < kChunkFrame) return cut_short(data);
+  for (std::size_t at = kPngSignature.size();;) {
+    if (data.size() - at < kPngChunkFrame) return cut_short(data);
     const std::uint32_t size = load_u32_be(data.data() + at);
     const std::uint32_t name = load_u32_be(data.data() + at + 4);
-    const bool is_first = at == kSignature.size();
-    if (is_first != (name == name_of("IHDR")) || (is_first && size != kHeaderSize)) {
+    const bool is_first = at == kPngSignature.size();
+    if (is_first != (name == png_chunk("IHDR")) || (is_first && size != kHeaderSize)) {
       return Status(Code::corrupt, "PNG: the header is not the first chunk",
                     static_cast<std::int64_t>(at));
     }
-    if (name == name_of("IDAT")) return info;
-    if (name == name_of("IEND")) {
+    if (name == png_chunk("IDAT")) return info;
+    if (name == png_chunk("IEND")) {
       return Status(Code::corrupt, "PNG: it has no pixels", static_cast<std::int64_t>(at));
     }
-    if (size > data.size() - at - kChunkFrame) return cut_short(data);
+    if (size > data.size() - at - kPngChunkFrame) return cut_short(data);
     if (is_first) {
       const Status status = read_header(data.data() + at + 8, info);
       if (!status.is_ok()) return status;
     }
-    if (name == name_of("tRNS")) info.has_transparency = true;
-    if (name == name_of("acTL")) info.is_animated = true;
-    at += kChunkFrame + size;
+    if (name == png_chunk("tRNS")) info.has_transparency = true;
+    if (name == png_chunk("acTL")) info.is_animated = true;
+    at += kPngChunkFrame + size;
   }
 }
 

@@ -9,7 +9,7 @@
 #include "headrace/images/load.hpp"
 #include "headrace/png.hpp"
 #include "headrace/webp.hpp"
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {

@@ -1,9 +1,9 @@
 """Pictures of any kind to 8-bit RGB, without guessing.
 
 PNG and WebP are decoded by the native core where it was built with their libraries, everything else by Pillow, with
-the same pixels. Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with more than
-8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones, unless
-a background colour is given.
+the same pixels. Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with
+more than 8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones,
+unless a background colour is given.
 
 A few bytes can declare any number of pixels, so what the header declares is checked before anything is decoded:
 pixels, pixels of a tile, scans. The limit of pixels is Pillow's own, ``PIL.Image.MAX_IMAGE_PIXELS``, with an error in
@@ -132,7 +132,8 @@ def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.u
     """
     found = _find_whole(data)
     if found is not None:
-        pixels = (png if found.mode == _PNG else webp).decode(data, (found.width, found.height))
+        decode_whole = png.decode if found.mode == _PNG else webp.decode
+        pixels = decode_whole(data, (found.width, found.height))
         if pixels is not None:
             return pixels
     if jpeg.is_jpeg(data):

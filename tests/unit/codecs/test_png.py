@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from tests.png_files import CHANNELS, DEPTHS, chunk, png_file, with_chunk
 from headrace import _native
 from headrace.codecs import image, png
 from headrace.errors import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(not png.is_native(), reason="this build has no libpng")
 
@@ -69,14 +73,15 @@ def test_the_pixels_are_those_of_pillow(data: bytes) -> None:
 def test_what_is_rare_is_pillows(data: bytes, key: bytes) -> None:
     rare = with_chunk(data, b"tRNS", {0: key[:2], 2: key}.get(data[25], key[:1]))
     assert png.plain_size(rare) is None
+    assert outcome(image.decode, rare) == outcome(by_pillow, rare)
+
+
+def outcome(decode: Callable[[bytes], np.ndarray], data: bytes) -> object:
+    """The pixels, or what is wrong."""
     try:
-        expected = by_pillow(rare)
+        return decode(data).tolist()
     except ImageError as error:
-        with pytest.raises(ImageError) as caught:
-            image.decode(rare)
-        assert str(caught.value) == str(error)
-    else:
-        np.testing.assert_array_equal(image.decode(rare), expected)
+        return str(error)
 
 
 def test_numbers_that_the_palette_does_not_have() -> None:
@@ -85,6 +90,14 @@ def test_numbers_that_the_palette_does_not_have() -> None:
     found = image.decode(data)
     assert found[0, 0].tolist() == [9, 8, 7]
     assert not found.reshape(-1, 3)[1:].any()
+
+
+def test_more_pixels_than_there_should_be() -> None:
+    data = png_file(PIXELS, 2, 8)
+    rows = zlib.decompress(data[data.index(b"IDAT") + 4 : data.index(b"IEND") - 8]) + bytes(100)
+    longer = data[: data.index(b"IDAT") - 4] + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    np.testing.assert_array_equal(image.decode(longer), PIXELS)
+    np.testing.assert_array_equal(by_pillow(longer), PIXELS)
 
 
 def test_photographs() -> None:

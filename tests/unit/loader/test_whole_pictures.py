@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import PIL.Image
@@ -12,6 +12,9 @@ from tests.helpers import image_file, picture
 import headrace as hr
 from headrace.codecs import image, png, webp
 from headrace.errors import CorruptSampleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not (png.is_native() and webp.is_native()), reason="this build has not both libraries")
 
@@ -48,7 +51,8 @@ def batches(path: Path, **options: object) -> list[np.ndarray]:
 
 def test_the_same_batches_as_through_raw_pixels(tmp_path: Path) -> None:
     pixels = write_pictures(tmp_path / "folder")
-    hr.write(tmp_path / "raw.beton", [(p, 0) for p in pixels], fields={"image": hr.Image(mode="raw"), "label": hr.Int()})
+    fields = {"image": hr.Image(mode="raw"), "label": hr.Int()}
+    hr.write(tmp_path / "raw.beton", [(one, 0) for one in pixels], fields=fields)
     expected = batches(tmp_path / "raw.beton")
     for workers in (1, 3):
         for one, other in zip(expected, batches(tmp_path / "folder", workers=workers), strict=True):
@@ -72,9 +76,9 @@ def test_archives(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_what_is_wrong_names_the_sample(kind: str, tmp_path: Path) -> None:
     write_pictures(tmp_path / "folder", 8)
+    (tmp_path / "folder" / "a" / "005.webp").unlink()
     data = image_file(picture(1, 40, 50), kind)
     (tmp_path / "folder" / "a" / f"005.{kind.lower()}").write_bytes(data[: len(data) // 2])
-    (tmp_path / "folder" / "a" / "005.webp").unlink() if kind == "PNG" else None
     with pytest.raises(CorruptSampleError, match=r"sample 5.*cannot be decoded \(\w+: .*ends too early") as caught:
         batches(tmp_path / "folder")
     assert caught.value.sample == 5
@@ -84,6 +88,6 @@ def test_transparent_ones_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     for i in range(3):
         (tmp_path / "a" / f"{i}.png").write_bytes(image_file(np.full((8, 8, 4), 255 - i // 2, np.uint8), "PNG"))
-    with pytest.raises(CorruptSampleError, match="sample 2.*transparent in places") as caught:
+    with pytest.raises(CorruptSampleError, match=r"sample 2.*transparent in places") as caught:
         batches(tmp_path)
     assert caught.value.sample == 2
