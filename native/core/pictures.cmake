@@ -11,7 +11,7 @@ if(NOT HEADRACE_PICTURES STREQUAL "OFF")
   find_library(HEADRACE_WEBP_LIBRARY webp)
 endif()
 
-# Each: kind, is it there?, what to link, the header, where it comes from.
+# Each: its kind, whether it is there, what to link, its header, and the package that has it.
 function(headrace_add_pictures kind is_found library header package)
   if(is_found)
     message(STATUS "Pictures: ${kind} is decoded natively")
