@@ -1,11 +1,14 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bindings.hpp"
 #include "buffer.hpp"
+#include "headrace/images/headers.hpp"
 #include "headrace/png.hpp"
 #include "headrace/webp.hpp"
 
@@ -30,6 +33,24 @@ void decode_into(Status (*decode)(ByteSpan, ImageShape, MutableByteSpan) noexcep
     status = decode(bytes, want, writable_bytes_of(out));
   }
   throw_if_error(status);
+}
+
+using HeaderArrays =
+    std::tuple<NewArray<std::uint8_t, 1>, NewArray<std::uint32_t, 1>, NewArray<std::uint32_t, 1>>;
+
+HeaderArrays picture_headers(const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
+                             std::uint64_t max_pixels) {
+  const std::size_t n = offsets.size();
+  ResultMemory<std::uint8_t> modes(n);
+  ResultMemory<std::uint32_t> widths(n), heights(n);
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = read_picture_headers(bytes_of(base), {span_of(offsets), span_of(sizes)}, max_pixels,
+                                  {modes.span(), widths.span(), heights.span()});
+  }
+  throw_if_error(status);
+  return {modes.to_array(), widths.to_array(), heights.to_array()};
 }
 
 std::vector<std::string> decoders() {
@@ -78,6 +99,10 @@ void bind_webp(nb::module_& module) {
 
 void bind_pictures(nb::module_& module) {
   module.def("picture_decoders", decoders, "Kinds of pictures that this build decodes by itself.");
+  module.def("picture_headers", picture_headers, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("max_pixels"),
+             "Modes, widths and heights of the pictures in the (offset, size) spans of base; sides "
+             "are 0 for what the loader does not take as it is.");
   bind_png(module);
   bind_webp(module);
 }

@@ -521,6 +521,11 @@ class PathIndex:
 def picture_decoders() -> list[str]:
     """Kinds of pictures that this build decodes by itself."""
 
+def picture_headers(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_pixels: int) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]]:
+    """
+    Modes, widths and heights of the pictures in the (offset, size) spans of base; sides are 0 for what the loader does not take as it is.
+    """
+
 class PngInfo:
     """What the chunks before the pixels of a PNG say."""
 
