@@ -17,6 +17,14 @@ constexpr std::uint32_t png_chunk(const char (&name)[5]) noexcept {
          static_cast<std::uint32_t>(name[2]) << 8U | static_cast<std::uint32_t>(name[3]);
 }
 
+constexpr bool is_chunk_name(std::uint32_t name) noexcept {
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    const std::uint32_t letter = (name >> shift & 0xFFU) | 0x20U;
+    if (letter < 'a' || letter > 'z') return false;
+  }
+  return true;
+}
+
 // Who does not know a critical chunk cannot show the picture. Its name begins with a capital.
 constexpr bool is_critical_chunk(std::uint32_t name) noexcept { return (name >> 24U & 0x20U) == 0; }
 

@@ -51,6 +51,7 @@ bool read_chunk(ByteSpan data, std::size_t& at, PngChunk& chunk) noexcept {
   const std::size_t size = load_u32_be(data.data() + at);
   if (size > data.size() - at - kPngChunkFrame) return false;
   chunk.name = load_u32_be(data.data() + at + 4);
+  if (!is_chunk_name(chunk.name)) return false;
   chunk.content = data.subspan(at + 8, size);
   const bool is_critical = is_critical_chunk(chunk.name);
   if (is_critical &&

@@ -73,6 +73,33 @@ def test_archives(tmp_path: Path) -> None:
         np.testing.assert_array_equal(archive[1].image, pixels[1])
 
 
+def test_headers_of_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = picture(1, 10, 12), picture(2, 30, 40)
+    files = [
+        image_file(small, "PNG"),
+        image_file(small, "WEBP"),
+        image_file(small, "JPEG"),
+        image_file(small, "BMP"),
+        image_file(small, "PNG")[:30],
+        image_file(large, "PNG"),
+        image_file(large, "WEBP"),
+        b"",
+    ]
+    sizes = np.array(list(map(len, files)), np.uint64)
+    offsets = np.cumsum(sizes, dtype=np.uint64) - sizes
+    spans = (np.frombuffer(b"".join(files), np.uint8), offsets, sizes)
+    sides = [12, 12, 12, 0, 0, 40, 40, 0]
+    for limit, expected in [(1200, sides), (None, sides), (1199, [12, 12, 12, 0, 0, 0, 0, 0])]:
+        monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", limit)
+        modes, widths, heights = image.find_native_spans(*spans)
+        assert widths.tolist() == expected
+        assert (heights > 0).tolist() == (widths > 0).tolist()
+        assert modes[widths > 0].tolist() == [2, 3, 0, 2, 3][: np.count_nonzero(widths)]
+        for data, mode, width in zip(files, modes.tolist(), widths.tolist(), strict=True):
+            found = image.find_native(data)
+            assert (found and found[:2]) == ((mode, width) if width else None)
+
+
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_what_is_wrong_names_the_sample(kind: str, tmp_path: Path) -> None:
     write_pictures(tmp_path / "folder", 8)
