@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-NATIVE_SOURCES := CMakeLists.txt scripts/kernels.py $(shell find native -name '*.[ch]pp' -o -name '*.cu' -o -name CMakeLists.txt -o -name '*.inc' 2>/dev/null)
+NATIVE_SOURCES := CMakeLists.txt scripts/kernels.py $(shell find native -name '*.[ch]pp' -o -name '*.cu' -o -name CMakeLists.txt -o -name '*.cmake' -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: demo test test-all soak lint native fuzz bench docs wheel kernels stubs format torch frameworks clean help FORCE

@@ -23,5 +23,5 @@ every=15
     END { if (shown && every == 1) print "" }'
 code=${PIPESTATUS[0]}
 [ "$code" = 0 ] || tail -n 60 build/install.log >&2
-[ "$code" != 0 ] || sed -n 's/^ *-- \(GPU kernels:.*\)/  \1/p' build/install.log
+[ "$code" != 0 ] || sed -n 's/^ *-- \(\(GPU kernels\|Pictures\):.*\)/  \1/p' build/install.log
 exit "$code"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds an sdist and from it a wheel with libjpeg-turbo inside, both in dist/, then installs the wheel in an empty
+# Builds an sdist and from it a wheel with libjpeg-turbo (and libpng, libdeflate and libwebp) inside, both in dist/, then installs the wheel in an empty
 # environment where no compiler can be found and runs the quick tests against it.
 # usage: scripts/wheel.sh [PYTEST-OPTION...]     (from the repository's root, after .venv exists)
 set -euo pipefail
@@ -19,7 +19,9 @@ fi
 
 echo "== building an sdist, and a wheel from it (some minutes)"
 HEADRACE_KERNEL_CACHE=$PWD/build/kernels "$bin/python" -m build --no-isolation -C cmake.define.HEADRACE_GPU=$gpu \
+  -C cmake.define.HEADRACE_PICTURES="${HEADRACE_PICTURES:-AUTO}" \
   --outdir "$own/built" . >"$own/build.log" 2>&1 || { tail -n 60 "$own/build.log"; exit 1; }
+sed -n 's/^.*-- \(Pictures:.*\)/== \1/p' "$own/build.log"
 rm -rf dist
 PATH="$bin:$PATH" "$bin/auditwheel" -v repair --wheel-dir dist "$own"/built/*.whl >"$own/repair.log" 2>&1 ||
   { cat "$own/repair.log"; exit 1; }
@@ -41,7 +43,7 @@ pip install -q -U 'pip>=25.1'
 pip install -q --only-binary :all: dist/*.whl
 pip install -q --only-binary :all: --group test
 python - "$gpu" <<'CHECK'
-import pathlib, shutil, sys
+import pathlib, re, shutil, sys
 import headrace
 from headrace._native import _core, gpu_kernels
 
@@ -50,6 +52,10 @@ assert pathlib.Path(headrace.__file__).is_relative_to(sys.prefix), headrace.__fi
 assert pathlib.Path(_core.__file__).is_relative_to(sys.prefix), _core.__file__
 jpegs = {line.split()[-1] for line in open("/proc/self/maps") if "libjpeg" in line}
 assert jpegs and all(pathlib.Path(path).is_relative_to(sys.prefix) for path in jpegs), jpegs
+pictures = {line.split()[-1] for line in open("/proc/self/maps") if re.search("lib(png|webp|deflate)", line)}
+assert all(pathlib.Path(path).is_relative_to(sys.prefix) for path in pictures), pictures
+assert len(pictures) >= len(_core.picture_decoders()) - 1, (pictures, _core.picture_decoders())
+jpegs |= pictures
 print(f"headrace {headrace.__version__} with {', '.join(sorted(pathlib.Path(path).name for path in jpegs))}")
 
 sys.path.insert(0, "scripts")

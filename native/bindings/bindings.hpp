@@ -165,6 +165,7 @@ void bind_range_reader(nb::module_& module);
 void bind_mix(nb::module_& module);
 void bind_msgpack(nb::module_& module);
 void bind_path_index(nb::module_& module);
+void bind_pictures(nb::module_& module);
 void bind_place_reader(nb::module_& module);
 void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);

@@ -54,6 +54,7 @@ NB_MODULE(_core, module) {
   bind_mix(module);
   bind_msgpack(module);
   bind_path_index(module);
+  bind_pictures(module);
   bind_place_reader(module);
   bind_file_table(module);
   bind_ffcv_order(module);

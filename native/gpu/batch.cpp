@@ -416,6 +416,7 @@ Verdict Batch::prepare(ByteSpan base, const LoadBatch& batch, std::size_t i, Bat
     picture.kind = kEmpty;
     return Verdict::on_gpu;
   }
+  if (image.mode != StoredMode::jpeg && image.mode != StoredMode::raw) return Verdict::on_cpu;
   const SourcePlace place{image, source_window(*options_, image, 1),
                           has_crc32c ? batch.checksums[i] : 0, has_crc32c, is_fetched};
   if (!plan_axes(place, scratch, picture)) return Verdict::on_cpu;

@@ -225,9 +225,9 @@ class RepairReport:
 class ImageSpans:
     """Where the bytes of a batch of pictures are: in one region of memory, not decoded.
 
-    ``modes`` is 0 for JPEG and 1 for raw RGB pixels. ``checksums`` are those that the bytes should have (CRC-32C);
-    the decoder compares. ``tile_indices`` are those of the JPEGs, packed: a region of memory, and where in it each
-    begins and how long it is (0: there is none).
+    ``modes`` is 0 for JPEG, 1 for raw RGB pixels, 2 for PNG and 3 for WebP, where the native core decodes those.
+    ``checksums`` are those that the bytes should have (CRC-32C); the decoder compares. ``tile_indices`` are those of
+    the JPEGs, packed: a region of memory, and where in it each begins and how long it is (0: there is none).
     """
 
     base: npt.NDArray[np.uint8]

@@ -137,7 +137,7 @@ def test_any_error_of_pillow_is_an_image_error(error: Exception, monkeypatch: py
         raise error
 
     monkeypatch.setattr(Pillow.Image, "convert", fail)
-    grey = image_file(Pillow.fromarray(np.zeros((4, 4), np.uint8)), "PNG")
+    grey = image_file(Pillow.fromarray(np.zeros((4, 4), np.uint8)), "BMP")
     with pytest.raises(ImageError, match=r"cannot be decoded: .+") as caught:
         image.decode(grey)
     assert caught.value.__cause__ is error

@@ -16,6 +16,8 @@
 #include "core/memory.hpp"
 #include "core/resample/late_colour.hpp"
 #include "headrace/checksum.hpp"
+#include "headrace/png.hpp"
+#include "headrace/webp.hpp"
 
 namespace headrace {
 
@@ -27,6 +29,7 @@ struct LoadScratch : WorkerMemory {
   LateColour late_colour;
   bool is_late = false;               // the rows are those of late_colour, not of resampler
   PixelView view;                     // of the pixels that resampler takes
+  std::vector<std::byte> whole;       // a PNG or WebP, decoded
   std::vector<std::uint8_t> row;      // interleaved
   std::vector<std::uint8_t> picture;  // interleaved, for steps
   StepScratch steps;
@@ -114,6 +117,28 @@ Status check_raw(const StoredImageView& image) noexcept {
                                      << size.value());
   }
   return {};
+}
+
+bool is_decoded_whole(const StoredImageView& image) noexcept {
+  return image.mode == StoredMode::png || image.mode == StoredMode::webp;
+}
+
+// A PNG or WebP becomes a raw picture in `memory`.
+Status decode_whole(StoredImageView& image, std::vector<std::byte>& memory) noexcept {
+  const auto size = rgb_size_bytes(image.shape);
+  if (!size.is_ok()) return size.status();
+  try {
+    grow(memory, size.value());
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "no memory for a picture");
+  }
+  const MutableByteSpan pixels(memory.data(), size.value());
+  const Status status = image.mode == StoredMode::png
+                            ? decode_png(image.bytes, image.shape, pixels)
+                            : decode_webp(image.bytes, image.shape, pixels);
+  image.bytes = pixels;
+  image.mode = StoredMode::raw;
+  return status;
 }
 
 Status view_raw(const StoredImageView& image, PixelView& view, Region& region) noexcept {
@@ -230,10 +255,12 @@ Status load_unscaled(const LoadCall& call, std::size_t i, const StoredImageView&
 
 Status load_image(const LoadCall& call, std::size_t i, LoadScratch& scratch,
                   std::byte* slot) noexcept {
-  const auto located = locate_image(call.base, call.batch, call.options, i);
+  auto located = locate_image(call.base, call.batch, call.options, i);
   if (!located.is_ok()) return located.status();
-  const StoredImageView& image = located.value();
+  StoredImageView& image = located.value();
   Status status = check_bytes(call.batch, i, image.bytes);
+  if (!status.is_ok()) return status;
+  if (is_decoded_whole(image) && !image.is_empty()) status = decode_whole(image, scratch.whole);
   if (!status.is_ok()) return status;
   if (is_unscaled(image)) return load_unscaled(call, i, image, scratch, slot);
   if (!image.is_empty()) status = make_rows(call, i, image, scratch);

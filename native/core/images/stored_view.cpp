@@ -85,10 +85,11 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
   if (!cut.is_ok()) return cut.status();
   const ByteSpan bytes = base.subspan(batch.offsets[i], batch.sizes[i]);
   const auto mode = static_cast<StoredMode>(batch.modes[i]);
-  if (mode != StoredMode::jpeg && mode != StoredMode::raw) {
-    return Status(Code::invalid_argument, Detail("unknown image mode ")
-                                              << std::uint64_t{batch.modes[i]}
-                                              << "; known are 0 (JPEG) and 1 (raw)");
+  if (mode > StoredMode::webp) {
+    return Status(Code::invalid_argument,
+                  Detail("unknown image mode ")
+                      << std::uint64_t{batch.modes[i]}
+                      << "; known are 0 (JPEG), 1 (raw), 2 (PNG), 3 (WebP)");
   }
   const auto tile_index = tile_index_of(batch, i);
   if (!tile_index.is_ok()) return tile_index.status();

@@ -14,6 +14,7 @@
 #include "headrace/checksum.hpp"
 #include "tests/gpu/machine.hpp"
 #include "tests/gpu/stored_pictures.hpp"
+#include "tests/images/corpus.hpp"
 #include "tests/jpeg/support.hpp"
 
 namespace headrace::gpu {
@@ -99,6 +100,8 @@ Stored mixture() {
   stored.add(headrace::testing::random_bytes(30, 7), {}, StoredMode::raw);
   add_damaged(stored, 2);
   stored.add_jpeg({.shape = kShape, .vertical_sampling = 1, .is_optimised = true});
+  stored.add(headrace::testing::corpus_file("webp/lossy"), {}, StoredMode::webp, {33, 24});
+  stored.add(plain, {}, StoredMode::png);  // it is none
   return stored;
 }
 

@@ -381,7 +381,7 @@ TEST(Load, FailuresAreListedAndTheirSlotsAreZero) {
   add(Code::out_of_bounds, pixels, StoredMode::raw, {0, 90, 5, 8});
   add(Code::out_of_bounds, pixels, StoredMode::raw, {0, 0, 0, 5});
   add(Code::out_of_bounds, pixels, StoredMode::raw, {INT32_MIN, 0, INT32_MAX, 5});
-  add(Code::invalid_argument, pixels, static_cast<StoredMode>(2), crop);
+  add(Code::invalid_argument, pixels, static_cast<StoredMode>(4), crop);
   add(Code::out_of_bounds, file, StoredMode::jpeg, crop);
   stored.offsets.back() = UINT64_MAX;
   add(Code::out_of_bounds, file, StoredMode::jpeg, crop);

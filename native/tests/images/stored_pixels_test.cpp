@@ -204,7 +204,7 @@ TEST(StoredPixels, HostilePicturesFailAloneAndTheirSlotsAreZero) {
     pictures.offsets[3] = UINT64_MAX - 5;
     pictures.offsets[4] = pictures.base.size() - pictures.slot + 1;
     pictures.sizes[77] -= 1;
-    pictures.modes[100] = 2;
+    pictures.modes[100] = 4;
     pictures.widths[200] = 16;  // scaled, and too many bytes for it
     pictures.heights[299] = 0xFFFFFFFF;
     Bytes out;

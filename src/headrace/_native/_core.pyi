@@ -575,6 +575,65 @@ class PathIndex:
         Rows of shard, offset, size and CRC-32C; the shard is -1 where there is no such file.
         """
 
+def picture_decoders() -> list[str]:
+    """Kinds of pictures that this build decodes by itself."""
+
+def picture_headers(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_pixels: int) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]]:
+    """
+    Modes, widths and heights of the pictures in the (offset, size) spans of base; sides are 0 for what the loader does not take as it is.
+    """
+
+class PngInfo:
+    """What the chunks before the pixels of a PNG say."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def bit_depth(self) -> int: ...
+
+    @property
+    def channels(self) -> int: ...
+
+    @property
+    def plain(self) -> bool:
+        """decode_png takes it, unless it is transparent somewhere."""
+
+def png_info(data: Buffer) -> PngInfo:
+    """Read the headers of a PNG."""
+
+def decode_png(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
+    """Decode a plain PNG to RGB pixels of exactly the size of out."""
+
+def decode_deep_png(data: Buffer, out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None), order='C', device='cpu')]) -> None:
+    """
+    Decode a PNG of 16 bits a channel to numbers of exactly the shape of out.
+    """
+
+class WebpInfo:
+    """What the header of a WebP says."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def has_alpha(self) -> bool: ...
+
+    @property
+    def animated(self) -> bool: ...
+
+def webp_info(data: Buffer) -> WebpInfo:
+    """Read the header of a WebP."""
+
+def decode_webp(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')]) -> None:
+    """Decode a WebP to RGB pixels of exactly the size of out."""
+
 class PlaceReader:
     """Reads files by their places in mapped shards; never changes."""
 

@@ -1,4 +1,4 @@
-"""Bytes to arrays and back: JPEG by the native core, other pictures by Pillow, arrays by numpy."""
+"""Bytes to arrays and back: JPEG, PNG and WebP by the native core, other pictures by Pillow, arrays by numpy."""
 
 from headrace.codecs import image, jpeg, npy
 

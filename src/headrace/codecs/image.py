@@ -1,8 +1,9 @@
 """Pictures of any kind to 8-bit RGB, without guessing.
 
-Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with more than
-8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones, unless
-a background colour is given.
+PNG and WebP are decoded by the native core where it was built with their libraries, everything else by Pillow, with
+the same pixels. Grey, palette, CMYK and other 8-bit colour models are converted as Pillow converts them. Pictures with
+more than 8 bits a channel are refused, because there is no one right way to squeeze them; so are transparent ones,
+unless a background colour is given.
 
 A few bytes can declare any number of pixels, so what the header declares is checked before anything is decoded:
 pixels, pixels of a tile, scans. The limit of pixels is Pillow's own, ``PIL.Image.MAX_IMAGE_PIXELS``, with an error in
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace.codecs import jpeg, tiff
+from headrace import _native
+from headrace.codecs import jpeg, png, tiff, webp
 from headrace.errors import ImageError
 from headrace.progress import format_count
 
@@ -29,7 +31,19 @@ if TYPE_CHECKING:
 
     from headrace.types import Buffer
 
-__all__ = ["SUFFIXES", "Color", "array_to_rgb", "decode", "decode_any", "open_picture", "pillow_to_rgb"]
+__all__ = [
+    "SUFFIXES",
+    "Color",
+    "NativePicture",
+    "array_to_rgb",
+    "decode",
+    "decode_any",
+    "decode_deep",
+    "find_native",
+    "find_native_spans",
+    "open_picture",
+    "pillow_to_rgb",
+]
 
 Color = tuple[int, int, int]
 
@@ -52,6 +66,17 @@ _DEEP = (
     "{what} has more than 8 bits a channel, and an image field holds 8; "
     "scale it to uint8 first, or keep it exactly in an NDArray field"
 )
+
+_JPEG, _PNG, _WEBP = 0, 2, 3  # as in ImageSpans.modes
+_ANY_PIXELS = 2**64 - 1
+
+
+class NativePicture(NamedTuple):
+    """A picture that the native core decodes by itself: its kind, as in ``ImageSpans.modes``, and its sides."""
+
+    mode: int
+    width: int
+    height: int
 
 
 @contextlib.contextmanager
@@ -106,8 +131,14 @@ def decode(data: Buffer, *, background: Color | None = None) -> npt.NDArray[np.u
     """Decode a PNG, WebP, BMP, GIF, TIFF or JPEG file to RGB, height x width x 3.
 
     Raises:
-        ImageError: Pillow cannot decode it, or it cannot become RGB without guessing.
+        ImageError: it cannot be decoded, or it cannot become RGB without guessing.
     """
+    found = _find_whole(data)
+    if found is not None:
+        decode_whole = png.decode if found.mode == _PNG else webp.decode
+        pixels = decode_whole(data, (found.width, found.height))
+        if pixels is not None:
+            return pixels
     if jpeg.is_jpeg(data):
         jpeg.refuse_rare(jpeg.read_info(data))  # Pillow may have a newer libjpeg
     with open_picture(data) as picture:
@@ -119,6 +150,65 @@ def decode_any(data: Buffer) -> npt.NDArray[np.uint8]:
     if jpeg.is_jpeg(data) and jpeg.has_rgb(jpeg.read_info(data)):
         return jpeg.decode(data)
     return decode(data)
+
+
+def decode_deep(data: Buffer) -> npt.NDArray[np.uint16]:
+    """Decode a picture of 16 bits a channel as it is: height x width where it is grey, else height x width x channels.
+
+    Grey comes from PNG and TIFF. Colours and alpha of 16 bits come from PNG alone, in builds with libpng.
+
+    Raises:
+        ImageError: it cannot be decoded, or has no 16 bits a channel.
+    """
+    shape = png.deep_shape(data) if png.is_native() else None
+    if shape is not None and _is_within_limit(shape[1], shape[0]):
+        return png.decode_deep(data, shape)
+    with open_picture(data) as picture:
+        if picture.mode.startswith("I;16"):
+            return np.asarray(picture).astype(np.uint16)
+        raise ImageError(f"a picture of mode {picture.mode} cannot be read as 16 bits a channel; decode it to 8 bits")
+
+
+def find_native(data: Buffer) -> NativePicture | None:
+    """Tell whether the native core decodes a picture by itself; None where it is left to Pillow.
+
+    Only the header is read: the picture may be broken, and a PNG or WebP transparent.
+
+    Raises:
+        ImageError: it is a JPEG whose header is broken.
+    """
+    if not jpeg.is_jpeg(data):
+        return _find_whole(data)
+    info = jpeg.read_info(data)
+    return NativePicture(_JPEG, info.width, info.height) if jpeg.is_plain(info) else None
+
+
+def find_native_spans(
+    base: npt.NDArray[np.uint8], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """The same for many pictures in one region, by one call: modes, widths and heights.
+
+    Sides are 0 for pictures that are left to Pillow, and for JPEGs whose header is broken.
+    """
+    from PIL import Image
+
+    limit = _ANY_PIXELS if Image.MAX_IMAGE_PIXELS is None else Image.MAX_IMAGE_PIXELS
+    return _native.picture_headers(base, offsets, sizes, limit)
+
+
+def _find_whole(data: Buffer) -> NativePicture | None:
+    for mode, codec in ((_PNG, png), (_WEBP, webp)):
+        size = codec.plain_size(data) if codec.is_native() else None
+        if size is not None:
+            # Pillow says what is wrong with one that is too large.
+            return NativePicture(mode, *size) if _is_within_limit(*size) else None
+    return None
+
+
+def _is_within_limit(width: int, height: int) -> bool:
+    from PIL import Image
+
+    return Image.MAX_IMAGE_PIXELS is None or width * height <= Image.MAX_IMAGE_PIXELS
 
 
 def pillow_to_rgb(picture: PillowImage, *, background: Color | None = None) -> npt.NDArray[np.uint8]:

@@ -489,7 +489,7 @@ def values_in_order(sample: Any, names: list[str], index: int) -> Sequence[Any]:
 
 
 def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) -> ImageSpans:
-    """Put image files into one region; what is not a JPEG that can become RGB is decoded to raw pixels first."""
+    """Put image files into one region; what the native core does not decode becomes raw pixels first."""
     facts = np.zeros((len(files), 3), np.uint32)
     parts: list[bytes] = []
     for position, (i, data) in enumerate(zip(indices.tolist(), files, strict=True)):
@@ -507,9 +507,8 @@ def join_images(path: str, field: str, indices: IndexArray, files: list[bytes]) 
 
 
 def _as_image(data: bytes) -> tuple[int, int, int, bytes]:
-    if jpeg.is_jpeg(data):
-        info = jpeg.read_info(data)
-        if jpeg.is_plain(info):
-            return 0, info.width, info.height, data
+    found = image_codec.find_native(data)
+    if found is not None:
+        return *found, data
     pixels = image_codec.decode(data)
     return 1, pixels.shape[1], pixels.shape[0], pixels.tobytes()

@@ -21,7 +21,8 @@
 
 namespace headrace {
 
-enum class StoredMode : std::uint8_t { jpeg = 0, raw = 1 };
+// PNG and WebP are decoded whole, by builds that have the libraries, and then treated as raw.
+enum class StoredMode : std::uint8_t { jpeg = 0, raw = 1, png = 2, webp = 3 };
 
 // One entry for each image in every span; four in `crops`: top, left, height, width. Without crops
 // images are taken whole, without flips none is mirrored.

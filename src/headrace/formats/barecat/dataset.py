@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headrace._native import crc32c
 from headrace.arrays import distinct
-from headrace.codecs import jpeg
+from headrace.codecs import image as image_codec
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from headrace.fields import Int, NDArray
 from headrace.formats.barecat.archive import Archive
@@ -84,7 +84,7 @@ class BarecatDataset(BaseDataset):
         self._keys: list[str] = members.keys
         self._names: dict[str, list[str]] = members.names
         self._places = {field: Places.of([row[1:] for row in found]) for field, found in members.rows.items()}
-        self._sides: dict[str, npt.NDArray[np.uint32]] = {}
+        self._headers: dict[str, npt.NDArray[np.uint32]] = {}
         self.pictures = Pictures(self.archive, is_checked=checksums)
         self._picture_numbers: dict[str, IndexArray] = {}
         schema: dict[str, Field] = {
@@ -241,10 +241,10 @@ class BarecatDataset(BaseDataset):
                 ragged = self._gather_ragged(places, name_of, from_disk)
                 base, offsets = ragged.values, ragged.offsets[:-1].astype(np.uint64)
         sizes = places.size.astype(np.uint64)
-        sides = self._find_sides(field, indices, base, offsets, sizes)
-        if sides is None:
+        headers = self._find_headers(field, indices, base, offsets, sizes)
+        if headers is None:
             return join_images(self.path, field, indices, self._read(indices, field))
-        spans = ImageSpans(base, offsets, sizes, np.zeros(len(sizes), np.uint8), *sides, checksums)
+        spans = ImageSpans(base, offsets, sizes, headers[0].astype(np.uint8), headers[1], headers[2], checksums)
         tile_index = self.tile_index
         return spans if tile_index is None else with_tile_index(spans, tile_index, self._numbers(field)[indices])
 
@@ -262,33 +262,30 @@ class BarecatDataset(BaseDataset):
         """Write indices of all JPEGs of the archive beside it; gives the path of the annex."""
         return write_tile_index(self.pictures.facts, self.pictures.stored, progress)
 
-    def _find_sides(
+    def _find_headers(
         self,
         field: str,
         indices: IndexArray,
         base: npt.NDArray[np.uint8],
         offsets: npt.NDArray[np.uint64],
         sizes: npt.NDArray[np.uint64],
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
-        """Widths and heights, remembered from epoch to epoch; None when a picture is not a plain JPEG."""
-        known = self._sides.setdefault(field, np.zeros((len(self), 2), np.uint32))
+    ) -> npt.NDArray[np.uint32] | None:
+        """Modes, widths and heights, remembered from epoch to epoch; None when a picture has to go through Pillow."""
+        known = self._headers.setdefault(field, np.zeros((len(self), 3), np.uint32))
         view = memoryview(base)
-        for position in np.flatnonzero(known[indices, 0] == 0).tolist():
+        for position in np.flatnonzero(known[indices, 1] == 0).tolist():
             start, size = int(offsets[position]), int(sizes[position])
             data = view[start : start + size]
             try:
-                if not jpeg.is_jpeg(data):
-                    return None
-                info = jpeg.read_info(data)
+                found = image_codec.find_native(data)
             except ImageError as error:
                 i = int(indices[position])
                 problem = f"{self._names[field][i]}: {error}"
                 raise CorruptSampleError(self.path, sample=i, field=field, problem=problem) from error
-            if not jpeg.is_plain(info):
+            if found is None:
                 return None
-            known[indices[position]] = info.width, info.height
-        found = known[indices]
-        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+            known[indices[position]] = found
+        return np.ascontiguousarray(known[indices].T)
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check the index, the shards and every checksum; with ``decode`` also that every value decodes."""

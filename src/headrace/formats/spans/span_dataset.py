@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.annex import read_tile_index
+from headrace.codecs import image as image_codec
 from headrace.errors import AnnexError, CorruptSampleError, FormatError
 from headrace.fields import Image
 from headrace.formats.column_dataset import ColumnDataset
@@ -177,11 +178,10 @@ class SpanDataset(ColumnDataset):
             base, starts = self.indexed.file.region(offsets, sizes)
         except BadSpanError as error:
             self._fail(indices, field, error)
-        widths, heights = _native.jpeg_sides(base, starts, sizes)
+        modes, widths, heights = image_codec.find_native_spans(base, starts, sizes)
         self.indexed.file.check()
-        if not widths.all():  # something else than a plain JPEG is among them
+        if not widths.all():  # something that the native core does not decode is among them
             return join_images(self.path, field, indices, self.read_bytes(indices, field))
-        modes = np.zeros(len(indices), np.uint8)
         tile_index = self.tile_index
         tiles = None if tile_index is None else tile_index.locate(indices, self._pictures.index(field))
         return ImageSpans(base, starts, sizes, modes, widths, heights, checksums, tiles)
