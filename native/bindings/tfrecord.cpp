@@ -1,0 +1,212 @@
+#include "headrace/formats/tfrecord.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "buffer.hpp"
+#include "headrace/formats/tf_example.hpp"
+
+namespace headrace::bindings {
+namespace {
+
+using Ends = NewArray<std::int64_t, 1>;
+using Places = NewArray<std::uint64_t, 1>;
+
+template <typename T>
+NewArray<T, 1> to_array(const std::vector<T>& values) {
+  ResultMemory<T> memory(values.size());
+  std::copy(values.begin(), values.end(), memory.span().begin());
+  return memory.to_array();
+}
+
+SpanList list_of(const U64Array& offsets, const U64Array& sizes) {
+  if (offsets.size() != sizes.size()) {
+    throw_invalid(Detail() << offsets.size() << " offsets, but " << sizes.size() << " sizes");
+  }
+  return {span_of(offsets), span_of(sizes)};
+}
+
+nb::typed<nb::tuple, Places, Places, std::uint64_t> scan(const ByteArray& file, std::uint64_t start,
+                                                         std::uint64_t max_records) {
+  // No record is smaller than its frame.
+  const std::size_t room = std::min<std::uint64_t>(max_records, file.size() / 16 + 1);
+  std::vector<std::uint64_t> offsets(room);
+  std::vector<std::uint64_t> sizes(room);
+  TfrecordScan found;
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = scan_tfrecord(bytes_of(file), start, offsets, sizes, found);
+  }
+  throw_if_error(status);
+  offsets.resize(found.count);
+  sizes.resize(found.count);
+  return nb::typed<nb::tuple, Places, Places, std::uint64_t>(
+      nb::make_tuple(to_array(offsets), to_array(sizes), found.next));
+}
+
+void check(const ByteArray& base, const U64Array& offsets, const U64Array& sizes) {
+  const SpanList records = list_of(offsets, sizes);
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = check_tfrecords(bytes_of(base), records);
+  }
+  throw_if_error(status);
+}
+
+nb::bytes frame(const std::vector<Buffer>& records) {
+  std::vector<ByteSpan> spans;
+  spans.reserve(records.size());
+  for (const Buffer& record : records) spans.push_back(record.bytes());
+  std::vector<std::byte> frames(spans.size() * (kTfrecordHeadSize + kTfrecordTailSize));
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = frame_tfrecords(spans, frames);
+  }
+  throw_if_error(status);
+  return nb::bytes(reinterpret_cast<const char*>(frames.data()), frames.size());
+}
+
+void add(TfExampleTable& table, const ByteArray& file, const U64Array& offsets,
+         const U64Array& sizes) {
+  const SpanList records = list_of(offsets, sizes);
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = table.add(bytes_of(file), records);
+  }
+  throw_if_error(status);
+}
+
+nb::list columns(const TfExampleTable& table) {
+  nb::list out;
+  for (const TfColumn& column : table.columns()) {
+    out.append(nb::make_tuple(nb::bytes(column.name.data(), column.name.size()), column.is_list,
+                              static_cast<int>(column.kind), column.min_count, column.max_count,
+                              column.min_steps, column.max_steps, column.is_message,
+                              column.other_kind_row));
+  }
+  return out;
+}
+
+// The records themselves are the first column.
+nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>> places(
+    const TfExampleTable& table, const U64Array& offsets, const U64Array& sizes) {
+  const SpanList records = list_of(offsets, sizes);
+  const std::size_t rows = table.rows();
+  if (offsets.size() != rows) {
+    throw_invalid(Detail() << offsets.size() << " records, but " << rows << " rows");
+  }
+  const std::size_t stride = table.columns().size() + 1;
+  ResultMemory<std::uint64_t> out_offsets(rows * stride);
+  ResultMemory<std::uint64_t> out_sizes(rows * stride);
+  for (std::size_t i = 0; i < rows; ++i) {
+    out_offsets.span()[i * stride] = records.offsets[i];
+    out_sizes.span()[i * stride] = records.sizes[i];
+  }
+  table.places(1, stride, out_offsets.span(), out_sizes.span());
+  return nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>>(
+      nb::make_tuple(out_offsets.to_array(rows, stride), out_sizes.to_array(rows, stride)));
+}
+
+template <typename T, auto kRead>
+nb::typed<nb::tuple, NewArray<T, 1>, Ends> numbers(const ByteArray& base, const U64Array& offsets,
+                                                   const U64Array& sizes, bool is_message) {
+  const SpanList spans = list_of(offsets, sizes);
+  std::vector<T> values;
+  ResultMemory<std::int64_t> ends(offsets.size());
+  Status status;
+  {
+    const Unlocked unlocked(offsets.size() >= Unlocked::kManyItems);
+    status = kRead(bytes_of(base), spans, is_message, values, ends.span());
+  }
+  throw_if_error(status);
+  return nb::typed<nb::tuple, NewArray<T, 1>, Ends>(
+      nb::make_tuple(to_array(values), ends.to_array()));
+}
+
+template <auto kFind>
+nb::typed<nb::tuple, Places, Places, Ends> parts(const ByteArray& base, const U64Array& offsets,
+                                                 const U64Array& sizes) {
+  const SpanList spans = list_of(offsets, sizes);
+  TfPlaces found;
+  ResultMemory<std::int64_t> ends(offsets.size());
+  Status status;
+  {
+    const Unlocked unlocked(offsets.size() >= Unlocked::kManyItems);
+    status = kFind(bytes_of(base), spans, found, ends.span());
+  }
+  throw_if_error(status);
+  return nb::typed<nb::tuple, Places, Places, Ends>(
+      nb::make_tuple(to_array(found.offsets), to_array(found.sizes), ends.to_array()));
+}
+
+using IntsIn = Array<const std::int64_t, nb::ndim<1>>;
+
+nb::bytes pack_ints(const IntsIn& values) {
+  std::string out;
+  out.reserve(values.size());
+  for (const std::int64_t value : span_of(values)) {
+    auto rest = static_cast<std::uint64_t>(value);
+    for (; rest >= 0x80; rest >>= 7) out.push_back(static_cast<char>(rest | 0x80));
+    out.push_back(static_cast<char>(rest));
+  }
+  return nb::bytes(out.data(), out.size());
+}
+
+}  // namespace
+
+void bind_tfrecord(nb::module_& module) {
+  module.def(
+      "scan_tfrecord", scan, nb::arg("file").noconvert(), nb::arg("start"), nb::arg("max_records"),
+      "Offsets and sizes of the data of records from a byte on, and where the next begins.\n\n"
+      "Lengths are checked. NativeError has the byte where a bad record begins as offset.");
+  module.def("check_tfrecords", check, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
+             nb::arg("sizes").noconvert(),
+             "Compare the data of records with the checksums behind them.\n\n"
+             "NativeError has the position of the bad record as offset.");
+  module.def("frame_tfrecords", frame, nb::arg("records"),
+             "What stands before (12 bytes) and after (4 bytes) the data of each record.");
+  module.def("pack_tf_ints", pack_ints, nb::arg("values").noconvert(),
+             "Numbers as a packed field of a protocol buffer.");
+  nb::class_<TfExampleTable>(module, "TfExampleTable",
+                             "Where the features of tf.train.Examples are, row by row.")
+      .def(nb::init<std::uint64_t>(), nb::arg("max_cells"),
+           "Rows times columns are max_cells at most.")
+      .def("__len__", &TfExampleTable::rows, "Number of rows.")
+      .def("add", add, nb::arg("file").noconvert(), nb::arg("offsets").noconvert(),
+           nb::arg("sizes").noconvert(),
+           "Add a row for each record.\n\n"
+           "NativeError has the position of the bad record as offset; all before it are added.")
+      .def(
+          "add_bad", [](TfExampleTable& table) { throw_if_error(table.add_bad()); },
+          "Add a row for a record that cannot be read.")
+      .def("columns", columns,
+           "Of each column: name, is_list, kind (0 none, 1 bytes, 2 floats, 3 ints), least and\n"
+           "most values, least and most steps, is_message, and the row of another kind or -1.")
+      .def("places", places, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+           "Offsets and sizes, rows x (1 + columns); the records that are given come first.");
+  module.def("read_tf_ints", numbers<std::int64_t, read_tf_ints>, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("is_message"),
+             "All ints of spans, and where those of each span end.");
+  module.def("read_tf_floats", numbers<float, read_tf_floats>, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("is_message"),
+             "All floats of spans, and where those of each span end.");
+  module.def("find_tf_bytes", parts<find_tf_bytes>, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             "Places of the byte strings of Features, and where those of each end.");
+  module.def("find_tf_steps", parts<find_tf_steps>, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             "Places of the Features of FeatureLists, and where those of each end.");
+}
+
+}  // namespace headrace::bindings

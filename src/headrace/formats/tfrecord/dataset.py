@@ -1,0 +1,224 @@
+"""A TFRecord file as a dataset: records, or the features of the tf.train.Examples in them."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace import _native
+from headrace.errors import CorruptSampleError
+from headrace.formats.contract import BaseDataset, join_images
+from headrace.formats.report import Found
+from headrace.formats.spans import IndexedFile, SpanDataset, unpack
+from headrace.formats.spans.span_file import BadSpanError
+from headrace.formats.tfrecord.scan import RECORD, scan
+from headrace.formats.tfrecord.schema import choose_schema, read_features
+from headrace.formats.tfrecord.stored import values_of
+from headrace.storage import open_stream
+from headrace.types import ImageSpans, Problem, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headrace.errors import PathLike
+    from headrace.formats.decodes import Decode
+    from headrace.types import Field, IndexArray, Source
+
+__all__ = ["TfrecordDataset"]
+
+_GZIP = b"\x1f\x8b"
+_TAIL_BYTES = np.uint64(4)
+
+Spans = npt.NDArray[np.uint64]
+
+
+class TfrecordDataset(SpanDataset):
+    """Records of a TFRecord file: the features of tf.train.Examples by name, or ``data`` where they are none.
+
+    A feature with one value in every sample is an Int, a Float or, of bytes, whatever its first values look like:
+    Image, Text, an array that numpy has saved, or Bytes. Numbers that are as many in every sample are an NDArray. All
+    others are lists (Json). Of a SequenceExample the context gives features, too, and each of its lists a list with
+    an entry for each step.
+
+    Args:
+        path: the file, plain or compressed by gzip; that is unpacked once to a temporary file.
+        fields: name to field, where another one is wanted than what was found.
+        decode: what bytes are, of all Bytes fields or by name; see ``headrace.formats.decodes``.
+        allow_pickle: needed for ``decode="pickle"``.
+        examples: whether records are Examples; by default that is found out.
+        checksums: compare the checksum of a record whenever something of it is read.
+        annex: use what lies beside the file.
+        keep_index: write what a pass over a large file has found beside it.
+        cold: True reads past the page cache, False always from the mapped file; by default as it fits.
+        follow_links: also read an annex that is a symbolic link.
+        max_unpacked_bytes: the most that a compressed file may unpack to.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        examples: bool | None = None,
+        checksums: bool = True,
+        annex: bool = True,
+        keep_index: bool = True,
+        cold: bool | None = None,
+        follow_links: bool = False,
+        max_unpacked_bytes: int | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
+        indexed = IndexedFile(
+            path,
+            format_name="tfrecord",
+            scan=partial(scan, examples=examples),
+            keep_index=keep_index and examples is None,
+            annex=annex,
+            cold=cold,
+            follow_links=follow_links,
+            file=unpack(path, "gzip", max_bytes=max_unpacked_bytes) if _is_gzip(path) else None,
+        )
+        self._features = read_features(indexed, examples)
+        self._record_column = indexed.index.columns.index(RECORD)
+        schema = choose_schema(indexed, self._features, fields=fields, decode=decode, allow_pickle=allow_pickle)
+        super().__init__(
+            indexed,
+            schema=schema,
+            options=options,
+            columns={"data": RECORD} if "data" not in indexed.index.columns else None,
+            class_names=_classes(indexed, schema),
+        )
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every record has one."""
+        return True
+
+    # Reading
+
+    def _spans(self, indices: IndexArray, field: str) -> tuple[npt.NDArray[np.uint8], Spans, Spans]:
+        """Memory, and where in it the stored bytes of values are; what has a checksum is compared with it."""
+        offsets, sizes, checksums = self._places(indices, field)
+        file = self.indexed.file
+        if checksums is not None:
+            base, starts = file.region(offsets, sizes)
+            wrong = _native.crc32c_spans(base, starts, sizes) != checksums
+            if wrong.any():
+                raise BadSpanError(int(np.argmax(wrong)), "its checksum is another one than the annex has")
+        elif self._options["checksums"]:
+            base, starts = self._checked(indices, offsets, sizes)
+        else:
+            base, starts = file.region(offsets, sizes)
+        return base, starts, sizes
+
+    def _checked(self, indices: IndexArray, offsets: Spans, sizes: Spans) -> tuple[npt.NDArray[np.uint8], Spans]:
+        """The same by the checksums of whole records."""
+        index, column = self.indexed.index, self._record_column
+        records = np.ascontiguousarray(index.offsets[indices, column])
+        lengths = np.ascontiguousarray(index.sizes[indices, column])
+        base, starts = self.indexed.file.region(records, lengths + _TAIL_BYTES)
+        try:
+            _native.check_tfrecords(base, starts, lengths)
+        except _native.NativeError as error:
+            self.check_file()
+            raise BadSpanError(max(error.offset, 0), f"its record is damaged: {error.detail}") from None
+        inside = offsets - records
+        is_empty = sizes == 0
+        outside = ((inside > lengths) | (sizes > lengths - np.minimum(inside, lengths))) & ~is_empty
+        outside |= offsets > np.uint64(self.indexed.file.size_bytes)
+        if outside.any():
+            raise BadSpanError(int(np.argmax(outside)), "its place lies outside of its record")
+        return base, starts + np.where(is_empty, np.uint64(0), inside)
+
+    def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        if not len(indices):
+            return []
+        self._check_field(field)
+        try:
+            values = values_of(self._spans(indices, field), self._features[field], self._schema[field])
+        except BadSpanError as error:
+            self.check_file()
+            self._fail(indices, field, error)
+        self.check_file()
+        return values
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        self._check_field(field)
+        if not len(indices) or not self._features[field].is_bytes:
+            return BaseDataset.read_ragged(self, indices, field)
+        try:
+            base, starts, sizes = self._spans(indices, field)
+        except BadSpanError as error:
+            self._fail(indices, field, error)
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        _native.gather_into(base, starts, sizes, out, bounds[:-1].astype(np.uint64), None)
+        self.check_file()
+        return Ragged(out, bounds)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, where they are; with the tile indices of JPEGs where there are some."""
+        if self._checksums is not None or not self._options["checksums"] or not len(indices):
+            return super().image_spans(indices, field, source)
+        self._check_field(field)
+        try:
+            base, starts, sizes = self._spans(indices, field)
+        except BadSpanError as error:
+            self._fail(indices, field, error)
+        widths, heights = _native.jpeg_sides(base, starts, sizes)
+        self.check_file()
+        if not widths.all():  # something else than a plain JPEG is among them
+            return join_images(self.path, field, indices, self.read_bytes(indices, field))
+        return ImageSpans(base, starts, sizes, np.zeros(len(indices), np.uint8), widths, heights)
+
+    # Checking
+
+    def _check(self, indices: IndexArray, decode: bool) -> Found:
+        """Compare the checksum of each record; values only where there is more to check."""
+        problems = self._bad_records(indices)
+        bad = {problem.sample for problem in problems}
+        good = np.array([i for i in indices.tolist() if i not in bad], np.int64)
+        has_more = decode or self._checksums is not None
+        found = super()._check(good, decode) if has_more and len(good) else Found()
+        found.samples = len(indices)
+        found.checksums += len(indices)
+        found.size_bytes = int(self.indexed.index.sizes[indices, self._record_column].sum())
+        found.problems += problems
+        return found
+
+    def _bad_records(self, indices: IndexArray) -> list[Problem]:
+        index, mapped = self.indexed.index, self.indexed.file.mapped
+        offsets = np.ascontiguousarray(index.offsets[indices, self._record_column])
+        sizes = np.ascontiguousarray(index.sizes[indices, self._record_column])
+        problems = []
+        start = 0
+        while start < len(indices):
+            try:
+                _native.check_tfrecords(mapped, offsets[start:], sizes[start:])
+                break
+            except _native.NativeError as error:
+                start += max(error.offset, 0)
+                told = CorruptSampleError(
+                    self.path, sample=int(indices[start]), offset=int(offsets[start]), problem=error.detail
+                )
+                problems.append(Problem(sample=int(indices[start]), field=None, message=str(told)))
+                start += 1
+        return problems
+
+
+def _is_gzip(path: PathLike) -> bool:
+    with open_stream(path) as file:
+        return file.read(len(_GZIP)) == _GZIP and os.fspath(path).lower().endswith(".gz")
+
+
+def _classes(indexed: IndexedFile, schema: Mapping[str, Field]) -> dict[str, Sequence[str]]:
+    known = {} if indexed.description is None else indexed.description.class_names
+    return {name: classes for name, classes in known.items() if name in schema}
