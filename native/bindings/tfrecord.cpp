@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "buffer.hpp"
 #include "headrace/formats/tf_example.hpp"
+#include "headrace/io/gather.hpp"
 
 namespace headrace::bindings {
 namespace {
@@ -60,6 +61,51 @@ void check(const ByteArray& base, const U64Array& offsets, const U64Array& sizes
     status = check_tfrecords(bytes_of(base), records);
   }
   throw_if_error(status);
+}
+
+void check_same_count(const U64Array& records, const U64Array& parts) {
+  if (records.size() != parts.size()) {
+    throw_invalid(Detail() << records.size() << " records, but " << parts.size() << " parts");
+  }
+}
+
+void copy(const ByteArray& base, const SpanList& records, const SpanList& parts,
+          const std::vector<std::byte*>& destinations) {
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = copy_checked_tfrecords(bytes_of(base), records, parts, destinations);
+  }
+  throw_if_error(status);
+}
+
+nb::typed<nb::list, nb::bytes> gather_parts(const ByteArray& base, const U64Array& offsets,
+                                            const U64Array& sizes, const U64Array& part_offsets,
+                                            const U64Array& part_sizes) {
+  const SpanList records = list_of(offsets, sizes);
+  const SpanList parts = list_of(part_offsets, part_sizes);
+  check_same_count(offsets, part_offsets);
+  throw_if_error(check_spans(parts, base.size()));  // before memory is asked for
+  std::vector<std::byte*> destinations;
+  nb::list out = new_bytes(parts.sizes, destinations);
+  copy(base, records, parts, destinations);
+  return nb::typed<nb::list, nb::bytes>(std::move(out));
+}
+
+void gather_parts_into(const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
+                       const U64Array& part_offsets, const U64Array& part_sizes,
+                       const MutableByteArray& out, const U64Array& places) {
+  const SpanList records = list_of(offsets, sizes);
+  const SpanList parts = list_of(part_offsets, part_sizes);
+  check_same_count(offsets, part_offsets);
+  check_same_count(offsets, places);
+  throw_if_error(check_spans({span_of(places), parts.sizes}, out.size()));
+  std::vector<std::byte*> destinations;
+  destinations.reserve(places.size());
+  for (const std::uint64_t place : span_of(places)) {
+    destinations.push_back(writable_bytes_of(out).data() + place);
+  }
+  copy(base, records, parts, destinations);
 }
 
 nb::bytes frame(const std::vector<Buffer>& records) {
@@ -174,6 +220,16 @@ void bind_tfrecord(nb::module_& module) {
              nb::arg("sizes").noconvert(),
              "Compare the data of records with the checksums behind them.\n\n"
              "NativeError has the position of the bad record as offset.");
+  module.def("gather_tfrecords", gather_parts, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             nb::arg("part_offsets").noconvert(), nb::arg("part_sizes").noconvert(),
+             "Copy a part of each record to a bytes object, if the record fits its checksum.\n\n"
+             "NativeError has the position of the bad record as offset.");
+  module.def("gather_tfrecords_into", gather_parts_into, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+             nb::arg("part_offsets").noconvert(), nb::arg("part_sizes").noconvert(),
+             nb::arg("out").noconvert(), nb::arg("places").noconvert(),
+             "The same into one array, each part from its place on.");
   module.def("frame_tfrecords", frame, nb::arg("records"),
              "What stands before (12 bytes) and after (4 bytes) the data of each record.");
   module.def("pack_tf_ints", pack_ints, nb::arg("values").noconvert(),

@@ -6,12 +6,14 @@
 
 #include "core/formats/tf_feature.hpp"
 #include "headrace/formats/tf_example.hpp"
+#include "headrace/formats/tfrecord.hpp"
 #include "headrace/formats/wire.hpp"
 
 namespace headrace {
 namespace tf_rows {
 
 constexpr std::size_t kMaxColumns = 1000;
+constexpr std::size_t kMaxNameSize = 1024;
 constexpr std::uint64_t kOutside = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t kFeaturesField = 1;
 constexpr std::uint32_t kListsField = 2;
@@ -170,7 +172,7 @@ struct Table {
       if (field.number != 1 || field.type != WireType::bytes) continue;
       Entry entry;
       Found found;
-      if (!parse_entry(field.payload, entry) ||
+      if (!parse_entry(field.payload, entry) || entry.name.size() > kMaxNameSize ||
           !(is_list ? find_list : find_feature)(file, entry.message, found)) {
         return {Code::corrupt, "a feature of it is damaged"};
       }
@@ -230,6 +232,27 @@ struct Table {
     column.has_rows = true;
   }
 
+  // The record that was added last has something that none before it had. Most are like all others;
+  // of this one it is worth to know that it is whole before it says what the columns are.
+  [[nodiscard]] bool is_surprise(std::size_t columns_before) const noexcept {
+    if (columns.size() > columns_before) return true;
+    return std::any_of(columns.begin(), columns.end(), [this](const Column& column) {
+      return is_news(column, column.row_seen == count ? column.found : Found{});
+    });
+  }
+
+  static bool is_news(const Column& column, const Found& found) noexcept {
+    const TfColumn& facts = column.facts;
+    const bool is_other_kind = found.kind != TfKind::none && found.kind != facts.kind;
+    const bool has_counts = !facts.is_list || found.steps > 0;
+    const bool is_other_count =
+        has_counts && (found.min_count < facts.min_count || found.max_count > facts.max_count);
+    const bool is_other_length = found.steps < facts.min_steps || found.steps > facts.max_steps;
+    const bool is_other_encoding = !found.is_one_span && !column.has_other_encoding;
+    return is_other_kind || is_other_count || is_other_length || is_other_encoding ||
+           found.is_mixed;
+  }
+
   // Takes back what a record has brought that was not good after all.
   void forget(std::size_t columns_before) noexcept {
     while (columns.size() > columns_before) {
@@ -265,6 +288,11 @@ Status TfExampleTable::add(ByteSpan file, SpanList records) noexcept {
     Status status;
     try {
       status = rows_->add_record(file, file.subspan(records.offsets[i], records.sizes[i]));
+      if (status.is_ok() && rows_->is_surprise(columns_before) &&
+          !check_tfrecords(file, {records.offsets.subspan(i, 1), records.sizes.subspan(i, 1)})
+               .is_ok()) {
+        status = {Code::corrupt, "it is damaged, as its checksum says"};
+      }
       if (status.is_ok()) rows_->finish_row();
     } catch (const std::bad_alloc&) {
       status = tf_rows::no_memory_for_places();

@@ -60,21 +60,47 @@ Status scan_tfrecord(ByteSpan file, std::uint64_t start, std::span<std::uint64_t
   return {};
 }
 
+namespace {
+
+Status check_record(ByteSpan base, std::uint64_t offset, std::uint64_t size,
+                    std::int64_t position) noexcept {
+  if (!is_inside(offset, size, base.size()) ||
+      !is_inside(offset + size, kTfrecordTailSize, base.size())) {
+    return Status(Code::out_of_bounds,
+                  Detail() << size << " bytes and a checksum from byte " << offset
+                           << " on should be there, and there are " << base.size(),
+                  position);
+  }
+  const std::uint32_t expected = load_u32_le(base.data() + offset + size);
+  const std::uint32_t found = masked_crc32c(base.subspan(offset, size));
+  return expected == found ? Status() : wrong_checksum(expected, found, position);
+}
+
+}  // namespace
+
 Status check_tfrecords(ByteSpan base, SpanList records) noexcept {
+  for (std::size_t i = 0; i < records.offsets.size(); ++i) {
+    Status status =
+        check_record(base, records.offsets[i], records.sizes[i], static_cast<std::int64_t>(i));
+    if (!status.is_ok()) return status;
+  }
+  return {};
+}
+
+Status copy_checked_tfrecords(ByteSpan base, SpanList records, SpanList parts,
+                              std::span<std::byte* const> destinations) noexcept {
   for (std::size_t i = 0; i < records.offsets.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
     const std::uint64_t offset = records.offsets[i];
-    const std::uint64_t size = records.sizes[i];
-    if (!is_inside(offset, size, base.size()) ||
-        !is_inside(offset + size, kTfrecordTailSize, base.size())) {
-      return Status(Code::out_of_bounds,
-                    Detail() << size << " bytes and a checksum from byte " << offset
-                             << " on should be there, and there are " << base.size(),
-                    position);
+    Status status = check_record(base, offset, records.sizes[i], position);
+    if (!status.is_ok()) return status;
+    const std::uint64_t size = parts.sizes[i];
+    if (size == 0) continue;
+    if (parts.offsets[i] < offset ||
+        !is_inside(parts.offsets[i] - offset, size, records.sizes[i])) {
+      return Status(Code::out_of_bounds, "its place lies outside of its record", position);
     }
-    const std::uint32_t expected = load_u32_le(base.data() + offset + size);
-    const std::uint32_t found = masked_crc32c(base.subspan(offset, size));
-    if (expected != found) return wrong_checksum(expected, found, position);
+    std::memcpy(destinations[i], base.data() + parts.offsets[i], size);
   }
   return {};
 }

@@ -50,9 +50,10 @@ class TfExampleTable {
   TfExampleTable(const TfExampleTable&) = delete;
   TfExampleTable& operator=(const TfExampleTable&) = delete;
 
-  // Adds a row for each record. An error's offset is the index of the bad record, and all before it
-  // are added: `corrupt` when it is no example, `too_large` when there are too many columns or
-  // rows.
+  // Adds a row for each record of a TFRecord file. A record that is unlike those before it is
+  // compared with its checksum, which follows it: what is damaged does not count. An error's offset
+  // is the index of the bad record, and all before it are added: `corrupt` when it is no example,
+  // `too_large` when there are too many columns or rows.
   Status add(ByteSpan file, SpanList records) noexcept;
 
   // Adds a row whose places are all outside of any file.

@@ -36,6 +36,12 @@ Status scan_tfrecord(ByteSpan file, std::uint64_t start, std::span<std::uint64_t
 // record; `base` also has the checksum. An error's offset is the index of the bad record.
 Status check_tfrecords(ByteSpan base, SpanList records) noexcept;
 
+// The same, and copies a part of each record, span i of `parts`, to destinations[i]; a record is
+// still in the CPU's cache when it is copied. A part that does not lie in its record is
+// `out_of_bounds`. Where a record is bad, some parts may have been copied.
+Status copy_checked_tfrecords(ByteSpan base, SpanList records, SpanList parts,
+                              std::span<std::byte* const> destinations) noexcept;
+
 // What stands before and after the data of each record: 12 and 4 bytes, one after the other.
 Status frame_tfrecords(std::span<const ByteSpan> records, MutableByteSpan out) noexcept;
 

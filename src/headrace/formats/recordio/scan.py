@@ -12,7 +12,6 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.recordio.header import HEADER, split_header
 from headrace.formats.spans import SampleIndex
-from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from headrace.formats.recordio.key_file import Keys
@@ -121,8 +120,7 @@ def _records(file: SpanFile, progress: Progress | None) -> tuple[Spans, Spans, n
             offsets, sizes, is_split, start = _native.scan_recordio(file.mapped, start, _CHUNK)
         except _native.NativeError as error:
             file.check()
-            problem = f"{error.detail}; {format_count(count, 'record')} before it could be read"
-            raise FormatError(file.path, offset=max(error.offset, 0), problem=problem, fix=_CUT) from None
+            raise FormatError(file.path, offset=max(error.offset, 0), problem=error.detail, fix=_CUT) from None
         parts.append((offsets, sizes, is_split))
         count += len(offsets)
         if progress is not None:

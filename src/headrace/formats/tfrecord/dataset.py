@@ -15,6 +15,7 @@ from headrace.formats.contract import BaseDataset, join_images
 from headrace.formats.report import Found
 from headrace.formats.spans import IndexedFile, SpanDataset, unpack
 from headrace.formats.spans.span_file import BadSpanError
+from headrace.formats.tfrecord.record_parts import RecordParts
 from headrace.formats.tfrecord.scan import RECORD, scan
 from headrace.formats.tfrecord.schema import choose_schema, read_features
 from headrace.formats.tfrecord.stored import values_of
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["TfrecordDataset"]
 
 _GZIP = b"\x1f\x8b"
-_TAIL_BYTES = np.uint64(4)
 
 Spans = npt.NDArray[np.uint64]
 
@@ -86,6 +86,7 @@ class TfrecordDataset(SpanDataset):
         )
         self._features = read_features(indexed, examples)
         self._record_column = indexed.index.columns.index(RECORD)
+        self._is_checked = np.zeros(len(indexed.index), bool)
         schema = choose_schema(indexed, self._features, fields=fields, decode=decode, allow_pickle=allow_pickle)
         super().__init__(
             indexed,
@@ -111,41 +112,78 @@ class TfrecordDataset(SpanDataset):
             wrong = _native.crc32c_spans(base, starts, sizes) != checksums
             if wrong.any():
                 raise BadSpanError(int(np.argmax(wrong)), "its checksum is another one than the annex has")
-        elif self._options["checksums"]:
-            base, starts = self._checked(indices, offsets, sizes)
-        else:
-            base, starts = file.region(offsets, sizes)
-        return base, starts, sizes
+            return base, starts, sizes
+        if not self._options["checksums"]:
+            return *file.region(offsets, sizes), sizes
+        records = self._records(indices, offsets, sizes)
+        is_due = records.is_large | ~self._is_checked[indices]
+        if not is_due.any():
+            return *file.region(offsets, sizes), sizes
+        base, starts = records.region(file, is_due)
+        self._compare(base, starts, records.sizes, np.flatnonzero(is_due))
+        self._is_checked[indices] = True
+        return base, starts + np.where(is_due, records.inside, np.uint64(0)), sizes
 
-    def _checked(self, indices: IndexArray, offsets: Spans, sizes: Spans) -> tuple[npt.NDArray[np.uint8], Spans]:
-        """The same by the checksums of whole records."""
+    def _records(self, indices: IndexArray, offsets: Spans, sizes: Spans) -> RecordParts:
+        """The records in which values lie."""
         index, column = self.indexed.index, self._record_column
-        records = np.ascontiguousarray(index.offsets[indices, column])
-        lengths = np.ascontiguousarray(index.sizes[indices, column])
-        base, starts = self.indexed.file.region(records, lengths + _TAIL_BYTES)
+        parts = RecordParts(
+            offsets=np.ascontiguousarray(index.offsets[indices, column]),
+            sizes=np.ascontiguousarray(index.sizes[indices, column]),
+            part_offsets=offsets,
+            part_sizes=sizes,
+        )
+        if parts.is_outside.any():
+            position = int(np.argmax(parts.is_outside))
+            self._compare(self.indexed.file.mapped, parts.offsets, parts.sizes, np.array([position]))
+            raise BadSpanError(position, "its place lies outside of its record")
+        return parts
+
+    def _compare(self, base: npt.NDArray[np.uint8], starts: Spans, sizes: Spans, due: IndexArray) -> None:
+        """Compare some records with their checksums."""
         try:
-            _native.check_tfrecords(base, starts, lengths)
+            _native.check_tfrecords(base, starts[due], sizes[due])
         except _native.NativeError as error:
-            self.check_file()
-            raise BadSpanError(max(error.offset, 0), f"its record is damaged: {error.detail}") from None
-        inside = offsets - records
-        is_empty = sizes == 0
-        outside = ((inside > lengths) | (sizes > lengths - np.minimum(inside, lengths))) & ~is_empty
-        outside |= offsets > np.uint64(self.indexed.file.size_bytes)
-        if outside.any():
-            raise BadSpanError(int(np.argmax(outside)), "its place lies outside of its record")
-        return base, starts + np.where(is_empty, np.uint64(0), inside)
+            raise self._damaged(error, int(due[max(error.offset, 0)])) from None
+
+    def _damaged(self, error: _native.NativeError, position: int) -> BadSpanError:
+        self.check_file()
+        return BadSpanError(position, f"its record is damaged: {error.detail}")
 
     def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        self._check_field(field)
         if not len(indices):
             return []
-        self._check_field(field)
+        feature = self._features[field]
         try:
-            values = values_of(self._spans(indices, field), self._features[field], self._schema[field])
+            if feature.is_bytes and self._has_plain_places:
+                return self.indexed.file.read(*self._places(indices, field))
+            if feature.is_bytes:
+                return self._gather(indices, field)
+            values = values_of(self._spans(indices, field), feature, self._schema[field])
         except BadSpanError as error:
             self.check_file()
             self._fail(indices, field, error)
         self.check_file()
+        return values
+
+    @property
+    def _has_plain_places(self) -> bool:
+        """Values have checksums of their own, or are not to be compared with any."""
+        return self._checksums is not None or not self._options["checksums"]
+
+    def _gather(self, indices: IndexArray, field: str) -> list[bytes]:
+        """Copies of byte strings; each record is compared and copied while it is in the CPU's cache."""
+        offsets, sizes, _ = self._places(indices, field)
+        records = self._records(indices, offsets, sizes)
+        if not records.is_large.any():
+            return _native.gather(*self._spans(indices, field))
+        base, starts = records.region(self.indexed.file, None)
+        try:
+            values = _native.gather_tfrecords(base, starts, records.sizes, starts + records.inside, sizes)
+        except _native.NativeError as error:
+            raise self._damaged(error, max(error.offset, 0)) from None
+        self._is_checked[indices] = True
         return values
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
@@ -153,20 +191,31 @@ class TfrecordDataset(SpanDataset):
         self._check_field(field)
         if not len(indices) or not self._features[field].is_bytes:
             return BaseDataset.read_ragged(self, indices, field)
+        if self._has_plain_places:
+            return super().read_ragged(indices, field, source)
         try:
-            base, starts, sizes = self._spans(indices, field)
+            return self._gather_ragged(indices, field)
         except BadSpanError as error:
             self._fail(indices, field, error)
+
+    def _gather_ragged(self, indices: IndexArray, field: str) -> Ragged:
+        offsets, sizes, _ = self._places(indices, field)
+        records = self._records(indices, offsets, sizes)
+        base, starts = records.region(self.indexed.file, None)
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
         out = np.empty(int(bounds[-1]), np.uint8)
-        _native.gather_into(base, starts, sizes, out, bounds[:-1].astype(np.uint64), None)
+        places = bounds[:-1].astype(np.uint64)
+        try:
+            _native.gather_tfrecords_into(base, starts, records.sizes, starts + records.inside, sizes, out, places)
+        except _native.NativeError as error:
+            raise self._damaged(error, max(error.offset, 0)) from None
         self.check_file()
         return Ragged(out, bounds)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, where they are; with the tile indices of JPEGs where there are some."""
-        if self._checksums is not None or not self._options["checksums"] or not len(indices):
+        if self._has_plain_places or not len(indices):
             return super().image_spans(indices, field, source)
         self._check_field(field)
         try:

@@ -9,54 +9,32 @@ import numpy as np
 from headrace import _native
 from headrace.fields import Float, Int, NDArray
 from headrace.formats.tfrecord.features import ByteLists
+from headrace.formats.tfrecord.wire import FIRST, SECOND, THIRD, bytes_list, message, varint
 from headrace.formats.values import encode_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from headrace.types import Field
 
-__all__ = ["bytes_list", "encode_example", "encode_feature", "key_of"]
-
-_FIRST, _SECOND, _THIRD = b"\x0a", b"\x12", b"\x1a"  # fields 1, 2 and 3, which have a length
-_SHORT = 0x80
-
-
-def _varint(number: int) -> bytes:
-    if number < _SHORT:
-        return bytes((number,))
-    return _native.pack_tf_ints(np.array([number], np.int64))
-
-
-def _message(tag: bytes, content: bytes) -> bytes:
-    return b"".join((tag, _varint(len(content)), content))
-
-
-def bytes_list(values: Iterable[bytes]) -> bytes:
-    r"""A BytesList.
-
-    Example:
-        >>> bytes_list([b"a", b"bc"])
-        b'\n\x01a\n\x02bc'
-    """
-    return b"".join(_message(_FIRST, value) for value in values)
+__all__ = ["encode_example", "encode_feature", "key_of"]
 
 
 def encode_feature(field: Field, value: Any, index: int) -> bytes:
     """The value of a field as a Feature: ints and float32 as numbers, everything else as the bytes of a file."""
     if isinstance(field, ByteLists):
-        return _message(_FIRST, field.encode(value, index).payload or b"")
+        return message(FIRST, field.encode(value, index).payload or b"")
     if isinstance(field, Int):
         number = np.array(field.encode(value, index).facts, np.int64)
-        return _message(_THIRD, _message(_FIRST, _native.pack_tf_ints(number)))
+        return message(THIRD, message(FIRST, _native.pack_tf_ints(number)))
     if isinstance(field, Float):
-        return _message(_SECOND, _message(_FIRST, _float32(field.encode(value, index).facts[0])))
+        return message(SECOND, message(FIRST, _float32(field.encode(value, index).facts[0])))
     if isinstance(field, NDArray) and field.dtype in (np.int64, np.float32):
         payload = field.encode(value, index).payload or b""
         if field.dtype == np.float32:
-            return _message(_SECOND, _message(_FIRST, payload))
-        return _message(_THIRD, _message(_FIRST, _native.pack_tf_ints(np.frombuffer(payload, np.int64))))
-    return _message(_FIRST, bytes_list([encode_value(field, value, index)[1]]))
+            return message(SECOND, message(FIRST, payload))
+        return message(THIRD, message(FIRST, _native.pack_tf_ints(np.frombuffer(payload, np.int64))))
+    return message(FIRST, bytes_list([encode_value(field, value, index)[1]]))
 
 
 def _float32(value: float) -> bytes:
@@ -69,7 +47,7 @@ def _float32(value: float) -> bytes:
 
 def key_of(name: str) -> bytes:
     """The name of a feature as an entry of the map begins with it."""
-    return _message(_FIRST, name.encode())
+    return message(FIRST, name.encode())
 
 
 def encode_example(keys: Sequence[bytes], features: Sequence[bytes]) -> bytes:
@@ -77,9 +55,9 @@ def encode_example(keys: Sequence[bytes], features: Sequence[bytes]) -> bytes:
     parts: list[bytes] = []
     total = 0
     for key, feature in zip(keys, features, strict=True):
-        size = _varint(len(feature))
-        entry = len(key) + len(_SECOND) + len(size) + len(feature)
-        head = _FIRST + _varint(entry)
-        parts += (head, key, _SECOND, size, feature)
+        size = varint(len(feature))
+        entry = len(key) + len(SECOND) + len(size) + len(feature)
+        head = FIRST + varint(entry)
+        parts += (head, key, SECOND, size, feature)
         total += len(head) + entry
-    return b"".join((_FIRST, _varint(total), *parts))
+    return b"".join((FIRST, varint(total), *parts))

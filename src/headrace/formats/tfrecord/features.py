@@ -10,6 +10,7 @@ import numpy as np
 
 from headrace.fields import Float, Int, Json, NDArray
 from headrace.formats.guesses import guess_field, is_text
+from headrace.formats.tfrecord.wire import bytes_list
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ class ByteLists:
 
     def encode(self, value: object, index: int) -> Encoded:
         """Take a list of bytes."""
-        from headrace.formats.tfrecord.example import bytes_list
-
         if not isinstance(value, list | tuple) or not all(isinstance(one, bytes) for one in value):
             raise TypeError(f"a field of lists of bytes takes a list of bytes, got {value!r}")
         return Encoded((), bytes_list(value))

@@ -67,8 +67,10 @@ def _records(file: SpanFile, start: int, done: int) -> tuple[Spans, Spans, int]:
         return _native.scan_tfrecord(file.mapped, start, _CHUNK)
     except _native.NativeError as error:
         file.check()
-        problem = f"{error.detail}; {format_count(done, 'record')} before it could be read"
-        raise FormatError(file.path, offset=max(error.offset, 0), problem=problem, fix=_CUT) from None
+        end = max(error.offset, 0)
+        good = done + len(_native.scan_tfrecord(file.mapped[:end], start, _CHUNK)[0])
+        problem = f"{error.detail}; {format_count(good, 'record')} before it could be read"
+        raise FormatError(file.path, offset=end, problem=problem, fix=_CUT) from None
 
 
 def _is_wanted(mapped: npt.NDArray[np.uint8], offsets: Spans, sizes: Spans, examples: bool | None) -> bool:
@@ -79,7 +81,9 @@ def _is_wanted(mapped: npt.NDArray[np.uint8], offsets: Spans, sizes: Spans, exam
     for i in range(min(len(offsets), _LOOKED_AT)):
         try:
             table.add(mapped, offsets[i : i + 1], sizes[i : i + 1])
-        except _native.NativeError:
+        except _native.NativeError as error:
+            if error.code == "too_large":
+                return True
             continue
         if table.columns():
             return True
@@ -143,4 +147,4 @@ def _name(file: SpanFile, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise FormatError(file.path, problem=f"{raw!r} is not a name in UTF-8", fix=_AS_BYTES) from None
+        raise FormatError(file.path, problem=f"{raw[:80]!r} is not a name in UTF-8", fix=_AS_BYTES) from None
