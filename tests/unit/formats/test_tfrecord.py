@@ -10,7 +10,7 @@ import shutil
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,9 +19,11 @@ import headrace as hr
 from headrace import _native
 from headrace.errors import CorruptSampleError, FormatError, HeadraceError, WriteError
 from headrace.formats.open import find_format
-from headrace.formats.tfrecord import TfrecordDataset
 from headrace.formats.tfrecord.features import ByteLists
 from headrace.types import Dataset, missing_members
+
+if TYPE_CHECKING:
+    from headrace.formats.tfrecord import TfrecordDataset
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "formats"
 TRUTH = [json.loads(str(text)) for text in np.load(GOLDEN / "truth.npy")]
@@ -222,7 +224,7 @@ def test_lists_of_bytes_that_are_no_texts(tmp_path: Path) -> None:
     assert dataset[2].frames == JPEGS[:2]
     hr.write(tmp_path / "y.tfrecord", dataset, fields=dataset.schema, annex=False)
     assert hr.open(tmp_path / "y.tfrecord")[2].frames == JPEGS[:2]
-    with pytest.raises((TypeError, ValueError), match="ByteLists|byte_lists"):
+    with pytest.raises((TypeError, ValueError), match=r"ByteLists|byte_lists"):
         hr.write(tmp_path / "y.beton", dataset, fields=dataset.schema)
     assert isinstance(dataset.schema["frames"], ByteLists)
 
@@ -348,7 +350,7 @@ def test_too_many_features_for_their_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["../x", "a//b", "a\x1b[31m", ""])
 def test_hostile_names(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FormatError, match="no field can be called that|the same name, or none"):
+    with pytest.raises(FormatError, match=r"no field can be called that|the same name, or none"):
         hr.open(make(tmp_path / "x.tfrecord", [features([(name, ints(1))])]))
 
 
