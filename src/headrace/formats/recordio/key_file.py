@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,20 +21,44 @@ __all__ = ["Keys", "key_path", "read_keys"]
 
 _MAX_BYTES = 4 << 30
 _MAX_KEY = 4096
+_MAX_DIGITS = 19
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Keys:
-    """Keys in order, where their records begin, and the checksum of the file that says so."""
+    """What such a file says; its lines are read when they are asked for, ValueError where they cannot be.
 
-    names: list[str]
-    offsets: npt.NDArray[np.uint64]
-    checksum: int
+    Attributes:
+        data: the whole file.
+    """
+
+    data: bytes
+
+    @cached_property
+    def checksum(self) -> int:
+        """Tells it from another one."""
+        return _native.crc32c(self.data)
+
+    @cached_property
+    def lines(self) -> tuple[list[str], npt.NDArray[np.uint64]]:
+        """Keys in order, and where their records begin."""
+        names: list[str] = []
+        offsets: list[int] = []
+        for number, line in enumerate(self.data.splitlines(), 1):
+            key, tab, offset = line.partition(b"\t")
+            if not tab or not key or len(key) > _MAX_KEY or not offset.isdigit() or len(offset) > _MAX_DIGITS:
+                raise ValueError(f"line {number} is not a key, a tab and a number")
+            names.append(key.decode("utf-8", "surrogateescape"))
+            offsets.append(int(offset))
+        if len(set(names)) != len(names):
+            raise ValueError("a key stands there twice")
+        return names, np.array(offsets, np.uint64)
 
     @property
-    def are_numbers(self) -> bool:
-        """They are 0, 1, 2 and so on, and say nothing."""
-        return all(name == str(i) for i, name in enumerate(self.names))
+    def names(self) -> list[str] | None:
+        """Names of the samples; None where keys are 0, 1, 2 and so on, and say nothing."""
+        names = self.lines[0]
+        return None if all(name == str(i) for i, name in enumerate(names)) else names
 
 
 def key_path(path: PathLike) -> str:
@@ -47,7 +72,7 @@ def key_path(path: PathLike) -> str:
 
 
 def read_keys(path: PathLike, *, follow_links: bool) -> Keys | None:
-    """The keys of a RecordIO file; None where there are none, ValueError where they cannot be read."""
+    """The keys of a RecordIO file; None where there are none, ValueError where they cannot be opened."""
     name = key_path(path)
     if not os.path.lexists(name):
         return None
@@ -58,19 +83,4 @@ def read_keys(path: PathLike, *, follow_links: bool) -> Keys | None:
     with open(fd, "rb") as file:
         if os.fstat(fd).st_size > _MAX_BYTES:
             raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
-        data = file.read(_MAX_BYTES)
-    return _parse(data)
-
-
-def _parse(data: bytes) -> Keys:
-    names: list[str] = []
-    offsets: list[int] = []
-    for number, line in enumerate(data.splitlines(), 1):
-        key, tab, offset = line.partition(b"\t")
-        if not tab or not key or len(key) > _MAX_KEY or not offset.isdigit() or len(offset) > 19:
-            raise ValueError(f"line {number} is not a key, a tab and a number")
-        names.append(key.decode("utf-8", "surrogateescape"))
-        offsets.append(int(offset))
-    if len(set(names)) != len(names):
-        raise ValueError("a key stands there twice")
-    return Keys(names, np.array(offsets, np.uint64), _native.crc32c(data))
+        return Keys(file.read(_MAX_BYTES))

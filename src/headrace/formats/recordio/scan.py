@@ -88,7 +88,7 @@ def scan(
     if keys is not None:
         order = _order(offsets, keys)
         offsets, sizes, is_split = offsets[order], sizes[order], is_split[order]
-        names = None if keys.are_numbers else keys.names
+        names = keys.names
     heads = _heads(file, offsets, sizes, is_split) if headers is not False else None
     if headers is None and heads is not None and heads["id2"][:_LOOKED_AT].any():
         heads = None
@@ -130,12 +130,13 @@ def _records(file: SpanFile, progress: Progress | None) -> tuple[Spans, Spans, n
 
 
 def _order(offsets: Spans, keys: Keys) -> npt.NDArray[np.int64]:
-    found = np.searchsorted(offsets, keys.offsets)
+    wanted = keys.lines[1]
+    found = np.searchsorted(offsets, wanted)
     inside = np.minimum(found, max(len(offsets) - 1, 0))
-    wrong = offsets[inside] != keys.offsets if len(offsets) else np.ones(len(keys.offsets), bool)
+    wrong = offsets[inside] != wanted if len(offsets) else np.ones(len(wanted), bool)
     if wrong.any():
         line = int(np.argmax(wrong))
-        raise ValueError(f"no record begins at byte {keys.offsets[line]}, though line {line + 1} says so")
+        raise ValueError(f"no record begins at byte {wanted[line]}, though line {line + 1} says so")
     return found
 
 
