@@ -362,6 +362,14 @@ def test_found_by_name_or_content(tmp_path: Path, name: str) -> None:
     assert find_format(tmp_path / "e.tfrecord-00000-of-00010").name == "tfrecord"
 
 
+def test_compressed_or_not_is_seen_from_the_content(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "examples.tfrecord.gz", tmp_path / "x.tfrecord")
+    shutil.copy(GOLDEN / "examples.tfrecord.gz", tmp_path / "x.data")
+    assert len(hr.open(tmp_path / "x.tfrecord")) == len(hr.open(tmp_path / "x.data")) == 20
+    data = bytes(0x088B1F)  # its length begins as gzip does
+    assert hr.open(make(tmp_path / "y.tfrecord", [data]))[0].data == data
+
+
 def test_index_and_annex(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     shutil.copy(GOLDEN / "examples.tfrecord", path)

@@ -9,33 +9,28 @@ import re
 import zlib
 from functools import partial
 
-from headrace import _native
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.spans import index_spans
-from headrace.formats.tfrecord.dataset import TfrecordDataset
+from headrace.formats.tfrecord.dataset import GZIP, TfrecordDataset
+from headrace.formats.tfrecord.scan import HEAD_BYTES, is_head
 from headrace.formats.tfrecord.writer import TfrecordWriter
 
 __all__ = ["FORMAT", "TfrecordDataset", "TfrecordWriter"]
 
 _NAME = re.compile(r"\.tfrecords?(-\d+-of-\d+)?(\.gz)?$", re.IGNORECASE)
-_LENGTH_BYTES, _HEAD_BYTES = 8, 12
 
 
 def _matches(path: str, head: bytes) -> bool:
     """The first bytes are a length and its checksum, perhaps compressed; or the name says it, of an empty file."""
     if not head:
         return bool(_NAME.search(path)) and os.path.isfile(path)
-    if head.startswith(b"\x1f\x8b"):
+    if head.startswith(GZIP) and not is_head(head):
         try:
-            head = zlib.decompressobj(31).decompress(head, _HEAD_BYTES)
+            head = zlib.decompressobj(31).decompress(head, HEAD_BYTES)
         except zlib.error:
             return False
-    if len(head) < _HEAD_BYTES:
-        return False
-    checksum = _native.crc32c(head[:_LENGTH_BYTES])
-    masked = ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    return masked == int.from_bytes(head[_LENGTH_BYTES:_HEAD_BYTES], "little")
+    return is_head(head)
 
 
 FORMAT = Format(

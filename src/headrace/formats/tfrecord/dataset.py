@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from headrace.formats.report import Found
 from headrace.formats.spans import IndexedFile, SpanDataset, unpack
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.tfrecord.record_parts import RecordParts
-from headrace.formats.tfrecord.scan import RECORD, scan
+from headrace.formats.tfrecord.scan import HEAD_BYTES, RECORD, is_head, scan
 from headrace.formats.tfrecord.schema import choose_schema, read_features
 from headrace.formats.tfrecord.stored import values_of
 from headrace.storage import open_stream
@@ -29,9 +28,10 @@ if TYPE_CHECKING:
     from headrace.formats.decodes import Decode
     from headrace.types import Field, IndexArray, Source
 
-__all__ = ["TfrecordDataset"]
+__all__ = ["GZIP", "TfrecordDataset"]
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b\x08"
+"""What a file begins with that gzip has compressed."""
 
 Spans = npt.NDArray[np.uint64]
 
@@ -264,8 +264,10 @@ class TfrecordDataset(SpanDataset):
 
 
 def _is_gzip(path: PathLike) -> bool:
+    """By its content, whatever it is called; a record may begin with the same bytes, but then its head is right."""
     with open_stream(path) as file:
-        return file.read(len(_GZIP)) == _GZIP and os.fspath(path).lower().endswith(".gz")
+        head = file.read(HEAD_BYTES)
+    return head.startswith(GZIP) and not is_head(head)
 
 
 def _classes(indexed: IndexedFile, schema: Mapping[str, Field]) -> dict[str, Sequence[str]]:

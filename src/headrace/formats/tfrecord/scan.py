@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
     from headrace.types import Progress
 
-__all__ = ["RECORD", "scan"]
+__all__ = ["FEATURES", "HEAD_BYTES", "RECORD", "is_head", "scan"]
 
 RECORD = ""
 """The column of whole records; no feature is called that."""
 FEATURES = "features"
 
+HEAD_BYTES = 12
+"""What a record begins with: its length, and the checksum of that."""
+
+_LENGTH_BYTES = 8
+_MASK = 0xA282EAD8
 _CHUNK = 4096
 _LOOKED_AT = 16
 _LEAST_CELLS = 1 << 22
@@ -31,6 +36,20 @@ _AS_BYTES = "Open it with examples=False to read its records as bytes."
 _CUT = "The write was probably interrupted, or the file was cut short or damaged; make or fetch it again."
 
 Spans = npt.NDArray[np.uint64]
+
+
+def is_head(head: bytes) -> bool:
+    """The first bytes of a file are a length and its checksum.
+
+    Example:
+        >>> is_head(b"something else")
+        False
+    """
+    if len(head) < HEAD_BYTES:
+        return False
+    checksum = _native.crc32c(head[:_LENGTH_BYTES])
+    masked = ((checksum >> 15 | checksum << 17) + _MASK) & 0xFFFFFFFF
+    return masked == int.from_bytes(head[_LENGTH_BYTES:HEAD_BYTES], "little")
 
 
 def scan(file: SpanFile, progress: Progress | None, *, examples: bool | None = None) -> SampleIndex:
