@@ -14,7 +14,7 @@ namespace headrace::bindings {
 namespace {
 
 template <typename T>
-NewArray<T, 1> first_of(const std::vector<T>& values, std::size_t count) {
+NewArray<T, 1> first_values(const std::vector<T>& values, std::size_t count) {
   ResultMemory<T> memory(count);
   std::copy_n(values.begin(), count, memory.span().begin());
   return memory.to_array();
@@ -22,7 +22,7 @@ NewArray<T, 1> first_of(const std::vector<T>& values, std::size_t count) {
 
 nb::typed<nb::tuple, NewArray<std::uint64_t, 1>, NewArray<std::uint64_t, 1>,
           NewArray<std::uint8_t, 1>, std::uint64_t>
-scan_records(const ByteArray& file, std::uint64_t start, std::uint64_t max_records) {
+scan_recordio_file(const ByteArray& file, std::uint64_t start, std::uint64_t max_records) {
   const std::size_t room =
       std::min<std::uint64_t>(max_records, file.size() / kRecordioHeadSize + 1);
   std::vector<std::uint64_t> offsets(room);
@@ -35,17 +35,17 @@ scan_records(const ByteArray& file, std::uint64_t start, std::uint64_t max_recor
     status = scan_recordio(bytes_of(file), start, {offsets, sizes, is_split}, found);
   }
   throw_if_error(status);
-  return nb::make_tuple(first_of(offsets, found.count), first_of(sizes, found.count),
-                        first_of(is_split, found.count), found.next);
+  return nb::make_tuple(first_values(offsets, found.count), first_values(sizes, found.count),
+                        first_values(is_split, found.count), found.next);
 }
 
-nb::bytes join(const Buffer& record) {
+nb::bytes join_recordio_parts(const Buffer& record) {
   std::string out;
   throw_if_error(join_recordio(record.bytes(), out));
   return nb::bytes(out.data(), out.size());
 }
 
-nb::typed<nb::list, nb::bytes> encode(const std::vector<Buffer>& records) {
+nb::typed<nb::list, nb::bytes> encode_recordio_records(const std::vector<Buffer>& records) {
   nb::list out;
   for (const Buffer& record : records) {
     std::string bytes;
@@ -58,13 +58,13 @@ nb::typed<nb::list, nb::bytes> encode(const std::vector<Buffer>& records) {
 }  // namespace
 
 void bind_recordio(nb::module_& module) {
-  module.def("scan_recordio", scan_records, nb::arg("file").noconvert(), nb::arg("start"),
+  module.def("scan_recordio", scan_recordio_file, nb::arg("file").noconvert(), nb::arg("start"),
              nb::arg("max_records"),
              "Offsets, sizes and is_split of records from a byte on, and where the next begins.\n\n"
              "NativeError has the byte where a bad part begins as offset.");
-  module.def("join_recordio", join, nb::arg("record"),
+  module.def("join_recordio", join_recordio_parts, nb::arg("record"),
              "The data of a record as it is stored, its parts joined.");
-  module.def("encode_recordio", encode, nb::arg("records"),
+  module.def("encode_recordio", encode_recordio_records, nb::arg("records"),
              "Data of records as they are stored, split where they hold the magic number.");
 }
 

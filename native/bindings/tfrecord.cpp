@@ -17,25 +17,25 @@
 namespace headrace::bindings {
 namespace {
 
-using Ends = NewArray<std::int64_t, 1>;
-using Places = NewArray<std::uint64_t, 1>;
+using EndArray = NewArray<std::int64_t, 1>;
+using PlaceArray = NewArray<std::uint64_t, 1>;
 
 template <typename T>
-NewArray<T, 1> to_array(const std::vector<T>& values) {
+NewArray<T, 1> vector_to_array(const std::vector<T>& values) {
   ResultMemory<T> memory(values.size());
   std::copy(values.begin(), values.end(), memory.span().begin());
   return memory.to_array();
 }
 
-SpanList list_of(const U64Array& offsets, const U64Array& sizes) {
+SpanList checked_list(const U64Array& offsets, const U64Array& sizes) {
   if (offsets.size() != sizes.size()) {
     throw_invalid(Detail() << offsets.size() << " offsets, but " << sizes.size() << " sizes");
   }
   return {span_of(offsets), span_of(sizes)};
 }
 
-nb::typed<nb::tuple, Places, Places, std::uint64_t> scan(const ByteArray& file, std::uint64_t start,
-                                                         std::uint64_t max_records) {
+nb::typed<nb::tuple, PlaceArray, PlaceArray, std::uint64_t> scan_tfrecord_file(
+    const ByteArray& file, std::uint64_t start, std::uint64_t max_records) {
   // No record is smaller than its frame.
   const std::size_t room = std::min<std::uint64_t>(max_records, file.size() / 16 + 1);
   std::vector<std::uint64_t> offsets(room);
@@ -49,12 +49,12 @@ nb::typed<nb::tuple, Places, Places, std::uint64_t> scan(const ByteArray& file, 
   throw_if_error(status);
   offsets.resize(found.count);
   sizes.resize(found.count);
-  return nb::typed<nb::tuple, Places, Places, std::uint64_t>(
-      nb::make_tuple(to_array(offsets), to_array(sizes), found.next));
+  return nb::typed<nb::tuple, PlaceArray, PlaceArray, std::uint64_t>(
+      nb::make_tuple(vector_to_array(offsets), vector_to_array(sizes), found.next));
 }
 
-void check(const ByteArray& base, const U64Array& offsets, const U64Array& sizes) {
-  const SpanList records = list_of(offsets, sizes);
+void check_tfrecord_spans(const ByteArray& base, const U64Array& offsets, const U64Array& sizes) {
+  const SpanList records = checked_list(offsets, sizes);
   Status status;
   {
     nb::gil_scoped_release unlocked;
@@ -69,8 +69,8 @@ void check_same_count(const U64Array& records, const U64Array& parts) {
   }
 }
 
-void copy(const ByteArray& base, const SpanList& records, const SpanList& parts,
-          const std::vector<std::byte*>& destinations) {
+void copy_tfrecord_parts(const ByteArray& base, const SpanList& records, const SpanList& parts,
+                         const std::vector<std::byte*>& destinations) {
   Status status;
   {
     nb::gil_scoped_release unlocked;
@@ -79,24 +79,25 @@ void copy(const ByteArray& base, const SpanList& records, const SpanList& parts,
   throw_if_error(status);
 }
 
-nb::typed<nb::list, nb::bytes> gather_parts(const ByteArray& base, const U64Array& offsets,
-                                            const U64Array& sizes, const U64Array& part_offsets,
-                                            const U64Array& part_sizes) {
-  const SpanList records = list_of(offsets, sizes);
-  const SpanList parts = list_of(part_offsets, part_sizes);
+nb::typed<nb::list, nb::bytes> gather_record_parts(const ByteArray& base, const U64Array& offsets,
+                                                   const U64Array& sizes,
+                                                   const U64Array& part_offsets,
+                                                   const U64Array& part_sizes) {
+  const SpanList records = checked_list(offsets, sizes);
+  const SpanList parts = checked_list(part_offsets, part_sizes);
   check_same_count(offsets, part_offsets);
   throw_if_error(check_spans(parts, base.size()));  // before memory is asked for
   std::vector<std::byte*> destinations;
   nb::list out = new_bytes(parts.sizes, destinations);
-  copy(base, records, parts, destinations);
+  copy_tfrecord_parts(base, records, parts, destinations);
   return nb::typed<nb::list, nb::bytes>(std::move(out));
 }
 
-void gather_parts_into(const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
-                       const U64Array& part_offsets, const U64Array& part_sizes,
-                       const MutableByteArray& out, const U64Array& places) {
-  const SpanList records = list_of(offsets, sizes);
-  const SpanList parts = list_of(part_offsets, part_sizes);
+void gather_record_parts_into(const ByteArray& base, const U64Array& offsets, const U64Array& sizes,
+                              const U64Array& part_offsets, const U64Array& part_sizes,
+                              const MutableByteArray& out, const U64Array& places) {
+  const SpanList records = checked_list(offsets, sizes);
+  const SpanList parts = checked_list(part_offsets, part_sizes);
   check_same_count(offsets, part_offsets);
   check_same_count(offsets, places);
   throw_if_error(check_spans({span_of(places), parts.sizes}, out.size()));
@@ -105,10 +106,10 @@ void gather_parts_into(const ByteArray& base, const U64Array& offsets, const U64
   for (const std::uint64_t place : span_of(places)) {
     destinations.push_back(writable_bytes_of(out).data() + place);
   }
-  copy(base, records, parts, destinations);
+  copy_tfrecord_parts(base, records, parts, destinations);
 }
 
-nb::bytes frame(const std::vector<Buffer>& records) {
+nb::bytes frame_records(const std::vector<Buffer>& records) {
   std::vector<ByteSpan> spans;
   spans.reserve(records.size());
   for (const Buffer& record : records) spans.push_back(record.bytes());
@@ -122,9 +123,9 @@ nb::bytes frame(const std::vector<Buffer>& records) {
   return nb::bytes(reinterpret_cast<const char*>(frames.data()), frames.size());
 }
 
-void add(TfExampleTable& table, const ByteArray& file, const U64Array& offsets,
-         const U64Array& sizes) {
-  const SpanList records = list_of(offsets, sizes);
+void add_examples(TfExampleTable& table, const ByteArray& file, const U64Array& offsets,
+                  const U64Array& sizes) {
+  const SpanList records = checked_list(offsets, sizes);
   Status status;
   {
     nb::gil_scoped_release unlocked;
@@ -133,7 +134,7 @@ void add(TfExampleTable& table, const ByteArray& file, const U64Array& offsets,
   throw_if_error(status);
 }
 
-nb::list columns(const TfExampleTable& table) {
+nb::list example_columns(const TfExampleTable& table) {
   nb::list out;
   for (const TfColumn& column : table.columns()) {
     out.append(nb::make_tuple(nb::bytes(column.name.data(), column.name.size()), column.is_list,
@@ -145,9 +146,9 @@ nb::list columns(const TfExampleTable& table) {
 }
 
 // The records themselves are the first column.
-nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>> places(
+nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>> example_places(
     const TfExampleTable& table, const U64Array& offsets, const U64Array& sizes) {
-  const SpanList records = list_of(offsets, sizes);
+  const SpanList records = checked_list(offsets, sizes);
   const std::size_t rows = table.rows();
   if (offsets.size() != rows) {
     throw_invalid(Detail() << offsets.size() << " records, but " << rows << " rows");
@@ -165,9 +166,10 @@ nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>> pla
 }
 
 template <typename T, auto kRead>
-nb::typed<nb::tuple, NewArray<T, 1>, Ends> numbers(const ByteArray& base, const U64Array& offsets,
-                                                   const U64Array& sizes, bool is_message) {
-  const SpanList spans = list_of(offsets, sizes);
+nb::typed<nb::tuple, NewArray<T, 1>, EndArray> tf_numbers(const ByteArray& base,
+                                                          const U64Array& offsets,
+                                                          const U64Array& sizes, bool is_message) {
+  const SpanList spans = checked_list(offsets, sizes);
   std::vector<T> values;
   ResultMemory<std::int64_t> ends(offsets.size());
   Status status;
@@ -176,14 +178,15 @@ nb::typed<nb::tuple, NewArray<T, 1>, Ends> numbers(const ByteArray& base, const 
     status = kRead(bytes_of(base), spans, is_message, values, ends.span());
   }
   throw_if_error(status);
-  return nb::typed<nb::tuple, NewArray<T, 1>, Ends>(
-      nb::make_tuple(to_array(values), ends.to_array()));
+  return nb::typed<nb::tuple, NewArray<T, 1>, EndArray>(
+      nb::make_tuple(vector_to_array(values), ends.to_array()));
 }
 
 template <auto kFind>
-nb::typed<nb::tuple, Places, Places, Ends> parts(const ByteArray& base, const U64Array& offsets,
-                                                 const U64Array& sizes) {
-  const SpanList spans = list_of(offsets, sizes);
+nb::typed<nb::tuple, PlaceArray, PlaceArray, EndArray> tf_parts(const ByteArray& base,
+                                                                const U64Array& offsets,
+                                                                const U64Array& sizes) {
+  const SpanList spans = checked_list(offsets, sizes);
   TfPlaces found;
   ResultMemory<std::int64_t> ends(offsets.size());
   Status status;
@@ -192,13 +195,13 @@ nb::typed<nb::tuple, Places, Places, Ends> parts(const ByteArray& base, const U6
     status = kFind(bytes_of(base), spans, found, ends.span());
   }
   throw_if_error(status);
-  return nb::typed<nb::tuple, Places, Places, Ends>(
-      nb::make_tuple(to_array(found.offsets), to_array(found.sizes), ends.to_array()));
+  return nb::typed<nb::tuple, PlaceArray, PlaceArray, EndArray>(nb::make_tuple(
+      vector_to_array(found.offsets), vector_to_array(found.sizes), ends.to_array()));
 }
 
-using IntsIn = Array<const std::int64_t, nb::ndim<1>>;
+using VarintsIn = Array<const std::int64_t, nb::ndim<1>>;
 
-nb::bytes pack_ints(const IntsIn& values) {
+nb::bytes pack_varints(const VarintsIn& values) {
   std::string out;
   out.reserve(values.size());
   for (const std::int64_t value : span_of(values)) {
@@ -213,56 +216,57 @@ nb::bytes pack_ints(const IntsIn& values) {
 
 void bind_tfrecord(nb::module_& module) {
   module.def(
-      "scan_tfrecord", scan, nb::arg("file").noconvert(), nb::arg("start"), nb::arg("max_records"),
+      "scan_tfrecord", scan_tfrecord_file, nb::arg("file").noconvert(), nb::arg("start"),
+      nb::arg("max_records"),
       "Offsets and sizes of the data of records from a byte on, and where the next begins.\n\n"
       "Lengths are checked. NativeError has the byte where a bad record begins as offset.");
-  module.def("check_tfrecords", check, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
-             nb::arg("sizes").noconvert(),
+  module.def("check_tfrecords", check_tfrecord_spans, nb::arg("base").noconvert(),
+             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              "Compare the data of records with the checksums behind them.\n\n"
              "NativeError has the position of the bad record as offset.");
-  module.def("gather_tfrecords", gather_parts, nb::arg("base").noconvert(),
+  module.def("gather_tfrecords", gather_record_parts, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              nb::arg("part_offsets").noconvert(), nb::arg("part_sizes").noconvert(),
              "Copy a part of each record to a bytes object, if the record fits its checksum.\n\n"
              "NativeError has the position of the bad record as offset.");
-  module.def("gather_tfrecords_into", gather_parts_into, nb::arg("base").noconvert(),
+  module.def("gather_tfrecords_into", gather_record_parts_into, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              nb::arg("part_offsets").noconvert(), nb::arg("part_sizes").noconvert(),
              nb::arg("out").noconvert(), nb::arg("places").noconvert(),
              "The same into one array, each part from its place on.");
-  module.def("frame_tfrecords", frame, nb::arg("records"),
+  module.def("frame_tfrecords", frame_records, nb::arg("records"),
              "What stands before (12 bytes) and after (4 bytes) the data of each record.");
-  module.def("pack_tf_ints", pack_ints, nb::arg("values").noconvert(),
+  module.def("pack_tf_ints", pack_varints, nb::arg("values").noconvert(),
              "Numbers as a packed field of a protocol buffer.");
   nb::class_<TfExampleTable>(module, "TfExampleTable",
                              "Where the features of tf.train.Examples are, row by row.")
       .def(nb::init<std::uint64_t>(), nb::arg("max_cells"),
            "Rows times columns are max_cells at most.")
       .def("__len__", &TfExampleTable::rows, "Number of rows.")
-      .def("add", add, nb::arg("file").noconvert(), nb::arg("offsets").noconvert(),
+      .def("add", add_examples, nb::arg("file").noconvert(), nb::arg("offsets").noconvert(),
            nb::arg("sizes").noconvert(),
            "Add a row for each record.\n\n"
            "NativeError has the position of the bad record as offset; all before it are added.")
       .def(
           "add_bad", [](TfExampleTable& table) { throw_if_error(table.add_bad()); },
           "Add a row for a record that cannot be read.")
-      .def("columns", columns,
+      .def("columns", example_columns,
            "Of each column: name, is_list, kind (0 none, 1 bytes, 2 floats, 3 ints), least and\n"
            "most values, least and most steps, is_message, and the row of another kind or -1.")
-      .def("places", places, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+      .def("places", example_places, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
            "Offsets and sizes, rows x (1 + columns); the records that are given come first.");
-  module.def("read_tf_ints", numbers<std::int64_t, read_tf_ints>, nb::arg("base").noconvert(),
+  module.def("read_tf_ints", tf_numbers<std::int64_t, read_tf_ints>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("is_message"),
              "All ints of spans, and where those of each span end.");
-  module.def("read_tf_floats", numbers<float, read_tf_floats>, nb::arg("base").noconvert(),
+  module.def("read_tf_floats", tf_numbers<float, read_tf_floats>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("is_message"),
              "All floats of spans, and where those of each span end.");
-  module.def("find_tf_bytes", parts<find_tf_bytes>, nb::arg("base").noconvert(),
+  module.def("find_tf_bytes", tf_parts<find_tf_bytes>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
-             "Places of the byte strings of Features, and where those of each end.");
-  module.def("find_tf_steps", parts<find_tf_steps>, nb::arg("base").noconvert(),
+             "PlaceArray of the byte strings of Features, and where those of each end.");
+  module.def("find_tf_steps", tf_parts<find_tf_steps>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
-             "Places of the Features of FeatureLists, and where those of each end.");
+             "PlaceArray of the Features of FeatureLists, and where those of each end.");
 }
 
 }  // namespace headrace::bindings
