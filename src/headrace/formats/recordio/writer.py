@@ -11,12 +11,11 @@ from headrace import _native
 from headrace.annex import new_side_path
 from headrace.errors import WriteError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
-from headrace.formats.description import Description
 from headrace.formats.recordio.dataset import RecordioDataset
 from headrace.formats.recordio.header import encode_header
 from headrace.formats.recordio.key_file import key_path
 from headrace.formats.row_writer import RowWriter
-from headrace.formats.spans import write_span_annex
+from headrace.formats.spans import NewAnnex
 from headrace.formats.values import encode_value
 from headrace.storage import AtomicFile
 
@@ -72,11 +71,9 @@ class RecordioWriter(RowWriter):
     ) -> None:
         super().__init__(fields, _store)
         self._content = _check_fields(self.fields)
-        if not annex and (class_names or metadata is not None):
-            raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
+        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
+        self._annex.check(self.fields)
         self._path = os.fspath(path)
-        self._description = Description(fields=self.fields, class_names=class_names or {}, metadata=metadata)
-        self._annex, self._jpeg_index = annex, jpeg_index
         self._has_headers = len(self.fields) > 1 or isinstance(self.fields[self._content], Image)
         self._names: list[str] = []
         self._offsets: list[int] = []
@@ -90,7 +87,7 @@ class RecordioWriter(RowWriter):
             raise
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
-        if names is not None and not self._annex:
+        if names is not None and not self._annex.is_wanted:
             raise ValueError("names are kept in the annex; do not pass annex=False")
         self._names += names or ()
         records = [self._record(row, len(self) + i) for i, row in enumerate(rows)]
@@ -119,8 +116,7 @@ class RecordioWriter(RowWriter):
         self._keys.write(["".join(lines).encode("utf-8", "surrogateescape")])
         self._file.commit()
         self._keys.commit()
-        if self._annex:
-            self._write_annex()
+        self._annex.write(self._path, self.fields, self._open, self._names if self._has_names else None)
 
     def _key_texts(self) -> Sequence[str]:
         is_used = self._names and all(name.isascii() and name.isdigit() for name in self._names)
@@ -128,15 +124,10 @@ class RecordioWriter(RowWriter):
             return self._names
         return [str(i) for i in range(len(self))]
 
-    def _write_annex(self) -> None:
+    def _open(self) -> RecordioDataset:
         headers = self._has_headers if len(self) else None
-        with RecordioDataset(self._path, headers=headers, annex=False, description=self._description) as dataset:
-            write_span_annex(
-                dataset,
-                description=self._description,
-                names=self._names if self._has_names else None,
-                jpeg_index=self._jpeg_index,
-            )
+        described = self._annex.describe(self.fields)
+        return RecordioDataset(self._path, headers=headers, annex=False, description=described)
 
     def _discard(self) -> None:
         self._file.abort()

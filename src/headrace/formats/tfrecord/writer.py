@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import _native
 from headrace.annex import new_side_path
-from headrace.formats.description import Description
 from headrace.formats.row_writer import RowWriter
-from headrace.formats.spans import write_span_annex
+from headrace.formats.spans import NewAnnex
 from headrace.formats.tfrecord.dataset import TfrecordDataset
 from headrace.formats.tfrecord.example import encode_example, encode_feature, key_of
 from headrace.storage import AtomicFile
@@ -53,11 +52,9 @@ class TfrecordWriter(RowWriter):
         jpeg_index: bool = True,
     ) -> None:
         super().__init__(fields, encode_feature)
-        if not annex and (class_names or metadata is not None):
-            raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
+        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
+        self._annex.check(self.fields)
         self._path = os.fspath(path)
-        self._description = Description(fields=self.fields, class_names=class_names or {}, metadata=metadata)
-        self._annex, self._jpeg_index = annex, jpeg_index
         self._keys = [key_of(name) for name in self.fields]
         self._names: list[str] = []
         if annex:
@@ -69,7 +66,7 @@ class TfrecordWriter(RowWriter):
             self._packed = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self._stream, mtime=0)
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
-        if names is not None and not self._annex:
+        if names is not None and not self._annex.is_wanted:
             raise ValueError("names are kept in the annex; do not pass annex=False")
         self._names += names or ()
         records = [encode_example(self._keys, row) for row in rows]
@@ -88,18 +85,10 @@ class TfrecordWriter(RowWriter):
             self._packed.close()
             self._stream.close()
         self._file.commit()
-        if self._annex:
-            self._write_annex()
+        self._annex.write(self._path, self.fields, self._open, self._names if self._has_names else None)
 
-    def _write_annex(self) -> None:
-        chosen = self.fields if len(self) else None
-        with TfrecordDataset(self._path, fields=chosen, annex=False) as dataset:
-            write_span_annex(
-                dataset,
-                description=self._description,
-                names=self._names if self._has_names else None,
-                jpeg_index=self._jpeg_index,
-            )
+    def _open(self) -> TfrecordDataset:
+        return TfrecordDataset(self._path, fields=self.fields if len(self) else None, annex=False)
 
     def _discard(self) -> None:
         self._file.abort()
