@@ -171,5 +171,7 @@ void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);
 void bind_tar(nb::module_& module);
 void bind_text_records(nb::module_& module);
+void bind_tfrecord(nb::module_& module);
+void bind_recordio(nb::module_& module);
 
 }  // namespace headrace::bindings

@@ -93,13 +93,6 @@ class OrderCheck {
 #endif
 };
 
-std::uint32_t load_u32_le(const std::byte* from) noexcept {
-  std::uint32_t value;
-  std::memcpy(&value, from, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
-  return value;
-}
-
 struct Located {
   std::uint64_t offset;
   std::uint64_t size;

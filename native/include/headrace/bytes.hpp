@@ -54,6 +54,13 @@ using MutableByteSpan = std::span<std::byte>;
   return value;
 }
 
+[[nodiscard]] inline std::uint32_t load_u32_le(const std::byte* from) noexcept {
+  std::uint32_t value;
+  std::memcpy(&value, from, sizeof value);
+  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
+  return value;
+}
+
 // JPEG and SQLite store their numbers big-endian.
 [[nodiscard]] inline std::uint16_t load_u16_be(const std::byte* from) noexcept {
   return static_cast<std::uint16_t>(std::to_integer<unsigned>(from[0]) << 8 |

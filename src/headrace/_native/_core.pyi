@@ -743,6 +743,99 @@ class TextRecords:
     def sizes(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """Bytes of each record, without the end of the line."""
 
+def scan_tfrecord(file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], start: int, max_records: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], int]:
+    """
+    Offsets and sizes of the data of records from a byte on, and where the next begins.
+
+    Lengths are checked. NativeError has the byte where a bad record begins as offset.
+    """
+
+def check_tfrecords(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    """
+    Compare the data of records with the checksums behind them.
+
+    NativeError has the position of the bad record as offset.
+    """
+
+def gather_tfrecords(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], part_offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], part_sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[bytes]:
+    """
+    Copy a part of each record to a bytes object, if the record fits its checksum.
+
+    NativeError has the position of the bad record as offset.
+    """
+
+def gather_tfrecords_into(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], part_offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], part_sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], places: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    """The same into one array, each part from its place on."""
+
+def frame_tfrecords(records: Sequence[Buffer]) -> bytes:
+    """
+    What stands before (12 bytes) and after (4 bytes) the data of each record.
+    """
+
+def pack_tf_ints(values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+    """Numbers as a packed field of a protocol buffer."""
+
+class TfExampleTable:
+    """Where the features of tf.train.Examples are, row by row."""
+
+    def __init__(self, max_cells: int) -> None:
+        """Rows times columns are max_cells at most."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    def add(self, file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Add a row for each record.
+
+        NativeError has the position of the bad record as offset; all before it are added.
+        """
+
+    def add_bad(self) -> None:
+        """Add a row for a record that cannot be read."""
+
+    def columns(self) -> list:
+        """
+        Of each column: name, is_list, kind (0 none, 1 bytes, 2 floats, 3 ints), least and
+        most values, least and most steps, is_message, and the row of another kind or -1.
+        """
+
+    def places(self, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]]:
+        """
+        Offsets and sizes, rows x (1 + columns); the records that are given come first.
+        """
+
+def read_tf_ints(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], is_message: bool) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """All ints of spans, and where those of each span end."""
+
+def read_tf_floats(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], is_message: bool) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """All floats of spans, and where those of each span end."""
+
+def find_tf_bytes(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    PlaceArray of the byte strings of Features, and where those of each end.
+    """
+
+def find_tf_steps(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    PlaceArray of the Features of FeatureLists, and where those of each end.
+    """
+
+def scan_recordio(file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], start: int, max_records: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], int]:
+    """
+    Offsets, sizes and is_split of records from a byte on, and where the next begins.
+
+    NativeError has the byte where a bad part begins as offset.
+    """
+
+def join_recordio(record: Buffer) -> bytes:
+    """The data of a record as it is stored, its parts joined."""
+
+def encode_recordio(records: Sequence[Buffer]) -> list[bytes]:
+    """
+    Data of records as they are stored, split where they hold the magic number.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 

@@ -5,7 +5,7 @@ from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.folder_writer import FolderWriter
 from headrace.storage.hidden_folder import HiddenFolder
 from headrace.storage.leftovers import remove_leftovers
-from headrace.storage.local import check_mapping, is_mapped_file, map_file, mapping_faults
+from headrace.storage.local import check_mapping, is_mapped_file, map_descriptor, map_file, mapping_faults
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
@@ -26,6 +26,7 @@ __all__ = [
     "file_identity",
     "group_left_out",
     "is_mapped_file",
+    "map_descriptor",
     "map_file",
     "mapping_faults",
     "note_left_out",

@@ -20,7 +20,7 @@ from headrace.storage.regular import open_for_reading
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["check_mapping", "is_mapped_file", "map_file", "mapping_faults"]
+__all__ = ["check_mapping", "is_mapped_file", "map_descriptor", "map_file", "mapping_faults"]
 
 
 def map_file(path: PathLike, *, nofollow: bool = False) -> npt.NDArray[np.uint8]:
@@ -39,14 +39,19 @@ def map_file(path: PathLike, *, nofollow: bool = False) -> npt.NDArray[np.uint8]
     """
     fd = open_for_reading(path, nofollow=nofollow)
     try:
-        if os.fstat(fd).st_size == 0:
-            return np.frombuffer(b"", np.uint8)
-        guard: Any = MappingGuard(fd)
-        return np.frombuffer(guard, np.uint8)
+        return map_descriptor(fd)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     finally:
         os.close(fd)
+
+
+def map_descriptor(fd: int) -> npt.NDArray[np.uint8]:
+    """The same for a regular file that is open, such as one without a name; the descriptor may be closed then."""
+    if os.fstat(fd).st_size == 0:
+        return np.frombuffer(b"", np.uint8)
+    guard: Any = MappingGuard(fd)
+    return np.frombuffer(guard, np.uint8)
 
 
 def mapping_faults(array: npt.NDArray[Any]) -> int:

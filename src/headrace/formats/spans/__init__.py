@@ -6,5 +6,15 @@ from headrace.formats.spans.sample_index import SampleIndex
 from headrace.formats.spans.span_annex import index_spans, write_span_annex
 from headrace.formats.spans.span_dataset import SpanDataset
 from headrace.formats.spans.span_file import SpanFile
+from headrace.formats.spans.unpacked import unpack
 
-__all__ = ["IndexedFile", "NewAnnex", "SampleIndex", "SpanDataset", "SpanFile", "index_spans", "write_span_annex"]
+__all__ = [
+    "IndexedFile",
+    "NewAnnex",
+    "SampleIndex",
+    "SpanDataset",
+    "SpanFile",
+    "index_spans",
+    "unpack",
+    "write_span_annex",
+]

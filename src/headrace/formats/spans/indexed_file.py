@@ -63,6 +63,7 @@ class IndexedFile:
         cold: see ``SpanFile``.
         follow_links: also read an annex that is a symbolic link.
         progress: called by ``scan``.
+        file: the file, opened already, where it is not simply the one at the path: see ``unpack``.
 
     Attributes:
         file: the file.
@@ -83,8 +84,9 @@ class IndexedFile:
         cold: bool | None = None,
         follow_links: bool = False,
         progress: Progress | None = None,
+        file: SpanFile | None = None,
     ) -> None:
-        self.file = SpanFile(path, cold=cold)
+        self.file = SpanFile(path, cold=cold) if file is None else file
         self.format_name = format_name
         self.annex: Annex | None = None
         self.description: Description | None = None

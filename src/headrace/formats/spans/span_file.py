@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import ClosedError, FormatError
-from headrace.storage import ColdReads, check_mapping, file_identity, map_file
+from headrace.storage import ColdReads, check_mapping, file_identity, map_descriptor, map_file
 from headrace.types import Ragged
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class SpanFile:
     Args:
         path: the file.
         cold: True reads past the page cache, False always from the mapped file; by default as it fits.
+        fd: of an open file that holds the bytes in place of the one at the path, such as what ``unpack`` has unpacked;
+            it may be closed afterwards. Such a file is always read from its mapping.
 
     Example:
         >>> import pathlib, tempfile
@@ -57,11 +59,12 @@ class SpanFile:
         [b'three', b'one']
     """
 
-    def __init__(self, path: PathLike, *, cold: bool | None = None) -> None:
+    def __init__(self, path: PathLike, *, cold: bool | None = None, fd: int | None = None) -> None:
         self.path = os.fspath(path)
         identity = file_identity(self.path)
-        self._mapped: npt.NDArray[np.uint8] | None = map_file(self.path)
+        self._mapped: npt.NDArray[np.uint8] | None = map_file(self.path) if fd is None else map_descriptor(fd)
         self.size_bytes = len(self._mapped)
+        cold = cold if fd is None else False
         self._cold = ColdReads([os.path.abspath(self.path)], [identity], size_bytes=self.size_bytes, cold=cold)
 
     @property

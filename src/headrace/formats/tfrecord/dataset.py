@@ -1,0 +1,275 @@
+"""A TFRecord file as a dataset: records, or the features of the tf.train.Examples in them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace import _native
+from headrace.errors import CorruptSampleError
+from headrace.formats.contract import BaseDataset, join_images
+from headrace.formats.report import Found
+from headrace.formats.spans import IndexedFile, SpanDataset, unpack
+from headrace.formats.spans.span_file import BadSpanError
+from headrace.formats.tfrecord.record_parts import RecordParts
+from headrace.formats.tfrecord.scan import HEAD_BYTES, RECORD, is_head, scan
+from headrace.formats.tfrecord.schema import choose_schema, read_features
+from headrace.formats.tfrecord.stored import values_of
+from headrace.storage import open_stream
+from headrace.types import ImageSpans, Problem, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headrace.errors import PathLike
+    from headrace.formats.decodes import Decode
+    from headrace.types import Field, IndexArray, Source
+
+__all__ = ["GZIP", "TfrecordDataset"]
+
+GZIP = b"\x1f\x8b\x08"
+"""What a file begins with that gzip has compressed."""
+
+Spans = npt.NDArray[np.uint64]
+
+
+class TfrecordDataset(SpanDataset):
+    """Records of a TFRecord file: the features of tf.train.Examples by name, or ``data`` where they are none.
+
+    A feature with one value in every sample is an Int, a Float or, of bytes, whatever its first values look like:
+    Image, Text, an array that numpy has saved, or Bytes. Numbers that are as many in every sample are an NDArray. All
+    others are lists (Json). Of a SequenceExample the context gives features, too, and each of its lists a list with
+    an entry for each step.
+
+    Args:
+        path: the file, plain or compressed by gzip; that is unpacked once to a temporary file.
+        fields: name to field, where another one is wanted than what was found.
+        decode: what bytes are, of all Bytes fields or by name; see ``headrace.formats.decodes``.
+        allow_pickle: needed for ``decode="pickle"``.
+        examples: whether records are Examples; by default that is found out.
+        checksums: compare the checksum of a record whenever something of it is read.
+        annex: use what lies beside the file.
+        keep_index: write what a pass over a large file has found beside it.
+        cold: True reads past the page cache, False always from the mapped file; by default as it fits.
+        follow_links: also read an annex that is a symbolic link.
+        max_unpacked_bytes: the most that a compressed file may unpack to.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        examples: bool | None = None,
+        checksums: bool = True,
+        annex: bool = True,
+        keep_index: bool = True,
+        cold: bool | None = None,
+        follow_links: bool = False,
+        max_unpacked_bytes: int | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
+        indexed = IndexedFile(
+            path,
+            format_name="tfrecord",
+            scan=partial(scan, examples=examples),
+            keep_index=keep_index and examples is None,
+            annex=annex,
+            cold=cold,
+            follow_links=follow_links,
+            file=unpack(path, "gzip", max_bytes=max_unpacked_bytes) if _is_gzip(path) else None,
+        )
+        self._features = read_features(indexed, examples)
+        self._record_column = indexed.index.columns.index(RECORD)
+        self._is_checked = np.zeros(len(indexed.index), bool)
+        schema = choose_schema(indexed, self._features, fields=fields, decode=decode, allow_pickle=allow_pickle)
+        super().__init__(
+            indexed,
+            schema=schema,
+            options=options,
+            columns={"data": RECORD} if "data" not in indexed.index.columns else None,
+            class_names=_classes(indexed, schema),
+        )
+
+    @property
+    def has_checksums(self) -> bool:
+        """Every record has one."""
+        return True
+
+    # Reading
+
+    def _spans(self, indices: IndexArray, field: str) -> tuple[npt.NDArray[np.uint8], Spans, Spans]:
+        """Memory, and where in it the stored bytes of values are; what has a checksum is compared with it."""
+        offsets, sizes, checksums = self._places(indices, field)
+        file = self.indexed.file
+        if checksums is not None:
+            base, starts = file.region(offsets, sizes)
+            wrong = _native.crc32c_spans(base, starts, sizes) != checksums
+            if wrong.any():
+                raise BadSpanError(int(np.argmax(wrong)), "its checksum is another one than the annex has")
+            return base, starts, sizes
+        if not self._options["checksums"]:
+            return *file.region(offsets, sizes), sizes
+        records = self._records(indices, offsets, sizes)
+        is_due = records.is_large | ~self._is_checked[indices]
+        if not is_due.any():
+            return *file.region(offsets, sizes), sizes
+        base, starts = records.region(file, is_due)
+        self._compare(base, starts, records.sizes, np.flatnonzero(is_due))
+        self._is_checked[indices] = True
+        return base, starts + np.where(is_due, records.inside, np.uint64(0)), sizes
+
+    def _records(self, indices: IndexArray, offsets: Spans, sizes: Spans) -> RecordParts:
+        """The records in which values lie."""
+        index, column = self.indexed.index, self._record_column
+        parts = RecordParts(
+            offsets=np.ascontiguousarray(index.offsets[indices, column]),
+            sizes=np.ascontiguousarray(index.sizes[indices, column]),
+            part_offsets=offsets,
+            part_sizes=sizes,
+        )
+        if parts.is_outside.any():
+            position = int(np.argmax(parts.is_outside))
+            self._compare(self.indexed.file.mapped, parts.offsets, parts.sizes, np.array([position]))
+            raise BadSpanError(position, "its place lies outside of its record")
+        return parts
+
+    def _compare(self, base: npt.NDArray[np.uint8], starts: Spans, sizes: Spans, due: IndexArray) -> None:
+        """Compare some records with their checksums."""
+        try:
+            _native.check_tfrecords(base, starts[due], sizes[due])
+        except _native.NativeError as error:
+            raise self._damaged(error, int(due[max(error.offset, 0)])) from None
+
+    def _damaged(self, error: _native.NativeError, position: int) -> BadSpanError:
+        self.check_file()
+        return BadSpanError(position, f"its record is damaged: {error.detail}")
+
+    def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
+        self._check_field(field)
+        if not len(indices):
+            return []
+        feature = self._features[field]
+        try:
+            if feature.is_bytes and self._has_plain_places:
+                return self.indexed.file.read(*self._places(indices, field))
+            if feature.is_bytes:
+                return self._gather(indices, field)
+            values = values_of(self._spans(indices, field), feature, self._schema[field])
+        except BadSpanError as error:
+            self.check_file()
+            self._fail(indices, field, error)
+        self.check_file()
+        return values
+
+    @property
+    def _has_plain_places(self) -> bool:
+        """Values have checksums of their own, or are not to be compared with any."""
+        return self._checksums is not None or not self._options["checksums"]
+
+    def _gather(self, indices: IndexArray, field: str) -> list[bytes]:
+        """Copies of byte strings; each record is compared and copied while it is in the CPU's cache."""
+        offsets, sizes, _ = self._places(indices, field)
+        records = self._records(indices, offsets, sizes)
+        if not records.is_large.any():
+            return _native.gather(*self._spans(indices, field))
+        base, starts = records.region(self.indexed.file, None)
+        try:
+            values = _native.gather_tfrecords(base, starts, records.sizes, starts + records.inside, sizes)
+        except _native.NativeError as error:
+            raise self._damaged(error, max(error.offset, 0)) from None
+        self._is_checked[indices] = True
+        return values
+
+    def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
+        """Stored bytes of one field, one value after the other."""
+        self._check_field(field)
+        if not len(indices) or not self._features[field].is_bytes:
+            return BaseDataset.read_ragged(self, indices, field)
+        if self._has_plain_places:
+            return super().read_ragged(indices, field, source)
+        try:
+            return self._gather_ragged(indices, field)
+        except BadSpanError as error:
+            self._fail(indices, field, error)
+
+    def _gather_ragged(self, indices: IndexArray, field: str) -> Ragged:
+        offsets, sizes, _ = self._places(indices, field)
+        records = self._records(indices, offsets, sizes)
+        base, starts = records.region(self.indexed.file, None)
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        places = bounds[:-1].astype(np.uint64)
+        try:
+            _native.gather_tfrecords_into(base, starts, records.sizes, starts + records.inside, sizes, out, places)
+        except _native.NativeError as error:
+            raise self._damaged(error, max(error.offset, 0)) from None
+        self.check_file()
+        return Ragged(out, bounds)
+
+    def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
+        """The undecoded bytes of pictures, where they are; with the tile indices of JPEGs where there are some."""
+        if self._has_plain_places or not len(indices):
+            return super().image_spans(indices, field, source)
+        self._check_field(field)
+        try:
+            base, starts, sizes = self._spans(indices, field)
+        except BadSpanError as error:
+            self._fail(indices, field, error)
+        widths, heights = _native.jpeg_sides(base, starts, sizes)
+        self.check_file()
+        if not widths.all():  # something else than a plain JPEG is among them
+            return join_images(self.path, field, indices, self.read_bytes(indices, field))
+        return ImageSpans(base, starts, sizes, np.zeros(len(indices), np.uint8), widths, heights)
+
+    # Checking
+
+    def _check(self, indices: IndexArray, decode: bool) -> Found:
+        """Compare the checksum of each record; values only where there is more to check."""
+        problems = self._bad_records(indices)
+        bad = {problem.sample for problem in problems}
+        good = np.array([i for i in indices.tolist() if i not in bad], np.int64)
+        has_more = decode or self._checksums is not None
+        found = super()._check(good, decode) if has_more and len(good) else Found()
+        found.samples = len(indices)
+        found.checksums += len(indices)
+        found.size_bytes = int(self.indexed.index.sizes[indices, self._record_column].sum())
+        found.problems += problems
+        return found
+
+    def _bad_records(self, indices: IndexArray) -> list[Problem]:
+        index, mapped = self.indexed.index, self.indexed.file.mapped
+        offsets = np.ascontiguousarray(index.offsets[indices, self._record_column])
+        sizes = np.ascontiguousarray(index.sizes[indices, self._record_column])
+        problems = []
+        start = 0
+        while start < len(indices):
+            try:
+                _native.check_tfrecords(mapped, offsets[start:], sizes[start:])
+                break
+            except _native.NativeError as error:
+                start += max(error.offset, 0)
+                told = CorruptSampleError(
+                    self.path, sample=int(indices[start]), offset=int(offsets[start]), problem=error.detail
+                )
+                problems.append(Problem(sample=int(indices[start]), field=None, message=str(told)))
+                start += 1
+        return problems
+
+
+def _is_gzip(path: PathLike) -> bool:
+    """By its content, whatever it is called; a record may begin with the same bytes, but then its head is right."""
+    with open_stream(path) as file:
+        head = file.read(HEAD_BYTES)
+    return head.startswith(GZIP) and not is_head(head)
+
+
+def _classes(indexed: IndexedFile, schema: Mapping[str, Field]) -> dict[str, Sequence[str]]:
+    known = {} if indexed.description is None else indexed.description.class_names
+    return {name: classes for name, classes in known.items() if name in schema}
