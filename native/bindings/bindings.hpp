@@ -170,5 +170,6 @@ void bind_file_table(nb::module_& module);
 void bind_ffcv_order(nb::module_& module);
 void bind_tar(nb::module_& module);
 void bind_text_records(nb::module_& module);
+void bind_members(nb::module_& module);
 
 }  // namespace headrace::bindings

@@ -59,6 +59,7 @@ NB_MODULE(_core, module) {
   bind_ffcv_order(module);
   bind_tar(module);
   bind_text_records(module);
+  bind_members(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

@@ -62,6 +62,7 @@ class IndexedFile:
         annex: False: do not look for an annex, and write none.
         cold: see ``SpanFile``.
         follow_links: also read an annex that is a symbolic link.
+        at: see ``SpanFile``.
         progress: called by ``scan``.
 
     Attributes:
@@ -82,9 +83,10 @@ class IndexedFile:
         annex: bool = True,
         cold: bool | None = None,
         follow_links: bool = False,
+        at: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.file = SpanFile(path, cold=cold)
+        self.file = SpanFile(path, at=at, cold=cold)
         self.format_name = format_name
         self.annex: Annex | None = None
         self.description: Description | None = None
@@ -127,6 +129,7 @@ class IndexedFile:
             return None
         found = SampleIndex.read(self.annex, self.format_name)
         if found is None:
+            self.annex = None  # it is of another format, so that its numbers mean something else
             return None
         index, self.columns = found
         self.description = self._read_description(self.annex)

@@ -47,6 +47,8 @@ class SpanFile:
 
     Args:
         path: the file.
+        at: where the bytes are, when they are not under that path, such as a file that was unpacked; then they are
+            always read from the mapped file.
         cold: True reads past the page cache, False always from the mapped file; by default as it fits.
 
     Example:
@@ -57,12 +59,14 @@ class SpanFile:
         [b'three', b'one']
     """
 
-    def __init__(self, path: PathLike, *, cold: bool | None = None) -> None:
+    def __init__(self, path: PathLike, *, at: str | None = None, cold: bool | None = None) -> None:
         self.path = os.fspath(path)
-        identity = file_identity(self.path)
-        self._mapped: npt.NDArray[np.uint8] | None = map_file(self.path)
+        place = self.path if at is None else at
+        identity = file_identity(place)
+        self._mapped: npt.NDArray[np.uint8] | None = map_file(place)
         self.size_bytes = len(self._mapped)
-        self._cold = ColdReads([os.path.abspath(self.path)], [identity], size_bytes=self.size_bytes, cold=cold)
+        cold = cold if at is None else False
+        self._cold = ColdReads([os.path.abspath(place)], [identity], size_bytes=self.size_bytes, cold=cold)
 
     @property
     def mapped(self) -> npt.NDArray[np.uint8]:

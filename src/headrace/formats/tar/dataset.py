@@ -1,0 +1,174 @@
+"""A tar as a dataset."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace import _native
+from headrace.errors import FormatError
+from headrace.formats.member_files.grouping import FileList, arrange_files
+from headrace.formats.member_files.member_dataset import MemberDataset, is_fitting, keeps_index, read_spans
+from headrace.formats.report import Found
+from headrace.formats.spans import IndexedFile
+from headrace.formats.tar.unpacked import compression_of, unpack
+from headrace.progress import format_count
+from headrace.types import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headrace.errors import PathLike
+    from headrace.formats.decodes import Decode
+    from headrace.formats.spans import SampleIndex, SpanFile
+    from headrace.types import Field, Progress, Report
+
+__all__ = ["TarDataset", "open_tar"]
+
+_log = logging.getLogger("headrace")
+_HEADERS = 1 << 16
+_CUT = "It was probably cut short: fetch or write it again. If it is whole, add the end: truncate -s +1024 {path}"
+
+
+def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
+    """The regular files of a tar, found by its headers."""
+    scanner = _native.TarScanner(file.mapped)
+    try:
+        while scanner.advance(_HEADERS):
+            if progress is not None:
+                progress(0, None, scanner.position)
+    except _native.NativeError as error:
+        file.check()
+        raise _failure(file.path, error, scanner.name) from None
+    notes = [
+        f"{format_count(count, 'member')} left out, {reason}, such as {name.decode(errors='replace')}"
+        for reason, count, name in scanner.notes
+    ]
+    if notes:
+        _log.warning("%s: %s", file.path, "; ".join(notes))
+    return FileList(path=file.path, names=scanner.names, offsets=scanner.offsets, sizes=scanner.sizes)
+
+
+def _failure(path: str, error: _native.NativeError, name: bytes) -> FormatError:
+    after = f" (the last name that was read is {name.decode(errors='replace')!r})" if name else ""
+    fix = _CUT.format(path=path) if error.code == "truncated" else ""
+    offset = error.offset if error.offset >= 0 else None
+    return FormatError(path, offset=offset, problem=error.detail + after, fix=fix)
+
+
+def _scan(
+    file: SpanFile,
+    progress: Progress | None,
+    *,
+    group: bool | None = None,
+    as_bytes: bool = False,
+    columns: Sequence[str] = (),
+) -> SampleIndex:
+    return arrange_files(scan_files(file, progress), group=group, as_bytes=as_bytes, columns=columns).index
+
+
+def open_tar(
+    path: PathLike,
+    *,
+    group: bool | None = None,
+    as_bytes: bool = False,
+    columns: Sequence[str] = (),
+    max_bytes: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> IndexedFile:
+    """A tar and where its samples are; a compressed one is unpacked. Options are those of IndexedFile."""
+    scan = partial(_scan, group=group, as_bytes=as_bytes, columns=columns)
+    kind = compression_of(os.fspath(path))
+    if kind is None:
+        return IndexedFile(path, format_name="tar", scan=scan, progress=progress, **options)
+    options |= {"keep_index": False}
+    with unpack(os.fspath(path), kind, max_bytes=max_bytes, progress=progress) as file:
+        at = f"/proc/self/fd/{file.fileno()}"
+        return IndexedFile(path, format_name="tar", scan=scan, progress=progress, at=at, **options)
+
+
+class TarDataset(MemberDataset):
+    """A tar of samples: WebDataset's, with several files for each, or of plain files.
+
+    Args:
+        path: the tar; a compressed one (gzip, bzip2, xz, Zstandard) is unpacked into a temporary file first.
+        group: True: files whose names are the same up to the first dot are one sample, with a field for each ending.
+            False: each file is a sample; if there are pictures, only they are. By default what the names suggest.
+        fields: name to Field, in place of what was found.
+        decode: what bytes are, of all fields of bytes or by name. ``"bytes"`` makes every file a sample of its bytes.
+        allow_pickle: needed for ``decode="pickle"``.
+        checksums: check everything that is read, where the annex has checksums.
+        annex: False: do not look for an annex, and keep none.
+        keep_index: keep what was found beside a large file.
+        cold: how files are read that are not in the page cache, see ``SpanFile``.
+        follow_links: also read an annex that is a symbolic link.
+        max_bytes: refuse what unpacks to more; by default 1 GiB, or 200 times the file.
+
+    Example:
+        >>> import os, tempfile, headrace
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.tar")
+        >>> headrace.write(path, [("one", 1), ("two", 2)], fields={"txt": headrace.Text(), "cls": headrace.Int()})
+        >>> TarDataset(path)[1]
+        Sample(txt='two', cls=2)
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        group: bool | None = None,
+        fields: Mapping[str, Field] | None = None,
+        decode: Decode | Mapping[str, Decode] | None = None,
+        allow_pickle: bool = False,
+        checksums: bool = True,
+        annex: bool = True,
+        keep_index: bool = True,
+        cold: bool | None = None,
+        follow_links: bool = False,
+        max_bytes: int | None = None,
+    ) -> None:
+        reading = {"cold": cold, "follow_links": follow_links, "max_bytes": max_bytes}
+        about = {"group": group, "as_bytes": decode == "bytes" and group is not True}
+        keep = keep_index and keeps_index(group=group, decode=decode)
+        indexed = open_tar(path, annex=annex, keep_index=keep, **about, **reading)
+        if not is_fitting(indexed, group=group, decode=decode):
+            indexed = open_tar(path, annex=False, **about, **reading)
+        options = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle, **reading}
+        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index}
+        super().__init__(indexed, options, partial(read_spans, indexed))
+
+    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
+        """Check all headers, and every checksum that there is; with ``decode`` also that every value decodes."""
+        report = super().verify(decode=decode, workers=workers, progress=progress)
+        problem = self._header_problem()
+        if problem is None:
+            return report
+        found = Found(problems=[Problem(sample=None, field=None, message=problem)])
+        found.add(
+            Found(
+                samples=report.samples_checked,
+                checksums=report.checksums_checked,
+                images=report.images_decoded,
+                size_bytes=report.size_bytes,
+                problems=list(report.problems),
+                problems_left_out=report.problems_left_out,
+            )
+        )
+        return found.report(self.path)
+
+    def _header_problem(self) -> str | None:
+        """What is wrong with the tar itself, or with an annex that says where other bytes are."""
+        try:
+            files = scan_files(self.indexed.file)
+        except FormatError as error:
+            return str(error)
+        known = np.rec.fromarrays([files.offsets, files.sizes])
+        told = np.rec.fromarrays([self.indexed.index.offsets.reshape(-1), self.indexed.index.sizes.reshape(-1)])
+        if np.isin(told, known).all():
+            return None
+        return f"{self.path}.annex says that files are where none are; make a new one with headrace index --fresh"

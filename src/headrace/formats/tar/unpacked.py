@@ -1,0 +1,149 @@
+"""Compressed tars: unpacked once, when they are opened, into a temporary file without a name.
+
+A place in the middle of what is compressed can only be reached from the front, so random access needs the whole. The
+file lies where temporary files do (TMPDIR), and goes when the dataset does.
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import logging
+import lzma
+import os
+import tempfile
+import zlib
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, cast
+
+from headrace.codecs.zstd import open_zst
+from headrace.errors import FormatError
+from headrace.progress import format_bytes, format_count
+from headrace.registry import require
+from headrace.storage import open_stream, temporary_file
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from headrace.types import Progress
+
+__all__ = ["COMPRESSIONS", "Compression", "compression_of", "compression_of_name", "compressor", "unpack"]
+
+Compression = Literal["gzip", "bzip2", "xz", "zstd"]
+COMPRESSIONS: dict[bytes, Compression] = {
+    b"\x1f\x8b\x08": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_ENDINGS: dict[Compression, tuple[str, ...]] = {
+    "gzip": (".gz", ".tgz"),
+    "bzip2": (".bz2", ".tbz2"),
+    "xz": (".xz", ".txz"),
+    "zstd": (".zst", ".tzst"),
+}
+_log = logging.getLogger("headrace")
+_FREE_BYTES = 1 << 30
+_MAX_RATIO = 200  # more is a bomb, or somebody knows better and says so
+_PIECE = 1 << 20
+_WORTH_TELLING_BYTES = 64 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BROKEN = (EOFError, zlib.error, lzma.LZMAError)
+
+
+def compression_of(path: str) -> Compression | None:
+    """How a file is compressed, by its first bytes."""
+    with open_stream(path) as file:
+        head = file.read(8)
+    return next((name for begin, name in COMPRESSIONS.items() if head.startswith(begin)), None)
+
+
+def compression_of_name(path: str) -> Compression | None:
+    """How a file will be compressed, by its ending."""
+    return next((name for name, endings in _ENDINGS.items() if path.lower().endswith(endings)), None)
+
+
+def compressor(file: IO[bytes], kind: Compression) -> AbstractContextManager[IO[bytes]]:
+    """What compresses into a file; the same bytes give the same file."""
+    if kind == "gzip":
+        return cast("Any", gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0))
+    if kind == "bzip2":
+        return cast("Any", bz2.BZ2File(file, "wb"))
+    if kind == "xz":
+        return cast("Any", lzma.LZMAFile(file, "wb"))
+    return cast("Any", require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False))
+
+
+def _unpacker(file: BinaryIO, kind: Compression) -> BinaryIO:
+    if kind == "gzip":
+        return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))
+    if kind == "bzip2":
+        return cast("BinaryIO", bz2.BZ2File(file, "rb"))
+    if kind == "xz":
+        return cast("BinaryIO", lzma.LZMAFile(file, "rb"))
+    return open_zst(require("zstandard", ".tar.zst"), file)
+
+
+def unpack(path: str, kind: Compression, *, max_bytes: int | None, progress: Progress | None = None) -> BinaryIO:
+    """The content of a compressed file, in a temporary file without a name.
+
+    Args:
+        path: the file.
+        kind: how it is compressed.
+        max_bytes: stop when the content is larger; by default 1 GiB, or 200 times the file if that is more.
+        progress: called with the bytes that came out.
+    """
+    size = os.path.getsize(path)
+    limit = max(_FREE_BYTES, _MAX_RATIO * size) if max_bytes is None else max_bytes
+    out = temporary_file(tempfile.gettempdir())
+    try:
+        with open_stream(path) as file, _unpacker(file, kind) as unpacked:
+            count = _copy(path, unpacked, out, limit, progress)
+        out.flush()
+    except BaseException as error:
+        out.close()
+        raise _explained(path, kind, error) from error
+    _tell(path, count)
+    return out
+
+
+def _copy(path: str, unpacked: BinaryIO, out: BinaryIO, limit: int, progress: Progress | None) -> int:
+    count = 0
+    while piece := unpacked.read(_PIECE):
+        count += len(piece)
+        if count > limit:
+            raise FormatError(
+                path,
+                problem=f"the contents take more than {format_count(limit, 'byte')}, the limit for it",
+                fix="If you trust it, raise the limit (max_bytes).",
+            )
+        out.write(piece)
+        if progress is not None:
+            progress(0, None, count)
+    return count
+
+
+def _explained(path: str, kind: str, error: BaseException) -> BaseException:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        place = tempfile.gettempdir()
+        reason = f"no room in {place} for the unpacked content; point TMPDIR elsewhere, or unpack it first"
+        return OSError(error.errno, reason, path)
+    # Broken bzip2 and Zstandard are an OSError without a number.
+    if isinstance(error, _BROKEN) or (isinstance(error, OSError) and error.errno is None):
+        problem = f"it cannot be unpacked by {kind} ({error})"
+        return FormatError(path, problem=problem, fix="It was probably cut short on its way; fetch it again.")
+    return error
+
+
+def _tell(path: str, count: int) -> None:
+    level = logging.WARNING if count >= _WORTH_TELLING_BYTES else logging.INFO
+    plain = os.path.splitext(path)[0].removesuffix(".tar") + ".tar"
+    _log.log(
+        level,
+        "%s is compressed: it was unpacked whole, %s into a temporary file, and is each time that it is opened. To "
+        "avoid that: headrace convert %s %s",
+        path,
+        format_bytes(count),
+        path,
+        plain,
+    )
