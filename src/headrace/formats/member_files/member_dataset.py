@@ -21,10 +21,11 @@ from headrace.types import IndexArray
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from headrace.errors import PathLike
     from headrace.formats.spans import IndexedFile
     from headrace.types import Field
 
-__all__ = ["MemberDataset", "ReadFiles", "is_fitting", "keeps_index", "read_spans"]
+__all__ = ["MemberDataset", "ReadFiles", "open_fitting", "read_spans"]
 
 ReadFiles: TypeAlias = Callable[[IndexArray, str], list[bytes]]
 
@@ -33,17 +34,20 @@ _LOOKED_AT = 16
 _PLAIN: dict[str, type[Any]] = {"image": Image, "text": Text, "json": Json}
 
 
-def keeps_index(*, group: bool | None, decode: object) -> bool:
-    """What is found is what anybody finds who opens the file without options."""
-    return group is None and decode != "bytes"
+def open_fitting(open_indexed: Callable[..., IndexedFile], path: PathLike, options: Mapping[str, Any]) -> IndexedFile:
+    """Open a file so that its samples are those that the options of a dataset ask for.
 
-
-def is_fitting(indexed: IndexedFile, *, group: bool | None, decode: object) -> bool:
-    """The index, which may come from an annex, has the samples that these options ask for."""
+    An annex has the samples that are found without options; with others it is not used, and none is kept.
+    """
+    group, decode = options["group"], options["decode"]
+    as_bytes = decode == "bytes" and group is not True
+    about = {name: options[name] for name in ("cold", "follow_links", "max_bytes")}
+    about |= {"group": group, "as_bytes": as_bytes}
+    keep = options["keep_index"] and group is None and not as_bytes
+    indexed = open_indexed(path, annex=options["annex"], keep_index=keep, **about)
     facts = indexed.index.facts
-    if decode == "bytes" and group is not True:
-        return facts.get("bytes") is True
-    return group is None or facts.get("group") is group
+    is_fitting = facts.get("bytes") is True if as_bytes else group is None or facts.get("group") is group
+    return indexed if is_fitting else open_indexed(path, annex=False, **about)
 
 
 class MemberDataset(SpanDataset):
@@ -125,5 +129,7 @@ def _described(indexed: IndexedFile) -> dict[str, Field]:
 def read_spans(indexed: IndexedFile, indices: IndexArray, column: str) -> list[bytes]:
     """Files as they are stored; BadSpanError for one that cannot be read."""
     at = indexed.index.columns.index(column)
-    offsets, sizes = (np.ascontiguousarray(table[indices, at]) for table in (indexed.index.offsets, indexed.index.sizes))
+    offsets, sizes = (
+        np.ascontiguousarray(table[indices, at]) for table in (indexed.index.offsets, indexed.index.sizes)
+    )
     return indexed.file.read(offsets, sizes)

@@ -12,7 +12,7 @@ import numpy as np
 from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.member_files.grouping import FileList, arrange_files
-from headrace.formats.member_files.member_dataset import MemberDataset, is_fitting, keeps_index, read_spans
+from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
 from headrace.formats.report import Found
 from headrace.formats.spans import IndexedFile
 from headrace.formats.tar.unpacked import compression_of, unpack
@@ -132,14 +132,10 @@ class TarDataset(MemberDataset):
         follow_links: bool = False,
         max_bytes: int | None = None,
     ) -> None:
-        reading = {"cold": cold, "follow_links": follow_links, "max_bytes": max_bytes}
-        about = {"group": group, "as_bytes": decode == "bytes" and group is not True}
-        keep = keep_index and keeps_index(group=group, decode=decode)
-        indexed = open_tar(path, annex=annex, keep_index=keep, **about, **reading)
-        if not is_fitting(indexed, group=group, decode=decode):
-            indexed = open_tar(path, annex=False, **about, **reading)
-        options = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle, **reading}
-        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index}
+        options: dict[str, Any] = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle}
+        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index, "cold": cold}
+        options |= {"follow_links": follow_links, "max_bytes": max_bytes}
+        indexed = open_fitting(open_tar, path, options)
         super().__init__(indexed, options, partial(read_spans, indexed))
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:

@@ -65,13 +65,16 @@ def compression_of_name(path: str) -> Compression | None:
 
 def compressor(file: IO[bytes], kind: Compression) -> AbstractContextManager[IO[bytes]]:
     """What compresses into a file; the same bytes give the same file."""
+    opened: Any
     if kind == "gzip":
-        return cast("Any", gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0))
-    if kind == "bzip2":
-        return cast("Any", bz2.BZ2File(file, "wb"))
-    if kind == "xz":
-        return cast("Any", lzma.LZMAFile(file, "wb"))
-    return cast("Any", require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False))
+        opened = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+    elif kind == "bzip2":
+        opened = bz2.BZ2File(file, "wb")
+    elif kind == "xz":
+        opened = lzma.LZMAFile(file, "wb")  # noqa: SIM115  # a context manager it is
+    else:
+        opened = require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False)
+    return cast("AbstractContextManager[IO[bytes]]", opened)
 
 
 def _unpacker(file: BinaryIO, kind: Compression) -> BinaryIO:

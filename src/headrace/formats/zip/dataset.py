@@ -10,7 +10,7 @@ import numpy.typing as npt
 from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.contract import BaseDataset, join_images
-from headrace.formats.member_files.member_dataset import MemberDataset, is_fitting, keeps_index, read_spans
+from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.zip.members import DEFLATED, ZipMembers, open_zip
 from headrace.types import Problem
@@ -70,15 +70,11 @@ class ZipDataset(MemberDataset):
         follow_links: bool = False,
         max_bytes: int | None = None,
     ) -> None:
-        reading = {"cold": cold, "follow_links": follow_links, "max_bytes": max_bytes}
-        about = {"group": group, "as_bytes": decode == "bytes" and group is not True}
-        keep = keep_index and keeps_index(group=group, decode=decode)
-        indexed = open_zip(path, annex=annex, keep_index=keep, **about, **reading)
-        if not is_fitting(indexed, group=group, decode=decode):
-            indexed = open_zip(path, annex=False, **about, **reading)
+        options: dict[str, Any] = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle}
+        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index, "cold": cold}
+        options |= {"follow_links": follow_links, "max_bytes": max_bytes}
+        indexed = open_fitting(open_zip, path, options)
         self._members = members = ZipMembers(indexed, max_bytes=max_bytes)
-        options = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle, **reading}
-        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index}
 
         def read(indices: IndexArray, column: str) -> list[bytes]:
             stored = read_spans(indexed, indices, column)
@@ -108,7 +104,7 @@ class ZipDataset(MemberDataset):
         return super().image_spans(indices, field, source)
 
     @property
-    def tile_index(self) -> TileIndex | None:  # type: ignore[override]
+    def tile_index(self) -> TileIndex | None:
         """Tile indices of the JPEGs, or None; they are of no use where files are compressed."""
         return None if self._members.is_packed else super().tile_index
 

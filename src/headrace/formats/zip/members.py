@@ -67,9 +67,7 @@ def _scan(file: SpanFile, progress: Progress | None, **about: Any) -> SampleInde
     found = samples.index
     is_packed = bool((files.methods[samples.numbers] == DEFLATED).any())
     facts = {**found.facts, "packed": is_packed}
-    return SampleIndex(
-        columns=found.columns, offsets=found.offsets, sizes=found.sizes, names=found.names, facts=facts
-    )
+    return SampleIndex(columns=found.columns, offsets=found.offsets, sizes=found.sizes, names=found.names, facts=facts)
 
 
 def open_zip(
@@ -115,15 +113,18 @@ class ZipMembers:
 
     def full_sizes(self, indices: IndexArray, column: int) -> npt.NDArray[np.uint64]:
         """Bytes of files when they are unpacked."""
-        return self._tables[0][indices, column]
+        found: npt.NDArray[np.uint64] = self._tables[0][indices, column]
+        return found
 
     def checksums(self, indices: IndexArray, column: int) -> npt.NDArray[np.uint32]:
         """CRC-32 of files when they are unpacked."""
-        return self._tables[1][indices, column]
+        found: npt.NDArray[np.uint32] = self._tables[1][indices, column]
+        return found
 
     def methods(self, indices: IndexArray, column: int) -> npt.NDArray[np.uint8]:
         """How files are compressed: 0 or DEFLATED."""
-        return self._tables[2][indices, column]
+        found: npt.NDArray[np.uint8] = self._tables[2][indices, column]
+        return found
 
     def unpacked(self, indices: IndexArray, column: int, stored: Sequence[bytes]) -> list[bytes]:
         """Files from what is stored of them; BadSpanError names a bad one."""
