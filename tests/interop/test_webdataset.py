@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 wds = pytest.importorskip("webdataset")
+# The package leaves its files to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def rows(count: int = 7) -> list[dict[str, Any]]:

@@ -295,8 +295,14 @@ def test_nested_tars_are_bytes(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ([("a.txt", b"1"), ("a.TXT", b"2")], r"a\.TXT: its sample has a file of this ending already"),
-        ([("a.txt", b""), ("b.txt", b""), ("a.cls", b"")], r"a\.cls: other files of its sample came earlier.*sort=name"),
-        ([("a.txt", b""), ("a.cls", b""), ("b.txt", b"")], r"sample 1 \(b\) has no file that ends in \.cls.*group=False"),
+        (
+            [("a.txt", b""), ("b.txt", b""), ("a.cls", b"")],
+            r"a\.cls: other files of its sample came earlier.*sort=name",
+        ),
+        (
+            [("a.txt", b""), ("a.cls", b""), ("b.txt", b"")],
+            r"sample 1 \(b\) has no file that ends in \.cls.*group=False",
+        ),
         ([("../a.txt", b"")], r"leads out of the archive.*'\.\./a\.txt'"),
         ([("/a.txt", b"")], "absolute path"),
         ([(f"a.{i}", b"") for i in range(1100)], r"more than 1024 different endings.*group=False"),
