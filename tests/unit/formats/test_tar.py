@@ -297,11 +297,11 @@ def test_nested_tars_are_bytes(tmp_path: Path) -> None:
         ([("a.txt", b"1"), ("a.TXT", b"2")], r"a\.TXT: its sample has a file of this ending already"),
         (
             [("a.txt", b""), ("b.txt", b""), ("a.cls", b"")],
-            r"a\.cls: other files of its sample came earlier.*sort=name",
+            r"a\.cls: other files of its sample.*sort=name",
         ),
         (
             [("a.txt", b""), ("a.cls", b""), ("b.txt", b"")],
-            r"sample 1 \(b\) has no file that ends in \.cls.*group=False",
+            r"sample 1 \(b\) has no .*\.cls.*group=False",
         ),
         ([("../a.txt", b"")], r"leads out of the archive.*'\.\./a\.txt'"),
         ([("/a.txt", b"")], "absolute path"),

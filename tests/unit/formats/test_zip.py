@@ -196,7 +196,7 @@ def test_bombs(tmp_path: Path) -> None:
 def test_truncated_and_empty(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "x.zip", {"a.txt": b"1" * 1000, "b.txt": b"2"})
     os.truncate(path, path.stat().st_size - 30)
-    with pytest.raises(FormatError, match="list of files.*cut short"):
+    with pytest.raises(FormatError, match=r"list of files.*cut short"):
         hr.open(path)
     with pytest.raises(FormatError, match="no samples"):
         hr.open(make_zip(tmp_path / "y.zip", {}))
