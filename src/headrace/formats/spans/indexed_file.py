@@ -144,7 +144,7 @@ class IndexedFile:
         except (ValueError, TypeError) as error:
             raise annex.fail(SCHEMA, f"does not say what fields there are ({error})") from None
         classes = read_json(annex, CLASSES) or {}
-        if not isinstance(classes, dict):
+        if not isinstance(classes, dict) or not all(isinstance(names, list) for names in classes.values()):
             raise annex.fail(CLASSES, "does not name classes by field")
         return Description(fields=fields, class_names=classes, metadata=read_json(annex, METADATA))
 

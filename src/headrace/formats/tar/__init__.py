@@ -24,7 +24,6 @@ FORMAT = Format(
     open=TarDataset,
     create=TarWriter,
     writer_options=frozenset({"class_names", "metadata", "annex", "jpeg_index"}),
-    holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
     holds_files=True,

@@ -31,7 +31,8 @@ __all__ = ["TarDataset", "open_tar"]
 
 _log = logging.getLogger("headrace")
 _HEADERS = 1 << 16
-_CUT = "It was probably cut short: fetch or write it again. If it is whole, add the end: truncate -s +1024 {path}"
+_CUT = "It was probably cut short: fetch or write it again."
+_ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 
 def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
@@ -43,7 +44,7 @@ def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
                 progress(0, None, scanner.position)
     except _native.NativeError as error:
         file.check()
-        raise _failure(file.path, error, scanner.name) from None
+        raise _failure(file, error, scanner.name) from None
     notes = [
         f"{format_count(count, 'member')} left out, {reason}, such as {name.decode(errors='replace')}"
         for reason, count, name in scanner.notes
@@ -53,11 +54,13 @@ def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
     return FileList(path=file.path, names=scanner.names, offsets=scanner.offsets, sizes=scanner.sizes)
 
 
-def _failure(path: str, error: _native.NativeError, name: bytes) -> FormatError:
+def _failure(file: SpanFile, error: _native.NativeError, name: bytes) -> FormatError:
     after = f" (the last name that was read is {name.decode(errors='replace')!r})" if name else ""
-    fix = _CUT.format(path=path) if error.code == "truncated" else ""
+    fix = _CUT if error.code == "truncated" else ""
+    if fix and compression_of(file.path) is None:
+        fix += _ADD_END.format(path=file.path)
     offset = error.offset if error.offset >= 0 else None
-    return FormatError(path, offset=offset, problem=error.detail + after, fix=fix)
+    return FormatError(file.path, offset=offset, problem=error.detail + after, fix=fix)
 
 
 def _scan(
