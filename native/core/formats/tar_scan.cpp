@@ -266,6 +266,50 @@ Status TarScanner::skip_sparse(ByteSpan header) {
   return {};
 }
 
+// What stands before a file and says more about it, or about all that follow.
+Status TarScanner::read_extra(char type, std::uint64_t size) {
+  ByteSpan content;
+  if (Status status = content_of(size, content); !status.is_ok()) return status;
+  const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+  if (type == 'L') next_.path = std::string(tar_headers::until_nul(text));
+  if (type == 'x' || type == 'X' || type == 'g') {
+    Status status = read_pax(content, at_ + tar_headers::kBlock, type == 'g' ? always_ : next_);
+    if (!status.is_ok()) return status;
+  }
+  at_ += tar_headers::kBlock + round_up(size, tar_headers::kBlock);
+  return {};
+}
+
+Status TarScanner::read_member(ByteSpan header, char type, std::uint64_t size) {
+  if (next_.path || always_.path) {
+    name_ = next_.path ? *next_.path : *always_.path;
+  } else {
+    tar_headers::put_name(header, name_);
+  }
+  const bool is_sparse = type == 'S' || next_.is_sparse || always_.is_sparse;
+  const bool is_file = type == '0' || type == '\0' || type == '7';
+  const bool is_folder = type == '5' || (type == '\0' && name_.ends_with('/'));
+  next_ = {};
+  if (type == 'S') {
+    if (Status status = skip_sparse(header); !status.is_ok()) return status;
+  }
+  if (is_sparse) {
+    note(tar_headers::reason_for('S'));
+  } else if (is_file && !is_folder) {
+    if (Status status = add_file(size); !status.is_ok()) return status;
+  } else if (!is_folder && type != 'D') {
+    note(tar_headers::reason_for(type));
+  }
+  const bool has_content = !(type >= '1' && type <= '6') && !is_folder;
+  at_ += tar_headers::kBlock;
+  if (has_content) at_ += round_up(size, tar_headers::kBlock);
+  if (at_ > round_up(tar_.size(), tar_headers::kBlock)) {
+    return {Code::truncated, "the file ends in the middle of a member",
+            static_cast<std::int64_t>(tar_.size())};
+  }
+  return {};
+}
+
 Status TarScanner::step() {
   if (!is_inside(at_, tar_headers::kBlock, tar_.size())) {
     return {Code::truncated, "the archive ends without the block of zeros that a tar ends with",
@@ -287,45 +331,7 @@ Status TarScanner::step() {
   if (!size || *size > tar_headers::kMostSize) {
     return {Code::corrupt, "the size of a file is no number", static_cast<std::int64_t>(at_)};
   }
-  ByteSpan content;
-  if (is_extra) {
-    if (Status status = content_of(*size, content); !status.is_ok()) return status;
-    const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-    if (type == 'L') next_.path = std::string(tar_headers::until_nul(text));
-    if (type == 'x' || type == 'X' || type == 'g') {
-      Status status = read_pax(content, at_ + tar_headers::kBlock, type == 'g' ? always_ : next_);
-      if (!status.is_ok()) return status;
-    }
-    at_ += tar_headers::kBlock + round_up(*size, tar_headers::kBlock);
-    return {};
-  }
-  if (next_.path || always_.path) {
-    name_ = next_.path ? *next_.path : *always_.path;
-  } else {
-    tar_headers::put_name(header, name_);
-  }
-  const bool is_sparse = type == 'S' || next_.is_sparse || always_.is_sparse;
-  const bool is_file = type == '0' || type == '\0' || type == '7';
-  const bool is_folder = type == '5' || (type == '\0' && name_.ends_with('/'));
-  const bool has_content = !(type >= '1' && type <= '6') && !is_folder;
-  next_ = {};
-  if (type == 'S') {
-    if (Status status = skip_sparse(header); !status.is_ok()) return status;
-  }
-  if (is_sparse) {
-    note(tar_headers::reason_for('S'));
-  } else if (is_file && !is_folder) {
-    if (Status status = add_file(*size); !status.is_ok()) return status;
-  } else if (!is_folder && type != 'D') {
-    note(tar_headers::reason_for(type));
-  }
-  at_ += tar_headers::kBlock;
-  if (has_content) at_ += round_up(*size, tar_headers::kBlock);
-  if (at_ > round_up(tar_.size(), tar_headers::kBlock)) {
-    return {Code::truncated, "the file ends in the middle of a member",
-            static_cast<std::int64_t>(tar_.size())};
-  }
-  return {};
+  return is_extra ? read_extra(type, *size) : read_member(header, type, *size);
 }
 
 }  // namespace headrace

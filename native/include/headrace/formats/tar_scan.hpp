@@ -51,6 +51,8 @@ class TarScanner {
 
   [[nodiscard]] Status step();
   [[nodiscard]] Status finish();
+  [[nodiscard]] Status read_extra(char type, std::uint64_t size);
+  [[nodiscard]] Status read_member(ByteSpan header, char type, std::uint64_t size);
   [[nodiscard]] Status read_pax(ByteSpan records, std::uint64_t at, Extras& extras) const;
   [[nodiscard]] Status read_record(std::string_view record, std::uint64_t at, Extras& extras) const;
   [[nodiscard]] Status content_of(std::uint64_t size, ByteSpan& content) const;
