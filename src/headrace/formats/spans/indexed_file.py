@@ -69,6 +69,7 @@ class IndexedFile:
         file: the file.
         index: where its samples are.
         annex: what lies beside it and belongs to it, or None.
+        annex_problem: why what lies beside it is not used, or None.
         description: fields, classes and metadata as they were written, or None.
         columns: field to column of the index, for fields that have a column of another name.
     """
@@ -89,6 +90,7 @@ class IndexedFile:
         self.file = SpanFile(path, at=at, cold=cold)
         self.format_name = format_name
         self.annex: Annex | None = None
+        self.annex_problem: str | None = None
         self.description: Description | None = None
         self.columns: dict[str, str] = {}
         found = self._read_annex(follow_links) if annex else None
@@ -150,6 +152,7 @@ class IndexedFile:
 
     def _warn(self, problem: str) -> None:
         self.annex, self.description, self.columns = None, None, {}
+        self.annex_problem = f"{self.file.path}.annex is not used: {problem}"
         warnings.warn(
             f"{self.file.path}.annex is not used: {problem}. The samples are found by reading the file. Make a new one "
             f"with: headrace index --fresh {self.file.path}",

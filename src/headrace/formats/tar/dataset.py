@@ -13,11 +13,9 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.member_files.grouping import FileList, arrange_files
 from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
-from headrace.formats.report import Found
 from headrace.formats.spans import IndexedFile
 from headrace.formats.tar.unpacked import compression_of, unpack
 from headrace.progress import format_count
-from headrace.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,21 +142,7 @@ class TarDataset(MemberDataset):
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check all headers, and every checksum that there is; with ``decode`` also that every value decodes."""
         report = super().verify(decode=decode, workers=workers, progress=progress)
-        problem = self._header_problem()
-        if problem is None:
-            return report
-        found = Found(problems=[Problem(sample=None, field=None, message=problem)])
-        found.add(
-            Found(
-                samples=report.samples_checked,
-                checksums=report.checksums_checked,
-                images=report.images_decoded,
-                size_bytes=report.size_bytes,
-                problems=list(report.problems),
-                problems_left_out=report.problems_left_out,
-            )
-        )
-        return found.report(self.path)
+        return self._with_problem(report, self._header_problem())
 
     def _header_problem(self) -> str | None:
         """What is wrong with the tar itself, or with an annex that says where other bytes are."""
