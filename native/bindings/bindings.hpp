@@ -173,5 +173,6 @@ void bind_tar(nb::module_& module);
 void bind_text_records(nb::module_& module);
 void bind_tfrecord(nb::module_& module);
 void bind_recordio(nb::module_& module);
+void bind_members(nb::module_& module);
 
 }  // namespace headrace::bindings

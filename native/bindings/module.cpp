@@ -62,6 +62,7 @@ NB_MODULE(_core, module) {
   bind_text_records(module);
   bind_tfrecord(module);
   bind_recordio(module);
+  bind_members(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

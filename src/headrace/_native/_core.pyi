@@ -835,6 +835,126 @@ def encode_recordio(records: Sequence[Buffer]) -> list[bytes]:
     """
     Data of records as they are stored, split where they hold the magic number.
     """
+class TextList:
+    """Texts one after the other, as bytes."""
+
+    def __len__(self) -> int:
+        """Number of texts."""
+
+    def __getitem__(self, index: int) -> bytes:
+        """One of them."""
+
+    @property
+    def text(self) -> bytes:
+        """All of them."""
+
+    @property
+    def ends(self) -> NDArray[numpy.uint64]:
+        """Where each ends."""
+
+class MemberGroups:
+    """Which files make up a sample, by their names."""
+
+    @property
+    def groups(self) -> NDArray[numpy.uint32]:
+        """Number of the sample of each file."""
+
+    @property
+    def columns(self) -> NDArray[numpy.uint16]:
+        """Number of the ending of each file; 65535: it is in no sample."""
+
+    @property
+    def endings(self) -> TextList:
+        """Endings, in lower case."""
+
+    @property
+    def keys(self) -> TextList:
+        """Names of the samples."""
+
+    @property
+    def repeated(self) -> int:
+        """The first file whose sample has its ending already, or -1."""
+
+    @property
+    def apart(self) -> int:
+        """
+        The first file of a sample whose key was that of an earlier one, or -1.
+        """
+
+def group_members(names: TextList) -> MemberGroups:
+    """Samples as WebDataset makes them; the offset of a failure is a file."""
+
+class TarScanner:
+    """Finds the files of a tar by its headers."""
+
+    def __init__(self, tar: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def advance(self, headers: int) -> bool:
+        """Read so many headers more; False when the end was reached."""
+
+    @property
+    def position(self) -> int:
+        """Bytes that were passed."""
+
+    @property
+    def offsets(self) -> NDArray[numpy.uint64]:
+        """Where contents begin."""
+
+    @property
+    def sizes(self) -> NDArray[numpy.uint64]:
+        """Bytes of contents."""
+
+    @property
+    def names(self) -> TextList:
+        """Names of the files."""
+
+    @property
+    def notes(self) -> list[tuple[str, int, bytes]]:
+        """What is no regular file: why, how many, and the name of one."""
+
+    @property
+    def name(self) -> bytes:
+        """The name that the last header said."""
+
+class ZipFiles:
+    """The files of a zip."""
+
+    def __init__(self) -> None: ...
+
+    def scan(self, zip: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Read the list of files of a zip."""
+
+    @property
+    def offsets(self) -> NDArray[numpy.uint64]:
+        """Where the stored bytes begin."""
+
+    @property
+    def sizes(self) -> NDArray[numpy.uint64]:
+        """How many bytes are stored."""
+
+    @property
+    def full_sizes(self) -> NDArray[numpy.uint64]:
+        """How many bytes they become."""
+
+    @property
+    def checksums(self) -> NDArray[numpy.uint32]:
+        """CRC-32 of the files."""
+
+    @property
+    def methods(self) -> NDArray[numpy.uint8]:
+        """0: stored; 8: deflated."""
+
+    @property
+    def names(self) -> TextList:
+        """Names of the files."""
+
+    @property
+    def special(self) -> int:
+        """How many links and devices are left out."""
+
+    @property
+    def failed(self) -> bytes:
+        """The name of the file that a failure is about."""
 
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""

@@ -185,6 +185,11 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
+    def section(self) -> Iterator[Buffer]:
+        """The bytes of ``names`` again."""
+        yield np.ascontiguousarray(self._offsets, "<u8").view(np.uint8)
+        yield self._text
+
     @overload
     def __getitem__(self, key: int) -> str: ...
     @overload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import UnknownFormatError
-from headrace.formats.content import CONTAINERS, explained
+from headrace.formats.content import explained
 from headrace.formats.contract import Format
 from headrace.formats.file_lists import MAX_FILES, find_files, is_pattern, natural_key
 from headrace.formats.sets.concatenation import ConcatDataset
@@ -212,9 +212,6 @@ def find_format(path: PathLike, *, must_exist: bool = True) -> Format:
                 return candidate
     known = ", ".join(candidate.suffixes[0] for candidate in all_formats() if candidate.suffixes)
     message = f"{name}: no format is known for this. Known endings: {known}."
-    if name.lower().endswith(CONTAINERS):
-        beside = f"{os.path.splitext(name)[0].removesuffix('.tar')}.barecat"
-        message += f" Convert a tar or zip first, for example: headrace convert {name} {beside}"
     raise UnknownFormatError(message)
 
 

@@ -244,6 +244,8 @@ class _Conversion:
         if not isinstance(self.target, str) or self.target_kind is not None or os.path.isdir(self.target):
             return None
         named = format_of_name(self.target)
+        if self.target.lower().endswith(_STREAM_ENDINGS):
+            return None  # files, or samples as files
         if named is None or named.create is None:
             samples = [known for known in all_formats() if known.create is not None and not known.holds_files]
             kind_of(self.target, others=[ending for known in samples for ending in known.suffixes])

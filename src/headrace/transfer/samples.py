@@ -260,7 +260,11 @@ class Ways:
 
     def keeping(self, fields: int | None) -> str:
         """Into a file of a format that holds so many fields, or any files."""
-        best_first = sorted(all_formats(), key=lambda known: "jpeg_index" not in known.writer_options)
+        wants_archive = fields is None  # one that keeps whatever files there are, and can be changed
+        best_first = sorted(
+            all_formats(),
+            key=lambda known: (wants_archive and known.open_archive is None, "jpeg_index" not in known.writer_options),
+        )
         for known in best_first:
             is_enough = fields is None or known.max_fields is None or known.max_fields >= fields
             if known.create is not None and is_enough and known.holds_files == (fields is None):

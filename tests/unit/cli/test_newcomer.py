@@ -31,7 +31,6 @@ def here(photos: Path, packed: Path) -> Path:
         ("create new photos", "no format is known for this. Known endings: ."),
         ("create new.ffr photos --max-side 10", "--max-side is for .beton, and new.ffr holds files as they are"),
         ("create new.barecat photos --mode raw", "--mode is for .beton, and new.barecat holds files as they are"),
-        ("info photos.tar", "Convert a tar or zip first, for example: headrace convert photos.tar photos.barecat"),
         ("ls x.beton cat", "no sample is called 'cat'; names are such as 'cat/a.jpg'"),
         ("tree x.beton", "Look at it with: headrace ls x.beton; or make an archive of it: headrace convert x.beton x."),
         ("tree photos", "photos is not an archive; this verb is for archives (.barecat)"),

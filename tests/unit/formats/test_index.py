@@ -32,5 +32,5 @@ def test_what_is_of_no_format_is_not_taken_for_one(tmp_path: Path) -> None:
 
 def test_formats_say_whether_they_have_an_annex() -> None:
     found = {one.name for one in all_formats() if one.index is not None}
-    assert found >= {"arrow", "barecat", "beton", "ffr", "parquet"}
+    assert found >= {"arrow", "barecat", "beton", "ffr", "parquet", "tar", "zip"}
     assert "folder" not in found

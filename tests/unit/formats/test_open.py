@@ -34,8 +34,8 @@ def test_the_ending_decides_in_any_case(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_name(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError, match="no format is called 'zip'"):
-        hr.open(tmp_path, format="zip")
+    with pytest.raises(UnknownFormatError, match="no format is called 'rar'"):
+        hr.open(tmp_path, format="rar")
 
 
 def test_unknown_options_are_told(tmp_path: Path) -> None:

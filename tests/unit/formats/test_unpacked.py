@@ -42,7 +42,7 @@ def test_zstd(tmp_path: Path) -> None:
 def test_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(bytes(1 << 20)))
-    with pytest.raises(FormatError, match="unpacks to more than 1000000 bytes"):
+    with pytest.raises(FormatError, match="take more than 1,000,000 bytes|take more than 1000000 bytes"):
         unpack(path, "gzip", max_bytes=1_000_000)
 
 
@@ -61,7 +61,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(unpacked, "write_all", refuse)
+    monkeypatch.setattr(unpacked, "_copy", refuse)
     with pytest.raises(OSError, match="TMPDIR") as error:
         unpack(path, "gzip")
     assert error.value.errno == errno.ENOSPC

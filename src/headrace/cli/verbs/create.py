@@ -120,7 +120,8 @@ def run(args: argparse.Namespace) -> int:
     """Pack, and say what came out."""
     if args.out.lower().endswith(STREAM_ENDINGS):
         source = args.folders[0] if len(args.folders) == 1 else "DIR"
-        known = ", ".join(one.suffixes[0] for one in all_formats() if one.create is not None)
+        made = [one.suffixes[0] for one in all_formats() if one.create is not None]
+        known = ", ".join(ending for ending in made if ending not in STREAM_ENDINGS)
         raise ValueError(f"create makes {known}; for a tar or zip: headrace convert {source} {args.out}")
     _check_order(args)
     target = find_format(args.out, must_exist=False)

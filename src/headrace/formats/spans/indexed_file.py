@@ -69,6 +69,7 @@ class IndexedFile:
         file: the file.
         index: where its samples are.
         annex: what lies beside it and belongs to it, or None.
+        annex_problem: why what lies beside it is not used, or None.
         description: fields, classes and metadata as they were written, or None.
         columns: field to column of the index, for fields that have a column of another name.
     """
@@ -89,6 +90,7 @@ class IndexedFile:
         self.file = SpanFile(path, cold=cold) if file is None else file
         self.format_name = format_name
         self.annex: Annex | None = None
+        self.annex_problem: str | None = None
         self.description: Description | None = None
         self.columns: dict[str, str] = {}
         found = self._read_annex(follow_links) if annex else None
@@ -129,6 +131,7 @@ class IndexedFile:
             return None
         found = SampleIndex.read(self.annex, self.format_name)
         if found is None:
+            self.annex = None  # it is of another format, so that its numbers mean something else
             return None
         index, self.columns = found
         self.description = self._read_description(self.annex)
@@ -143,12 +146,13 @@ class IndexedFile:
         except (ValueError, TypeError) as error:
             raise annex.fail(SCHEMA, f"does not say what fields there are ({error})") from None
         classes = read_json(annex, CLASSES) or {}
-        if not isinstance(classes, dict):
+        if not isinstance(classes, dict) or not all(isinstance(names, list) for names in classes.values()):
             raise annex.fail(CLASSES, "does not name classes by field")
         return Description(fields=fields, class_names=classes, metadata=read_json(annex, METADATA))
 
     def _warn(self, problem: str) -> None:
         self.annex, self.description, self.columns = None, None, {}
+        self.annex_problem = f"{self.file.path}.annex is not used: {problem}"
         warnings.warn(
             f"{self.file.path}.annex is not used: {problem}. The samples are found by reading the file. Make a new one "
             f"with: headrace index --fresh {self.file.path}",

@@ -12,6 +12,7 @@ from headrace.annex import (
     COLUMNS,
     NAMES,
     PLACES,
+    Names,
     json_section,
     names_section,
     places_section,
@@ -59,7 +60,9 @@ class SampleIndex:
             COLUMNS: json_section(about),
             PLACES: places_section(self.offsets, self.sizes),
         }
-        if self.names is not None:
+        if isinstance(self.names, Names):
+            found[NAMES] = self.names.section()
+        elif self.names is not None:
             encoded = [name.encode("utf-8", "surrogateescape") for name in self.names]
             lengths = np.fromiter(map(len, encoded), np.uint32, len(encoded))
             found[NAMES] = names_section(lengths, [b"".join(encoded)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -206,9 +207,16 @@ class SpanDataset(ColumnDataset):
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Compare every checksum that there is; with ``decode`` also decode every value."""
         try:
-            return super().verify(decode=decode, workers=workers, progress=progress)
+            report = super().verify(decode=decode, workers=workers, progress=progress)
         finally:
             self.check_file()
+        # Either the file was changed or the annex was; without it nobody could tell what is damaged.
+        return self._with_problem(report, self.indexed.annex_problem)
+
+    def _with_problem(self, report: Report, message: str | None) -> Report:
+        if message is None:
+            return report
+        return replace(report, problems=(Problem(sample=None, field=None, message=message), *report.problems))
 
     def _check(self, indices: IndexArray, decode: bool) -> Found:
         found = super()._check(indices, decode)

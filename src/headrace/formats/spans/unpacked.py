@@ -1,106 +1,161 @@
-"""Compressed files, unpacked once to a temporary file without a name, and then read as if they lay there.
+"""Compressed files: unpacked once, when they are opened, into a temporary file without a name.
 
-Contract: the temporary file is in the folder for such files (``TMPDIR``) and goes with the last array of its bytes; a
-killed process leaves nothing. A few bytes can unpack to any number, so there is a limit, and nothing above it is
-written.
+A place in the middle of what is compressed can only be reached from the front, so random access needs the whole. The
+temporary file lies where such files do (TMPDIR) and goes with the last array of its bytes; a killed process leaves
+nothing. A few bytes can unpack to any number, so there is a limit, and nothing above it is written.
 """
 
 from __future__ import annotations
 
+import bz2
+import errno
+import gzip
+import logging
+import lzma
 import os
 import tempfile
 import zlib
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
-from headrace.codecs.zstd import zst_pieces
+from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
 from headrace.formats.spans.span_file import SpanFile
-from headrace.progress import format_count
+from headrace.progress import format_bytes, format_count
 from headrace.registry import require
 from headrace.storage import open_stream, temporary_file
-from headrace.storage.atomic import write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from headrace.errors import PathLike
+    from headrace.types import Progress
 
-__all__ = ["Packing", "unpack"]
+__all__ = ["COMPRESSIONS", "Compression", "compression_of", "compression_of_name", "compressor", "unpack"]
 
-Packing: TypeAlias = Literal["gzip", "zstd"]
+Compression = Literal["gzip", "bzip2", "xz", "zstd"]
+COMPRESSIONS: dict[bytes, Compression] = {
+    b"\x1f\x8b\x08": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_ENDINGS: dict[Compression, tuple[str, ...]] = {
+    "gzip": (".gz", ".tgz"),
+    "bzip2": (".bz2", ".tbz2"),
+    "xz": (".xz", ".txz"),
+    "zstd": (".zst", ".tzst"),
+}
+_log = logging.getLogger("headrace")
+_FREE_BYTES = 1 << 30
+_MAX_RATIO = 200  # more is a bomb, or somebody knows better and says so
+_PIECE = 1 << 20
+_WORTH_TELLING_BYTES = 64 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BROKEN = (EOFError, zlib.error, lzma.LZMAError)
 
-_LEAST_LIMIT_BYTES = 1 << 30
-_LARGEST_FACTOR = 200
-_STEP_BYTES = 64 << 10
-_PIECE_BYTES = 1 << 20
-_GZIP = 31  # zlib's word for gzip with its header and checksum
-_TRUNCATED = "The file was probably cut short; make or fetch it again."
+
+def compression_of(path: str) -> Compression | None:
+    """How a file is compressed, by its first bytes."""
+    with open_stream(path) as file:
+        head = file.read(8)
+    return next((name for begin, name in COMPRESSIONS.items() if head.startswith(begin)), None)
 
 
-def unpack(path: PathLike, kind: Packing, *, max_bytes: int | None = None) -> SpanFile:
+def compression_of_name(path: str) -> Compression | None:
+    """How a file will be compressed, by its ending."""
+    return next((name for name, endings in _ENDINGS.items() if path.lower().endswith(endings)), None)
+
+
+def compressor(file: IO[bytes], kind: Compression) -> AbstractContextManager[IO[bytes]]:
+    """What compresses into a file; the same bytes give the same file."""
+    opened: Any
+    if kind == "gzip":
+        opened = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+    elif kind == "bzip2":
+        opened = bz2.BZ2File(file, "wb")
+    elif kind == "xz":
+        opened = lzma.LZMAFile(file, "wb")  # noqa: SIM115  # a context manager it is
+    else:
+        opened = require("zstandard", ".tar.zst").ZstdCompressor().stream_writer(file, closefd=False)
+    return cast("AbstractContextManager[IO[bytes]]", opened)
+
+
+def _unpacker(file: BinaryIO, kind: Compression) -> BinaryIO:
+    if kind == "gzip":
+        return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))
+    if kind == "bzip2":
+        return cast("BinaryIO", bz2.BZ2File(file, "rb"))
+    if kind == "xz":
+        return cast("BinaryIO", lzma.LZMAFile(file, "rb"))
+    return open_zst(require("zstandard", ".tar.zst"), file)
+
+
+def unpack(
+    path: PathLike, kind: Compression, *, max_bytes: int | None = None, progress: Progress | None = None
+) -> SpanFile:
     """Unpack a whole file and give it as a SpanFile whose path is that of the compressed file.
 
     Args:
-        path: the compressed file.
+        path: the file.
         kind: how it is compressed.
-        max_bytes: the most that it may unpack to; by default 1 GiB or 200 times its size, whichever is more.
+        max_bytes: stop when the content is larger; by default 1 GiB, or 200 times the file if that is more.
+        progress: called with the bytes that came out.
 
     Raises:
         FormatError: it is damaged, cut short, or unpacks to more than that.
         OSError: there is no room for the temporary file.
     """
     name = os.fspath(path)
-    with open_stream(name) as source:
-        limit = max_bytes
-        if limit is None:
-            limit = max(_LEAST_LIMIT_BYTES, _LARGEST_FACTOR * os.fstat(source.fileno()).st_size)
-        pieces = _gzip_pieces(source.read) if kind == "gzip" else zst_pieces(_zstandard(name), source.read)
-        with temporary_file(tempfile.gettempdir()) as target:
-            _write(name, pieces, target.fileno(), limit)
-            return SpanFile(name, fd=target.fileno())
+    limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(name)) if max_bytes is None else max_bytes
+    with temporary_file(tempfile.gettempdir()) as out:
+        try:
+            with open_stream(name) as file, _unpacker(file, kind) as unpacked:
+                count = _copy(name, unpacked, out, limit, progress)
+            out.flush()
+        except BaseException as error:
+            raise _explained(name, kind, error) from error
+        _tell(name, count)
+        return SpanFile(name, fd=out.fileno())
 
 
-def _zstandard(name: str) -> object:
-    return require("zstandard", name)
+def _copy(path: str, unpacked: BinaryIO, out: BinaryIO, limit: int, progress: Progress | None) -> int:
+    count = 0
+    while piece := unpacked.read(_PIECE):
+        count += len(piece)
+        if count > limit:
+            raise FormatError(
+                path,
+                problem=f"the contents take more than {format_count(limit, 'byte')}, the limit for it",
+                fix="If you trust it, raise the limit: max_unpacked_bytes=.",
+            )
+        out.write(piece)
+        if progress is not None:
+            progress(0, None, count)
+    return count
 
 
-def _write(path: str, pieces: Iterator[bytes], target: int, limit: int) -> None:
-    size = 0
-    try:
-        for piece in pieces:
-            size += len(piece)
-            if size > limit:
-                raise FormatError(
-                    path,
-                    problem=f"it unpacks to more than {format_count(limit, 'byte')}",
-                    fix="If you trust it, unpack it yourself, or give max_unpacked_bytes=.",
-                )
-            write_all(target, [piece], size - len(piece))
-    except (EOFError, zlib.error) as error:
-        raise FormatError(path, problem=f"it cannot be unpacked ({error})", fix=_TRUNCATED) from None
-    except OSError as error:
-        if error.errno is None:  # what zst_pieces says of data that are damaged
-            raise FormatError(path, problem=f"it cannot be unpacked ({error})", fix=_TRUNCATED) from None
-        folder = tempfile.gettempdir()
-        reason = (
-            f"{error.strerror}, after {format_count(size, 'byte')} of {path} were unpacked; TMPDIR names the folder"
-        )
-        raise type(error)(error.errno, reason, folder) from None
+def _explained(path: str, kind: str, error: BaseException) -> BaseException:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        place = tempfile.gettempdir()
+        reason = f"no room in {place} for the unpacked content; point TMPDIR elsewhere, or unpack it first"
+        return OSError(error.errno, reason, path)
+    # Broken bzip2 and Zstandard are an OSError without a number.
+    if isinstance(error, _BROKEN) or (isinstance(error, OSError) and error.errno is None):
+        problem = f"it cannot be unpacked by {kind} ({error})"
+        return FormatError(path, problem=problem, fix="It was probably cut short on its way; fetch it again.")
+    return error
 
 
-def _gzip_pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Decompress all members, a piece at a time; zeros after a member are padding, as gzip has it."""
-    member = None
-    data = read(_STEP_BYTES)
-    while data:
-        member = member or zlib.decompressobj(_GZIP)
-        yield member.decompress(data, _PIECE_BYTES)
-        data = member.unconsumed_tail
-        if member.eof:
-            data = member.unused_data.lstrip(b"\0")
-            while not data and (more := read(_STEP_BYTES)):
-                data = more.lstrip(b"\0")
-            member = None
-        data = data or read(_STEP_BYTES)
-    if member is not None:
-        raise EOFError("the compressed data end too early")
+def _tell(path: str, count: int) -> None:
+    level = logging.WARNING if count >= _WORTH_TELLING_BYTES else logging.INFO
+    stem, ending = os.path.splitext(path)
+    plain = f"{stem}.tar" if ending.lower().startswith(".t") else stem  # .tgz and the like
+    _log.log(
+        level,
+        "%s is compressed: it was unpacked whole, %s into a temporary file, and is each time that it is opened. To "
+        "avoid that: headrace convert %s %s",
+        path,
+        format_bytes(count),
+        path,
+        plain,
+    )
