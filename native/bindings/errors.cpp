@@ -34,7 +34,10 @@ void bind_errors(nb::module_& module) {
 void throw_if_error(const Status& status) {
   if (status.is_ok()) return;
   const std::string_view code = code_name(status.code());
-  const nb::str detail(status.detail().data(), status.detail().size());
+  // It may quote a file, which may hold anything.
+  const nb::object detail = nb::steal(PyUnicode_DecodeUTF8(
+      status.detail().data(), static_cast<Py_ssize_t>(status.detail().size()), "backslashreplace"));
+  if (!detail.is_valid()) throw nb::python_error();
   nb::object error = nb::borrow(native_error)(detail);
   error.attr("code") = nb::str(code.data(), code.size());
   error.attr("offset") = status.offset();

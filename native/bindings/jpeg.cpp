@@ -1,7 +1,5 @@
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
 
-#include <tuple>
 #include <vector>
 
 #include "bindings.hpp"
@@ -25,21 +23,6 @@ void decode_into(const Buffer& data, const MutableImage& out, bool fast_dct) {
     status = decode_jpeg(bytes, {.fast_dct = fast_dct}, want, writable_bytes_of(out));
   }
   throw_if_error(status);
-}
-
-using Sides = NewArray<std::uint32_t, 1>;
-
-std::tuple<Sides, Sides> jpeg_sides(const ByteArray& base, const U64Array& offsets,
-                                    const U64Array& sizes) {
-  ResultMemory<std::uint32_t> widths(offsets.size()), heights(offsets.size());
-  Status status;
-  {
-    nb::gil_scoped_release unlocked;
-    status = read_jpeg_sides(bytes_of(base), {span_of(offsets), span_of(sizes)}, widths.span(),
-                             heights.span());
-  }
-  throw_if_error(status);
-  return {widths.to_array(), heights.to_array()};
 }
 
 nb::bytes encode(const Image& pixels, int quality) {
@@ -68,10 +51,6 @@ void bind_jpeg(nb::module_& module) {
       .def_ro("arithmetic", &JpegInfo::is_arithmetic)
       .def_ro("lossless", &JpegInfo::is_lossless);
   module.def("jpeg_info", jpeg_info, nb::arg("data"), "Read the header of a JPEG.");
-  module.def("jpeg_sides", jpeg_sides, nb::arg("base").noconvert(), nb::arg("offsets").noconvert(),
-             nb::arg("sizes").noconvert(),
-             "Widths and heights of the JPEGs in the (offset, size) spans of base; 0 for what the "
-             "loader does not take as it is.");
   module.def("decode_jpeg", decode_into, nb::arg("data"), nb::arg("out").noconvert(),
              nb::arg("fast_dct") = false,
              "Decode a JPEG to RGB pixels of exactly the size of out.");

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from headrace.formats.contract import Format
 
+EXCEPTIONS: dict[str, dict[str, Any]] = {"tfrecord": {"float_bits": 32}}
 WRITABLE = [name for name in FORMATS.names() if FORMATS.load(name).create is not None]
 
 for _name in WRITABLE:
     _class = f"Test{_name.title().replace('-', '').replace('_', '')}"
-    globals()[_class] = type(_class, (FormatSuite,), {"format": _name})
+    globals()[_class] = type(_class, (FormatSuite,), {"format": _name, **EXCEPTIONS.get(_name, {})})
 
 
 def pictures() -> dict[str, SampleColumn]:

@@ -835,6 +835,7 @@ def encode_recordio(records: Sequence[Buffer]) -> list[bytes]:
     """
     Data of records as they are stored, split where they hold the magic number.
     """
+
 class TextList:
     """Texts one after the other, as bytes."""
 

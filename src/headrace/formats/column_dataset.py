@@ -98,7 +98,14 @@ class ColumnDataset(BaseDataset):
         if isinstance(kind, Int | Float):
             raise ValueError(f"field {field!r} is a number and has no stored bytes; read it with read_values")
         where = normalize_indices(indices, len(self))
-        return [_as_bytes(value, kind, i) for i, value in enumerate(self._stored(where, field))]
+        stored = self._stored(where, field)
+        values = []
+        for i, value in zip(where.tolist(), stored, strict=True):
+            try:
+                values.append(_as_bytes(value, kind, i))
+            except (ValueError, TypeError, RecursionError) as error:  # what a damaged file holds in place of the value
+                raise self._corrupt(i, field, error) from error
+        return values
 
     def read_values(
         self, indices: IndexArray, field: str, source: Source | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
 from headrace.fields import from_spec, problem_with_name, to_spec
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ class Description:
         """Read the text again; FormatError when it says anything else than ``to_text`` could."""
         try:
             if len(text) > _MAX_BYTES:
-                raise ValueError(f"it has {len(text)} bytes, the most is {_MAX_BYTES}")
+                raise ValueError(f"it has {format_count(len(text), 'byte')}, the most is {_MAX_BYTES}")
             return cls._of(json.loads(text))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise FormatError(

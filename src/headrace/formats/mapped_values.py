@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import jpeg_sides
+from headrace.codecs.image import find_native_spans
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import join_images
 from headrace.formats.spans.span_file import BadSpanError
@@ -44,16 +44,16 @@ def values_in_place(path: str, field: str, indices: IndexArray, file: SpanFile, 
 
 
 def pictures_in_place(path: str, field: str, indices: IndexArray, file: SpanFile, places: Places) -> ImageSpans:
-    """Pictures for the loader: spans of the file where all of them are JPEGs, a copy where some are not."""
+    """Pictures for the loader: spans of the file where the native core decodes all of them, else a copy."""
     try:
         base, starts = file.region(places.offsets, places.sizes)
     except BadSpanError as error:
         raise _corrupt(path, field, indices, places, error) from None
-    widths, heights = jpeg_sides(base, starts, places.sizes)
+    modes, widths, heights = find_native_spans(base, starts, places.sizes)
     file.check()
-    if not widths.all():  # something else than a plain JPEG is among them
+    if not widths.all():  # something that the native core does not decode is among them
         return join_images(path, field, indices, values_in_place(path, field, indices, file, places))
-    return ImageSpans(base, starts, places.sizes, np.zeros(len(indices), np.uint8), widths, heights)
+    return ImageSpans(base, starts, places.sizes, modes, widths, heights)
 
 
 def _corrupt(path: str, field: str, indices: IndexArray, places: Places, error: BadSpanError) -> CorruptSampleError:

@@ -21,6 +21,7 @@ CLASSES = ["apple", "bread", "cheese"]
 """Names of the classes of the field ``label``."""
 _NUMBERS = [0, 1, -1, 2**63 - 1, -(2**63), 255, 256, -129, 10**12]
 _REALS = [0.0, -0.0, 1 / 3, -1e300, 5e-324, float("inf"), 2.0**53]
+_SHORT_REALS = [0.0, -0.0, 0.75, -(2.0**100), 2.0**-140, float("inf"), 2.0**24]
 _TEXTS = ["", "plain", "zwölf Boxkämpfer", "π ≈ 3.14159", "two\nlines", 'tab\tand \\ and "', "🎈" * 20, " space "]
 _JSONS: list[Any] = [None, True, 7, "text", [], {}, {"a": [1, 2.5, {"b": None}]}, {"key with é": "ü"}, [[], [[]]]]
 
@@ -54,13 +55,14 @@ def _blobs(count: int) -> list[bytes]:
     return [b"\0" * 9 if i == 3 else rng.bytes(size) for i, size in enumerate(sizes)]
 
 
-def sample_columns(count: int = 12) -> dict[str, SampleColumn]:
+def sample_columns(count: int = 12, *, float_bits: int = 64) -> dict[str, SampleColumn]:
     """A column of every kind, by name.
 
     ``label`` never goes down, so that formats that sort samples by their class keep the order.
 
     Args:
         count: number of samples.
+        float_bits: 32 where a format keeps no more of a Float.
 
     Example:
         >>> sorted(sample_columns(3))[:3], sample_columns(3)["label"].values
@@ -78,7 +80,7 @@ def sample_columns(count: int = 12) -> dict[str, SampleColumn]:
         "big_endian": (NDArray(">i4", (3,)), list(rng.integers(-9, 9, (count, 3)).astype(">i4"))),
         "tensor": (Tensor("int16", (2,)), list(rng.integers(-999, 999, (count, 2)).astype(np.int16))),
         "number": (Int(), _cycle(_NUMBERS, count)),
-        "real": (Float(), _cycle(_REALS, count)),
+        "real": (Float(), _cycle(_REALS if float_bits == 64 else _SHORT_REALS, count)),
         "label": (Int(), [i * len(CLASSES) // count for i in range(count)]),
     }
     image = SampleColumn(Image(), files, [jpeg.decode(file) for file in files])

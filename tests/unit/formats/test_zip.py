@@ -177,7 +177,7 @@ def test_encrypted_and_unknown_methods(tmp_path: Path) -> None:
 
 def test_bombs(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "x.zip", {"a.bin": bytes(1 << 20)}, packed=True)
-    with pytest.raises(FormatError, match="max_bytes"):
+    with pytest.raises(FormatError, match="max_unpacked_bytes"):
         hr.open(path, max_unpacked_bytes=1000)
     assert len(hr.open(path)[0].bin) == 1 << 20
     data = path.read_bytes()

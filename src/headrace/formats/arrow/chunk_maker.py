@@ -9,7 +9,7 @@ import numpy as np
 from headrace.fields import Int, Json, NDArray
 from headrace.formats.arrow.chunks import BytesChunk, CodedChunk, NumberChunk, ValueChunk, both, items, validity
 from headrace.formats.arrow.column_types import array_form, kind_of, picture_parts
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.registry import require
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ def _arrays(array: Any, shape: list[int]) -> tuple[npt.NDArray[Any], Flags | Non
         start = _start_of_lists(array, side)
     child = array.values.slice(start, count * side)
     if len(child) != count * side:
-        raise ValueError(f"lists of {side} numbers have {len(child)} in all, and there are {count} of them")
+        raise ValueError(
+            f"lists of {format_count(side, 'number')} have {len(child)} in all, and there are {count} of them"
+        )
     values, below = _arrays(child, rest)
     whole: Flags | None = None if below is None else np.logical_and.reduce(below.reshape(count, -1), axis=1)
     return values, both(valid, whole)
@@ -134,7 +136,7 @@ def _start_of_lists(array: Any, side: int) -> int:
 def _fixed_arrays(array: Any, field: NDArray) -> NumberChunk:
     width = array.type.byte_width
     if width != field.size_bytes:
-        raise ValueError(f"values have {width} bytes, and {field.size_bytes} are needed for {field}")
+        raise ValueError(f"values have {format_count(width, 'byte')}, and {field.size_bytes} are needed for {field}")
     data = items(array.buffers()[1], np.dtype(np.uint8), array.offset * width, len(array) * width)
     return NumberChunk(data.view(field.dtype).reshape(len(array), *field.shape), validity(array))
 

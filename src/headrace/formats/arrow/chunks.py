@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from headrace.progress import format_count
 from headrace.registry import require
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def items(buffer: Any, dtype: np.dtype[Any], start: int, count: int) -> npt.NDAr
         return np.empty(0, dtype)
     size = 0 if buffer is None else buffer.size // dtype.itemsize
     if start < 0 or start + count > size:
-        raise ValueError(f"a buffer holds {size} numbers, and {start + count} are needed")
+        raise ValueError(f"a buffer holds {format_count(size, 'number')}, and {start + count} are needed")
     return np.frombuffer(buffer, dtype, size)[start : start + count]
 
 

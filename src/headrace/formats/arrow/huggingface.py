@@ -10,6 +10,7 @@ import numpy as np
 
 from headrace.errors import FormatError
 from headrace.fields import Image, Int, NDArray
+from headrace.progress import format_count
 from headrace.storage import open_stream
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _MAX_BYTES = 64 << 20
 def parse_features(text: str | bytes, *, is_info: bool = False) -> dict[str, Any]:
     """Features by column, from the text of a schema or of ``dataset_info.json``; ValueError when it is none."""
     if len(text) > _MAX_BYTES:
-        raise ValueError(f"it has {len(text)} bytes, the most is {_MAX_BYTES}")
+        raise ValueError(f"it has {format_count(len(text), 'byte')}, the most is {_MAX_BYTES}")
     try:
         value = json.loads(text)
         value = value if is_info else value["info"]

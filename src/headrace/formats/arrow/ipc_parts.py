@@ -14,7 +14,7 @@ import numpy as np
 from headrace.errors import FormatError
 from headrace.formats.arrow.chunk_maker import is_within
 from headrace.formats.arrow.parts import ForkedLock, told
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.registry import require
 from headrace.storage import map_file
 
@@ -112,7 +112,7 @@ class FileParts(_Mapped):
         with told(self.path, f"record batch {part}, column {self.schema.field(column).name!r}"), self._lock:
             batch = self._reader_of(column).get_batch(part)
             if batch.num_rows != self.counts[part]:
-                raise ValueError(f"it has {batch.num_rows} rows, and had {self.counts[part]}")
+                raise ValueError(f"it has {format_count(batch.num_rows, 'row')}, and had {self.counts[part]}")
             batch.validate()
             return batch.column(column if self.is_mapped else 0), self._mapped
 

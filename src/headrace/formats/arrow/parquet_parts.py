@@ -15,7 +15,7 @@ import numpy as np
 from headrace.errors import FormatError
 from headrace.formats.arrow.column_types import kind_of
 from headrace.formats.arrow.parts import told
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.registry import require
 from headrace.storage import available_bytes, map_file
 
@@ -74,7 +74,8 @@ class ParquetParts:
         most = _MAX_ROWS_FOR_BYTE * self.size_bytes
         total = sum(self.counts.tolist())
         if (self.counts < 0).any() or total > most or total != self._metadata.num_rows:
-            problem = f"the footer tells of {total} rows in row groups, and of {self._metadata.num_rows} in all"
+            told = format_count(total, "row")
+            problem = f"the footer tells of {told} in row groups, and of {self._metadata.num_rows} in all"
             raise FormatError(self.path, problem=problem, fix="The file is damaged; write or copy it again.")
 
     def _reader(self) -> Any:
@@ -95,7 +96,7 @@ class ParquetParts:
             pieces = list(self._pieces(part, column))
             rows = sum(map(len, pieces))
             if rows != self.counts[part]:
-                raise ValueError(f"it has {rows} rows, and {self.counts[part]} are expected")
+                raise ValueError(f"it has {format_count(rows, 'row')}, and {self.counts[part]} are expected")
             return self._joined(pieces, column), None
 
     def _pieces(self, part: int, column: int) -> Iterator[Any]:
@@ -111,7 +112,7 @@ class ParquetParts:
         for batch in batches:
             found = batch.schema.get_all_field_indices(wanted.name)
             if len(found) != 1:
-                raise ValueError(f"{len(found)} columns have this name")
+                raise ValueError(f"{format_count(len(found), 'column')} have this name")
             size_bytes += batch.nbytes
             if size_bytes > _MANY_BYTES:
                 limit = limit or size_bytes + available_bytes() // 2

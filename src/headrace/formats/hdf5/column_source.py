@@ -245,7 +245,7 @@ class ColumnSource:
         found.sort()
         for number, offset, size, _ in found:
             if offset + size > len(self._mapped) or size < least_size:
-                problem = f"dataset {name!r}: chunk {number} has {size} bytes from byte {offset} on"
+                problem = f"dataset {name!r}: chunk {number} has {format_count(size, 'byte')} from byte {offset} on"
                 fix = f"The file has {format_count(len(self._mapped), 'byte')}; copy it again."
                 raise FormatError(self._path, problem=f"{problem}, which cannot be", offset=offset, fix=fix)
         columns = np.array(found, np.int64).reshape(-1, 4).T

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headrace.progress import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -51,7 +53,7 @@ def undo(data: npt.NDArray[np.uint8], filters: Sequence[Filter], skipped: int, s
         else:
             data = _unshuffle(data, step.values[0] if step.values else 1)
     if len(data) != size:
-        raise ValueError(f"a chunk has {size} bytes, and this one unpacks to {len(data)}")
+        raise ValueError(f"a chunk has {format_count(size, 'byte')}, and this one unpacks to {len(data)}")
     return data
 
 
@@ -62,7 +64,7 @@ def _inflate(data: npt.NDArray[np.uint8], limit: int) -> npt.NDArray[np.uint8]:
     except zlib.error as error:
         raise ValueError(f"the chunk cannot be unpacked ({error})") from None
     if not unpacker.eof and unpacker.decompress(unpacker.unconsumed_tail, 1):
-        raise ValueError(f"the chunk unpacks to more than {limit} bytes")
+        raise ValueError(f"the chunk unpacks to more than {format_count(limit, 'byte')}")
     return np.frombuffer(unpacked, np.uint8)
 
 
@@ -101,7 +103,7 @@ def fletcher32(data: npt.NDArray[np.uint8]) -> int:
 
 def _unshuffle(data: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.uint8]:
     if not 1 <= width <= max(1, len(data)):
-        raise ValueError(f"the chunk cannot have been shuffled by {width} bytes")
+        raise ValueError(f"the chunk cannot have been shuffled by {format_count(width, 'byte')}")
     count = len(data) // width
     body = np.ascontiguousarray(data[: count * width].reshape(width, count).T).reshape(-1)
     return body if len(body) == len(data) else np.concatenate([body, data[count * width :]])

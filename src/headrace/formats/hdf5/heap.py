@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.formats.mapped_values import Places
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from headrace.types import IndexArray
@@ -97,7 +98,7 @@ class Heap:
             self._kept += len(objects) + 1
         start, has = objects.get(number, (0, -1))
         if has < size:
-            problem = f"its {size} bytes should be object {number} of a heap, "
+            problem = f"its {format_count(size, 'byte')} should be object {number} of a heap, "
             raise HeapError(position, problem + ("which is not there" if has < 0 else f"which has {has}"), address)
         return start
 

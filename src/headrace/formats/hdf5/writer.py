@@ -17,6 +17,7 @@ from headrace.formats.hdf5.column_source import MAX_BLOCK_BYTES
 from headrace.formats.hdf5.structure import ATTRIBUTE, DESCRIPTION, KEYS
 from headrace.formats.row_writer import Row, RowWriter
 from headrace.formats.values import encode_value
+from headrace.progress import format_count
 from headrace.registry import require
 from headrace.storage import AtomicFile
 
@@ -220,7 +221,7 @@ def _check_field(name: str, one: Field) -> None:
             )
         if one.size_bytes > MAX_BLOCK_BYTES:
             raise ValueError(
-                f"fields[{name!r}]: a value has {one.size_bytes} bytes, and {MAX_BLOCK_BYTES} are the most"
+                f"fields[{name!r}]: a value has {format_count(one.size_bytes, 'byte')}, the most is {MAX_BLOCK_BYTES}"
             )
     elif not isinstance(one, Int | Float | Text | Json | Bytes | Image):
         raise ValueError(f"fields[{name!r}]: an HDF5 file cannot hold values of {one!r}")

@@ -25,6 +25,7 @@ from headrace.formats.lmdb.tree import (
 )
 from headrace.formats.spans import IndexedFile, SampleIndex, SpanDataset, index_spans
 from headrace.formats.spans.span_file import BadSpanError
+from headrace.progress import format_count
 from headrace.storage import note_left_out
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _choose(environment: Environment, database: str | None) -> Record:
 def _inner_record(environment: Environment, main: Tree, position: int) -> Record:
     start, size = int(main.places.offsets[position]), int(main.places.sizes[position])
     if size != 48:
-        problem = f"the record of a database has {size} bytes, expected 48"
+        problem = f"the record of a database has {format_count(size, 'byte')}, expected 48"
         raise FormatError(environment.path, problem=problem, offset=start, fix="The file is damaged.")
     return Record.parse(environment.mapped[start : start + size].tobytes())
 

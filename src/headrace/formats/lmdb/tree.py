@@ -95,19 +95,19 @@ def read_environment(path: str, mapped: npt.NDArray[np.uint8]) -> Environment:
     first = _read_meta(path, mapped, 0)
     page_size = struct.unpack_from("<I", first[4])[0]
     if page_size not in _PAGE_SIZES:
-        problem = f"its pages have {page_size} bytes, and a page has a power of two from 256 to 32768"
+        problem = f"its pages have {format_count(page_size, 'byte')}, and a page has a power of two from 256 to 32768"
         raise FormatError(path, problem=problem, offset=40, fix=_DAMAGED)
     second = _read_meta(path, mapped, page_size)
     if struct.unpack_from("<I", second[4])[0] != page_size:
-        problem = (
-            f"one meta page says pages of {page_size} bytes, the other says {struct.unpack_from('<I', second[4])[0]}"
-        )
+        (other,) = struct.unpack_from("<I", second[4])
+        problem = f"one meta page says pages of {format_count(page_size, 'byte')}, the other says {other}"
         raise FormatError(path, problem=problem, offset=page_size + 40, fix=_DAMAGED)
     meta = max(first, second, key=lambda one: int(one[7]))
     last_page, transaction = meta[6:]
     has_pages = len(mapped) // page_size
     if last_page >= has_pages:
-        problem = f"{format_count(last_page + 1, 'page')} of {page_size} bytes are in use, the file has {has_pages:,}"
+        used = f"{format_count(last_page + 1, 'page')} of {format_count(page_size, 'byte')}"
+        problem = f"{used} are in use, the file has {has_pages:,}"
         raise FormatError(path, problem=problem, offset=len(mapped), fix="It was cut short; copy it again.")
     return Environment(path, mapped, page_size, last_page + 1, transaction, Record.parse(meta[5]))
 
@@ -165,7 +165,7 @@ class _Walk:
 
     def read(self, record: Record) -> Tree:
         if record.depth > _MAX_DEPTH:
-            raise self.damaged(f"the tree has {record.depth} levels, and {_MAX_DEPTH} are the most", 0)
+            raise self.damaged(f"the tree has {format_count(record.depth, 'level')}, and {_MAX_DEPTH} are the most", 0)
         pages = self._checked_pages(np.array([record.root], np.uint64), 0)
         for _ in range(record.depth - 1):
             nodes = self._nodes(pages, _BRANCH)

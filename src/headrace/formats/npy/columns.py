@@ -15,6 +15,7 @@ from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.decodes import Coded
 from headrace.formats.npy.header import ArrayHeader, parse_header
+from headrace.progress import format_count
 from headrace.types import Field, Ragged
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class SavedArray:
             raise FormatError(
                 path,
                 offset=min(expected, found),
-                problem=f"array {name!r} of {header.dtype} {header.shape} needs {expected} bytes, there are {found}",
+                problem=f"array {name!r} of {header.dtype} {header.shape} needs {format_count(expected, 'byte')}, "
+                f"there are {found}",
                 fix="It was cut short, or more was written behind it; save it again.",
             )
         return cls(path, name, content, header)

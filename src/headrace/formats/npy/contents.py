@@ -18,7 +18,7 @@ import numpy.typing as npt
 from headrace._native import crc32
 from headrace.errors import FormatError
 from headrace.formats.npy.header import MAX_HEADER_BYTES
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import check_mapping, room_for
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class PackedContent:
 
     def __init__(self, path: str, packed: npt.NDArray[np.uint8], member: ZipMember) -> None:
         if member.size_bytes > _MOST_TIMES * len(packed) + _STEP_BYTES:
-            problem = f"member {member.name!r} of {len(packed)} bytes cannot unpack to {member.size_bytes}"
+            problem = (
+                f"member {member.name!r} of {format_count(len(packed), 'byte')} cannot unpack to {member.size_bytes}"
+            )
             raise FormatError(path, problem=problem, fix="The file is damaged or hostile.")
         self.path, self._packed, self._member = path, packed, member
         self._memory: npt.NDArray[np.uint8] | None = None
@@ -127,14 +129,16 @@ class PackedContent:
             while len(waiting) and not unpacker.eof:
                 some = unpacker.decompress(waiting, _STEP_BYTES)
                 if done + len(some) > len(memory):
-                    raise self._damaged(f"it unpacks to more than the {len(memory)} bytes that it should have")
+                    raise self._damaged(
+                        f"it unpacks to more than the {format_count(len(memory), 'byte')} that it should have"
+                    )
                 memory[done : done + len(some)] = np.frombuffer(some, np.uint8)
                 done, waiting = done + len(some), unpacker.unconsumed_tail
             if unpacker.eof:
                 break
         tail = unpacker.flush()  # nothing where the stream is whole and fits
         if not unpacker.eof or unpacker.unused_data or done + len(tail) != len(memory):
-            raise self._damaged(f"it unpacks to {done + len(tail)} bytes, {len(memory)} expected")
+            raise self._damaged(f"it unpacks to {format_count(done + len(tail), 'byte')}, {len(memory)} expected")
         memory[done:] = np.frombuffer(tail, np.uint8)
 
     def _damaged(self, problem: str) -> FormatError:

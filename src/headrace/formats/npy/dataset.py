@@ -295,7 +295,7 @@ def _columns(arrays: dict[str, SavedArray], left_out: list[str], allow_pickle: b
     length = max(counts, key=lambda one: (counts[one], one), default=0)
     for name, column in possible.items():
         if len(column) != length:
-            left_out.append(f"{name!r}: it has {len(column)} rows, the others have {length}")
+            left_out.append(f"{name!r}: it has {format_count(len(column), 'row')}, the others have {length}")
     return {name: column for name, column in possible.items() if len(column) == length}
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import FormatError
 from headrace.fields import dtype_from_text
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,12 +83,14 @@ def _parse(data: bytes) -> ArrayHeader:
     length = _LENGTHS[major]
     begin = 8 + length.size
     if len(data) < begin:
-        raise ValueError(f"ends within its header, after {len(data)} bytes")
+        raise ValueError(f"ends within its header, after {format_count(len(data), 'byte')}")
     (size,) = length.unpack_from(data, 8)
     if size > MAX_HEADER_BYTES - begin:
-        raise ValueError(f"has a header of {size} bytes, and {MAX_HEADER_BYTES} are the most that is read")
+        raise ValueError(
+            f"has a header of {format_count(size, 'byte')}, and {MAX_HEADER_BYTES} are the most that is read"
+        )
     if begin + size > len(data):
-        raise ValueError(f"has a header of {size} bytes that does not fit into it")
+        raise ValueError(f"has a header of {format_count(size, 'byte')} that does not fit into it")
     values = _items(data[begin : begin + size].decode("utf-8" if major == 3 else "latin-1"))
     return ArrayHeader(
         dtype=None if values["descr"] in ("|O", "O") else _dtype(values["descr"]),

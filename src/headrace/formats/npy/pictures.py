@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace._native import jpeg_sides
+from headrace.codecs.image import find_native_spans
 from headrace.errors import FormatError
 from headrace.fields import Image
 from headrace.formats.contract import join_images
@@ -37,11 +37,11 @@ def image_spans_of(column: Column, field: Field, indices: IndexArray) -> ImageSp
         return _pixels(column, field, indices)
     if isinstance(column, RaggedColumn):
         base, begins, sizes = column.spans(indices)
-        widths, heights = jpeg_sides(base, begins, sizes)
+        modes, widths, heights = find_native_spans(base, begins, sizes)
         column.saved.content.check()
         if widths.all():
-            return ImageSpans(base, begins, sizes, np.zeros(len(indices), np.uint8), widths, heights)
-    files = list(column.stored(indices, field))  # something else than plain JPEGs is among them
+            return ImageSpans(base, begins, sizes, modes, widths, heights)
+    files = list(column.stored(indices, field))  # something that the native core does not decode is among them
     return join_images(column.saved.path, column.saved.name, indices, files)
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import FormatError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,9 +78,11 @@ def _find_directory(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
     if count == _FULL_16 or size == _FULL_32 or begin == _FULL_32:
         end, count, size, begin = _read_zip64(data, end, (count, size, begin))
     if begin + size > end:
-        raise ValueError(f"its directory of {size} bytes at byte {begin} does not end before byte {end}")
+        raise ValueError(
+            f"its directory of {format_count(size, 'byte')} at byte {begin} does not end before byte {end}"
+        )
     if count > _MAX_MEMBERS or count * _ENTRY.size > size:
-        raise ValueError(f"{count} members do not fit into a directory of {size} bytes")
+        raise ValueError(f"{format_count(count, 'member')} do not fit into a directory of {format_count(size, 'byte')}")
     return begin, size, count
 
 
@@ -150,7 +153,9 @@ def _member(
     if method not in (_STORED, _DEFLATED):
         raise ValueError(f"member {text!r} is packed by method {method}; numpy packs by none and by deflate")
     if start + packed > end or (method == _STORED and packed != whole):
-        raise ValueError(f"member {text!r} of {packed} bytes at byte {start} does not fit into the file")
+        raise ValueError(
+            f"member {text!r} of {format_count(packed, 'byte')} at byte {start} does not fit into the file"
+        )
     return ZipMember(
         name=text, is_packed=method == _DEFLATED, crc32=crc32, packed_bytes=packed, size_bytes=whole, offset=start
     )

@@ -13,6 +13,7 @@ from headrace._native import crc32c
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset
 from headrace.formats.report import Found
+from headrace.progress import format_count
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ class CompositeDataset(BaseDataset):
     def reading(self) -> str:
         """How the bytes of the parts are read, in words."""
         ways = dict.fromkeys(part.reading for part in self.parts)
-        return "; ".join(ways) if len(self.parts) == 1 else f"of {len(self.parts):,} parts: {'; '.join(ways)}"
+        return (
+            "; ".join(ways)
+            if len(self.parts) == 1
+            else f"of {format_count(len(self.parts), 'part')}: {'; '.join(ways)}"
+        )
 
     def with_checksums(self, is_checked: bool) -> Dataset:
         """The same dataset, its values checked as they are read, or not."""

@@ -137,7 +137,7 @@ def _matched(parts: Sequence[Dataset]) -> tuple[IndexArray | None, ...]:
             raise FormatError(
                 part.path,
                 problem=f"no sample is called {missing[0]!r}, as one of {parts[0].path} is"
-                + (f", and {len(missing) - 1:,} more names are missing" if len(missing) > 1 else ""),
+                + (f", and {format_count(len(missing) - 1, 'more name')} are missing" if len(missing) > 1 else ""),
                 fix="Choose the samples that both have with headrace.subset(dataset, names=...).",
             )
         maps.append(np.fromiter((places[name] for name in wanted), np.int64, len(wanted)))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import ClosedError, FormatError
+from headrace.progress import format_count
 from headrace.storage import ColdReads, check_mapping, file_identity, map_descriptor, map_file
 from headrace.types import Ragged
 
@@ -175,7 +176,7 @@ class SpanFile:
         return BadSpanError(error.offset, error.detail) if error.offset >= 0 else error
 
     def _outside_words(self, offset: int, size: int) -> str:
-        return f"{size} bytes from byte {offset} on should be there, and the file has {self.size_bytes}"
+        return f"{format_count(size, 'byte')} from byte {offset} on should be there, and the file has {self.size_bytes}"
 
 
 def _bounds_of(sizes: Positions) -> npt.NDArray[np.int64]:

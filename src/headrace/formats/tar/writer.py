@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from headrace._native import tar_header
 from headrace.formats.member_files.member_writer import MemberWriter
-from headrace.formats.tar.dataset import open_tar
 from headrace.formats.spans.unpacked import compression_of_name, compressor
+from headrace.formats.tar.dataset import open_tar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from headrace import _native
 from headrace.fields import Json, NDArray
 from headrace.formats.spans.span_file import BadSpanError
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +83,9 @@ def _check_counts(ends: Ends, count: int, steps: Ends | None) -> None:
     wrong = np.diff(ends, prepend=0) != count
     if wrong.any():
         position = _sample(int(np.argmax(wrong)), steps)
-        raise BadSpanError(position, f"{count} values were expected, as all samples had when the index was made")
+        raise BadSpanError(
+            position, f"{format_count(count, 'value')} were expected, as all samples had when the index was made"
+        )
 
 
 def _split(values: list[Any], ends: Ends) -> list[list[Any]]:

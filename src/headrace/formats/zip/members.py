@@ -145,7 +145,7 @@ def _inflate(position: int, data: bytes, size: int, checksum: int) -> bytes:
     except zlib.error as error:
         raise BadSpanError(position, f"it cannot be unpacked ({error})") from None
     if len(full) != size or not (inflater.eof or (size == 0 and not full)):
-        raise BadSpanError(position, f"{size} bytes should come out of it, and it has more, or fewer")
+        raise BadSpanError(position, f"{format_count(size, 'byte')} should come out of it, and it has more, or fewer")
     found = _native.crc32(full)
     if found != checksum:
         raise BadSpanError(position, f"checksum {checksum:#010x} expected, found {found:#010x}")

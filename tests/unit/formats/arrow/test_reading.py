@@ -178,9 +178,9 @@ def test_a_folder_of_hugging_face_is_indexed_beside_it(tmp_path: Path) -> None:
 def test_pictures_that_are_no_jpegs_are_decoded(tmp_path: Path) -> None:
     raw = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     path = write(tmp_path / "x.arrow", [(raw,)] * 3, fields={"image": Image(mode="raw")})
-    spans = headrace.open(path).image_spans(np.arange(3), "image")
-    assert spans.modes.tolist() == [1, 1, 1]
-    assert spans.base[: raw.size].tobytes() == raw.tobytes()
+    dataset = headrace.open(path)
+    assert set(dataset.image_spans(np.arange(3), "image").modes.tolist()) <= {1, 2}  # pixels, or a PNG to decode
+    assert np.array_equal(next(iter(headrace.Loader(dataset, 3))).image, np.stack([raw] * 3))
 
 
 def saved(folder: Path, files: int) -> Path:
