@@ -91,6 +91,15 @@ JpegColorSpace color_space_of(const InfoHeader& header) noexcept {
 
 }  // namespace
 
+namespace {
+
+bool has_rgb(JpegColorSpace color_space) noexcept {
+  return color_space == JpegColorSpace::grayscale || color_space == JpegColorSpace::ycbcr ||
+         color_space == JpegColorSpace::rgb;
+}
+
+}  // namespace
+
 std::string_view color_space_name(JpegColorSpace color_space) noexcept {
   switch (color_space) {
     case JpegColorSpace::unknown:
@@ -133,6 +142,20 @@ Result<JpegInfo> read_jpeg_info(ByteSpan data) noexcept {
     return damaged_header(Code::corrupt, "no frame before the first scan", at - 2);
   header.info.color_space = color_space_of(header);
   return header.info;
+}
+
+Status read_jpeg_sides(ByteSpan base, SpanList spans, std::span<std::uint32_t> widths,
+                       std::span<std::uint32_t> heights) noexcept {
+  const Status inside = check_spans(spans, base.size());
+  if (!inside.is_ok()) return inside;
+  for (std::size_t i = 0; i < spans.offsets.size(); ++i) {
+    const auto found = read_jpeg_info(base.subspan(spans.offsets[i], spans.sizes[i]));
+    const bool is_plain = found.is_ok() && found.value().precision == 8 &&
+                          !found.value().is_lossless && has_rgb(found.value().color_space);
+    widths[i] = is_plain ? found.value().width : 0;
+    heights[i] = is_plain ? found.value().height : 0;
+  }
+  return {};
 }
 
 }  // namespace headrace

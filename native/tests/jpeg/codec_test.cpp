@@ -66,6 +66,22 @@ TEST(JpegInfo, SeesArithmeticCoding) {
   EXPECT_TRUE(read_jpeg_info(make_jpeg(spec)).value().is_arithmetic);
 }
 
+TEST(JpegInfo, SidesOfMany) {
+  const Bytes color = make_jpeg({.shape = {33, 17}});
+  const Bytes cmyk = make_jpeg({.shape = {8, 8}, .kind = JpegKind::cmyk});
+  Bytes base = color;
+  base.insert(base.end(), cmyk.begin(), cmyk.end());
+  base.insert(base.end(), 10, std::byte{7});
+  const std::vector<std::uint64_t> offsets = {color.size(), 0, color.size() + cmyk.size(), 0};
+  const std::vector<std::uint64_t> sizes = {cmyk.size(), color.size(), 10, 1};
+  std::vector<std::uint32_t> widths(4, 9), heights(4, 9);
+  expect_ok(read_jpeg_sides(base, {offsets, sizes}, widths, heights));
+  EXPECT_EQ(widths, (std::vector<std::uint32_t>{0, 33, 0, 0}));
+  EXPECT_EQ(heights, (std::vector<std::uint32_t>{0, 17, 0, 0}));
+  const std::vector<std::uint64_t> beyond = {base.size(), 0, 0, 0};
+  expect_code(read_jpeg_sides(base, {beyond, sizes}, widths, heights), Code::out_of_bounds);
+}
+
 TEST(Jpeg, RoundTripIsClose) {
   for (const ImageShape shape :
        {ImageShape{1, 1}, {1, 40}, {40, 1}, {16, 16}, {17, 15}, {200, 133}}) {

@@ -138,11 +138,6 @@ class JpegInfo:
 def jpeg_info(data: Buffer) -> JpegInfo:
     """Read the header of a JPEG."""
 
-def jpeg_sides(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint32], dict(shape=(None,))]]:
-    """
-    Widths and heights of the JPEGs in the (offset, size) spans of base; 0 for what the loader does not take as it is.
-    """
-
 def decode_jpeg(data: Buffer, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu')], fast_dct: bool = False) -> None:
     """Decode a JPEG to RGB pixels of exactly the size of out."""
 

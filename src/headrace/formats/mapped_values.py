@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from headrace.codecs.image import find_native_spans
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import join_images
@@ -14,6 +11,9 @@ from headrace.formats.spans.span_file import BadSpanError
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from headrace.formats.spans import SpanFile
     from headrace.types import IndexArray
 

@@ -428,7 +428,7 @@ def put(name: str, offset: int, code: str, value: Any) -> Callable[[bytearray, d
     [
         (put("end", 0, "<4s", b"PKxx"), "directory at the end of a zip is missing"),
         (put("end", 12, "<I", 1 << 30), "does not end before byte"),
-        (put("end", 10, "<H", 9999), "9999 members do not fit"),
+        (put("end", 10, "<H", 9999), "9,999 members do not fit"),
         (put("end", 10, "<H", 3), "3 members|damaged|no whole"),
         (put("entry", 0, "<4s", b"XXXX"), "directory is damaged"),
         (put("entry", 8, "<H", 1), "is encrypted"),

@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "headrace/bytes.hpp"
 #include "headrace/image.hpp"
+#include "headrace/io/gather.hpp"
 #include "headrace/status.hpp"
 
 namespace headrace {
@@ -31,6 +33,11 @@ struct JpegInfo {
 
 // Reads the header up to the first scan. An error's offset is a byte of `data`.
 Result<JpegInfo> read_jpeg_info(ByteSpan data) noexcept;
+
+// Width and height of each JPEG that lies in `base`; 0 and 0 for what is damaged, no JPEG, or not
+// of 8 bits with colours that are decoded to RGB here. Fails when a span leaves `base`.
+Status read_jpeg_sides(ByteSpan base, SpanList spans, std::span<std::uint32_t> widths,
+                       std::span<std::uint32_t> heights) noexcept;
 
 struct JpegDecodeOptions {
   bool fast_dct = false;  // less exact inverse DCT

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace import _native
+from headrace.codecs.image import find_native_spans
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset, join_images
 from headrace.formats.report import Found
@@ -222,11 +223,11 @@ class TfrecordDataset(SpanDataset):
             base, starts, sizes = self._spans(indices, field)
         except BadSpanError as error:
             self._fail(indices, field, error)
-        widths, heights = _native.jpeg_sides(base, starts, sizes)
+        modes, widths, heights = find_native_spans(base, starts, sizes)
         self.check_file()
-        if not widths.all():  # something else than a plain JPEG is among them
+        if not widths.all():  # something that the native core does not decode is among them
             return join_images(self.path, field, indices, self.read_bytes(indices, field))
-        return ImageSpans(base, starts, sizes, np.zeros(len(indices), np.uint8), widths, heights)
+        return ImageSpans(base, starts, sizes, modes, widths, heights)
 
     # Checking
 

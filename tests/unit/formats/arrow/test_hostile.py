@@ -171,5 +171,5 @@ def test_a_column_of_other_length_than_the_row_group(tmp_path: Path, monkeypatch
     monkeypatch.setattr(
         pq.ParquetFile, "iter_batches", lambda *_, **__: iter([pa.record_batch([pa.array([1])], ["n"])])
     )
-    with pytest.raises(FormatError, match="it has 1 rows, and 3 are expected"):
+    with pytest.raises(FormatError, match="it has 1 row, and 3 are expected"):
         _ = dataset[0]
