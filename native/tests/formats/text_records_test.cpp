@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support.hpp"
+#include "tests/support.hpp"
 
 namespace headrace {
 namespace {
