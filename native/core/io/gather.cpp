@@ -1,5 +1,8 @@
 #include "headrace/io/gather.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +14,7 @@ constexpr std::size_t kLineSize = 64;
 // their turn comes. Behind the first lines of a span the hardware prefetcher takes over.
 constexpr std::size_t kPrefetchSpans = 4;
 constexpr std::size_t kPrefetchBytes = 1536;
+constexpr std::size_t kFewestFetched = 8, kProbes = 4;
 
 void prefetch(ByteSpan source) noexcept {
   const std::size_t size = std::min(source.size(), kPrefetchBytes);
@@ -21,9 +25,40 @@ void copy(ByteSpan source, std::byte* to) noexcept {
   if (!source.empty()) std::memcpy(to, source.data(), source.size());
 }
 
+// The whole pages on which a span lies.
+MutableByteSpan pages_of(ByteSpan span) noexcept {
+  static const auto kPageSize = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(span.data()) & ~(kPageSize - 1);
+  const auto end = reinterpret_cast<std::uintptr_t>(span.data() + span.size());
+  return {reinterpret_cast<std::byte*>(first), end - first};
+}
+
+bool is_in_memory(ByteSpan span) noexcept {
+  if (span.empty()) return true;
+  unsigned char page = 1;
+  const MutableByteSpan pages = pages_of(span.subspan(span.size() / 2, 1));
+  return mincore(pages.data(), pages.size(), &page) != 0 || (page & 1) != 0;
+}
+
+// Pages of a mapped file that are not in memory would be fetched one after the other, each when it
+// is touched. The disk answers many at a time if it is asked for all of them first. A few spans
+// tell whether that is needed; a wrong guess costs time and nothing else.
+template <typename Source>
+void fetch_missing(Source span_at, std::size_t n) noexcept {
+  if (n < kFewestFetched) return;
+  const std::size_t step = n / kProbes;
+  bool is_missing = false;
+  for (std::size_t i = 0; i < n && !is_missing; i += step) is_missing = !is_in_memory(span_at(i));
+  for (std::size_t i = 0; is_missing && i < n; ++i) {
+    const MutableByteSpan pages = pages_of(span_at(i));
+    if (!span_at(i).empty()) madvise(pages.data(), pages.size(), MADV_WILLNEED);
+  }
+}
+
 template <typename Source, typename Destination>
 void copy_spans(Source span_at, std::size_t n, Destination destination,
                 std::span<std::uint32_t> checksums, ChecksumKind kind) noexcept {
+  fetch_missing(span_at, n);
   for (std::size_t i = 0; i < std::min(n, kPrefetchSpans); ++i) prefetch(span_at(i));
   for (std::size_t i = 0; i < n; ++i) {
     if (i + kPrefetchSpans < n) prefetch(span_at(i + kPrefetchSpans));
