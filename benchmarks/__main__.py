@@ -1,4 +1,4 @@
-"""Runs benchmarks, keeps their results, and puts the figures into the README.
+"""Runs benchmarks, keeps their results, and puts the figures into the README and the page about formats.
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 
@@ -15,6 +15,7 @@ import pkgutil
 import sys
 
 from benchmarks import suites
+from benchmarks.choosing import refresh_choosing
 from benchmarks.harness import RESULTS, environment
 from benchmarks.readme import refresh_readme
 
@@ -34,6 +35,7 @@ def main() -> int:
         result = {"question": suite.QUESTION, "environment": environment(), "rows": rows}
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     refresh_readme()
+    refresh_choosing()
     return 0
 
 

@@ -55,6 +55,10 @@ HEADLINES = (
         r"jpeg='gpu', 4 workers, batch 1024, originals$",
         "nvJPEG, whole pictures, batch 1024",
     ),
+    Headline("random crops of photographs in a WebDataset tar, one core", "format_photos", r"crops: tar", "webdataset"),
+    Headline(
+        "examples of a TFRecord, read and parsed", "format_index", r"tfrecord, examples parsed: headrace", "x the rate"
+    ),
     Headline("crops from JPEGs, 8 workers", "load_scaling", r"jpg .* 8 workers", "images/s"),
     Headline(
         "256 files of an archive in one call, preloaded",
