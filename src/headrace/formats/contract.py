@@ -17,7 +17,7 @@ from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
 from headrace.progress import format_count
-from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
+from headrace.types import Dataset, ImageSpans, Ragged, SampleBlocks, Writer, missing_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,6 +50,7 @@ __all__ = [
     "check_contract",
     "check_field_names",
     "count_workers",
+    "fetch_many",
     "index_chunks",
     "normalize_indices",
     "values_in_order",
@@ -295,8 +296,7 @@ class BaseDataset(ABC):
 
     def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
-        is_decoded = all(field.kind != "image" for field in self.schema.values())
-        return self if is_decoded else _StoredSamples(self)
+        return _StoredSamples(self)
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """What a listing says about each sample, by field: numbers and texts, and the sides of pictures."""
@@ -450,15 +450,33 @@ class _StoredSamples:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        return tuple(self._value(index, name, field) for name, field in self.dataset.schema.items())
+    def __getitem__(self, index: int) -> Any:
+        (sample,) = self.__getitems__([index])
+        return sample
 
-    def _value(self, index: int, name: str, field: Field) -> Any:
-        if field.kind == "image":
-            (data,) = self.dataset.read_bytes([index], name)
-            if self.dataset.holds_picture_files or jpeg.is_jpeg(data):
-                return data
+    def __getitems__(self, indices: Sequence[int]) -> Iterator[Any]:
+        """Many of them; each field is read by one call."""
+        where, schema = normalize_indices(indices, len(self)), self.dataset.schema
+        if all(field.kind != "image" for field in schema.values()):
+            yield from self.dataset._samples(where)
+            return
+        columns = {
+            name: self.dataset.read_bytes(where, name) if field.kind == "image" else self.dataset.read_values(where, name)
+            for name, field in schema.items()
+        }
+        for position, index in enumerate(where.tolist()):
+            yield tuple(self._value(index, name, column[position]) for name, column in columns.items())
+
+    def _value(self, index: int, name: str, value: Any) -> Any:
+        is_whole = self.dataset.schema[name].kind != "image" or self.dataset.holds_picture_files
+        if is_whole or jpeg.is_jpeg(value):
+            return value
         return self.dataset.read_values(np.array([index], np.int64), name)[0]
+
+
+def fetch_many(samples: SampleSequence, indices: Sequence[int]) -> Iterable[Any]:
+    """Many samples, by one call where that is possible."""
+    return samples.__getitems__(indices) if isinstance(samples, SampleBlocks) else map(samples.__getitem__, indices)
 
 
 def _brief(value: object) -> object:

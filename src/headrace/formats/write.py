@@ -15,6 +15,7 @@ import numpy as np
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
+from headrace.formats.sample_size import size_of
 from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
@@ -224,7 +225,7 @@ class _Supply:
             size_bytes = 0
             for sample in islice(self.iterator or (), count):
                 samples.append(sample)  # what was drawn before a failure counts
-                size_bytes += _size_bytes(sample)
+                size_bytes += size_of(sample)
                 if size_bytes >= _MAX_DRAWN_BYTES:
                     break
         except Exception as error:
@@ -242,17 +243,6 @@ class _Supply:
 
 def _is_indexable(samples: SampleSequence | Iterable[Any]) -> TypeGuard[SampleSequence]:
     return hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping)
-
-
-def _size_bytes(sample: Any) -> int:
-    """Roughly what the values of a sample take in memory before they are encoded."""
-    if isinstance(sample, tuple | list):
-        return sum(map(_size_bytes, sample))
-    if isinstance(sample, Mapping):
-        return sum(map(_size_bytes, sample.values()))
-    if hasattr(sample, "getbands"):  # a Pillow image
-        return int(sample.width * sample.height * len(sample.getbands()))
-    return int(getattr(sample, "nbytes", 0)) or (len(sample) if isinstance(sample, bytes | bytearray | str) else 0)
 
 
 @dataclass(frozen=True, slots=True)
