@@ -333,7 +333,6 @@ class SampleSequence(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-@runtime_checkable
 class SampleBlocks(SampleSequence, Protocol):
     """Samples that can also be fetched many at a time, as PyTorch does it: for what has row groups, chunks or spans."""
 

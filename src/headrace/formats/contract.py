@@ -6,7 +6,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
 from headrace.progress import format_count
-from headrace.types import Dataset, ImageSpans, Ragged, SampleBlocks, Writer, missing_members
+from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RepairReport,
         Report,
         Sample,
+        SampleBlocks,
         SampleSequence,
         Source,
         Summary,
@@ -47,6 +48,7 @@ __all__ = [
     "BaseDataset",
     "BaseWriter",
     "Format",
+    "can_fetch_many",
     "check_contract",
     "check_field_names",
     "count_workers",
@@ -77,7 +79,12 @@ class Format:
         writer_options: names of what else ``create`` takes; ``class_names``, ``metadata``, ``annex`` and
             ``jpeg_index`` mean the same in every format.
         max_fields: how many fields a sample can have, or None for any number.
+        field_kinds: what kinds of fields it can hold (``Field.kind``), or None for all.
+        check_fields: raises ValueError when fields cannot be held for other reasons, such as their names; what else
+            its writer refuses, it refuses before anything is written.
+        holds_names: the names of samples are kept.
         holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
+        holds_picture_files: a picture may be a file of any kind, such as a PNG, which is kept as it is.
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
         has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
@@ -108,7 +115,11 @@ class Format:
     create: Callable[..., Writer[Any]] | None = None
     writer_options: frozenset[str] = frozenset()
     max_fields: int | None = None
+    field_kinds: frozenset[str] | None = None
+    check_fields: Callable[[Mapping[str, Field]], object] | None = None
+    holds_names: bool = True
     holds_raw_pictures: bool = True
+    holds_picture_files: bool = True
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
     takes_lists: bool = False
@@ -456,13 +467,13 @@ class _StoredSamples:
 
     def __getitems__(self, indices: Sequence[int]) -> Iterator[Any]:
         """Many of them; each field is read by one call."""
-        where, schema = normalize_indices(indices, len(self)), self.dataset.schema
-        if all(field.kind != "image" for field in schema.values()):
-            yield from self.dataset._samples(where)
+        dataset, where = self.dataset, normalize_indices(indices, len(self))
+        if all(field.kind != "image" for field in dataset.schema.values()):
+            yield from dataset._samples(where)
             return
         columns = {
-            name: self.dataset.read_bytes(where, name) if field.kind == "image" else self.dataset.read_values(where, name)
-            for name, field in schema.items()
+            name: dataset.read_bytes(where, name) if field.kind == "image" else dataset.read_values(where, name)
+            for name, field in dataset.schema.items()
         }
         for position, index in enumerate(where.tolist()):
             yield tuple(self._value(index, name, column[position]) for name, column in columns.items())
@@ -476,7 +487,12 @@ class _StoredSamples:
 
 def fetch_many(samples: SampleSequence, indices: Sequence[int]) -> Iterable[Any]:
     """Many samples, by one call where that is possible."""
-    return samples.__getitems__(indices) if isinstance(samples, SampleBlocks) else map(samples.__getitem__, indices)
+    return samples.__getitems__(indices) if can_fetch_many(samples) else map(samples.__getitem__, indices)
+
+
+def can_fetch_many(samples: object) -> TypeGuard[SampleBlocks]:
+    """Samples have ``__getitems__`` (a check of the whole protocol would take longer than a fetch)."""
+    return hasattr(samples, "__getitems__")
 
 
 def _brief(value: object) -> object:

@@ -18,9 +18,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace.errors import WriteError
+from headrace.formats.contract import can_fetch_many
 from headrace.formats.process_pool import interrupt_held, open_processes
 from headrace.formats.sample_size import size_of
-from headrace.types import SampleBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -95,7 +95,7 @@ class Work(Generic[Result]):
         done = 0
         while done < len(block.sources):
             first, many = done, block.sources[done : done + max(1, _FETCHED_BYTES // self.usual[0])]
-            if len(many) > 1 and isinstance(self.dataset, SampleBlocks):
+            if len(many) > 1 and can_fetch_many(self.dataset):
                 with contextlib.suppress(Exception):  # one of them cannot be read; alone it tells which
                     for sample in self.dataset.__getitems__(many):
                         done += 1

@@ -139,6 +139,7 @@ def fill(
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
     broken: BrokenSamples | None = None,
+    start: int = 0,
     progress: Progress | bool = False,
 ) -> int:
     """Write samples with any writer; gives how many.
@@ -153,6 +154,7 @@ def fill(
         shuffle_seed: see ``write``.
         names: see ``write``.
         broken: takes the samples that cannot be encoded; by default the first of them ends the writing.
+        start: how many samples, in the order of writing, are there already; only with ``[i]``.
         progress: see ``write``.
     """
     supply = _Supply.of(samples, indices, shuffle_seed, names)
@@ -161,7 +163,8 @@ def fill(
         if progress is True:
             progress = stack.enter_context(ProgressBar(label))
         writer = stack.enter_context(create(supply.length))
-        return _run(writer, supply, count, _resolve_kind(worker_kind, samples, supply), broken, progress or None)
+        kind = _resolve_kind(worker_kind, samples, supply)
+        return _run(writer, supply, count, kind, broken, progress or None, start)
 
 
 def _schema_of(samples: object) -> Mapping[str, Field]:
@@ -286,12 +289,13 @@ def _run(
     kind: Literal["thread", "process"],
     broken: BrokenSamples | None,
     progress: Progress | None,
+    start: int,
 ) -> int:
     from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
 
     encode: Any = writer.encoder if broken is None else _Salvage(writer.encoder)
     work: pools.Work[Any] = pools.Work(encode, supply.dataset)
-    position, done, count = 0, 0, 8
+    position, done, count = start, start, 8
     with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
         under_way: deque[tuple[Block, Pending[Any]]] = deque()
         is_exhausted = False

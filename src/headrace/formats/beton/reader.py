@@ -368,7 +368,8 @@ def _sources(file: BetonFile, indices: IndexArray, column: Column) -> list[Any]:
     is_jpg = np.array([member[0] == JPG for member in file.members(column, indices)], np.bool_)
     values: list[Any] = [None] * len(indices)
     for places, read in ((np.flatnonzero(is_jpg), _stored), (np.flatnonzero(~is_jpg), _decoded)):
-        for place, value in zip(places.tolist(), read(file, indices[places], column) if len(places) else (), strict=True):
+        found = read(file, indices[places], column) if len(places) else []
+        for place, value in zip(places.tolist(), found, strict=True):
             values[place] = value
     return values
 
