@@ -104,12 +104,12 @@ def _check_fields(
     if target.max_fields is not None and len(fields) > target.max_fields:
         most = "one field" if target.max_fields == 1 else format_count(target.max_fields, "field")
         kinds = [kind.kind for kind in fields.values()]
+        fit = [name for name, kind in zip(columns.values(), kinds, strict=True) if _is_held(kind, target)]
         raise ValueError(
             f"{ways.target} can hold {most}, and {path} has {', '.join(columns.values())}. Leave the others out: "
-            f"{ways.with_field(next(iter(columns.values())))}. Or keep all of them: {ways.keeping(len(fields), kinds)}"
+            f"{ways.with_field([*fit, *columns.values()][0])}. Or keep all of them: {ways.keeping(len(fields), kinds)}"
         )
-    held = target.field_kinds
-    if bad := [name for name, kind in fields.items() if held is not None and kind.kind not in held]:
+    if bad := [name for name, kind in fields.items() if not _is_held(kind.kind, target)]:
         words = ", ".join(f"{columns[name]} ({fields[name].kind})" for name in bad)
         without = ways.without(columns[name] for name in bad)
         leave = f"Leave it out: {without}. Or keep" if len(bad) < len(fields) else "Keep"
@@ -124,6 +124,10 @@ def _check_fields(
                 f"{ways.target} cannot hold these fields: {error}. Give a field another name, or leave one out, with "
                 f"--map: {ways.renaming(first)}"
             ) from None
+
+
+def _is_held(kind: str, target: Format) -> bool:
+    return target.field_kinds is None or kind in target.field_kinds
 
 
 def _changed_pictures(
