@@ -90,6 +90,7 @@ class Format:
         has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
             ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
             that option changes nothing, and they need not know it.
+        has_cache: ``open`` takes ``cache_size``, bytes of unpacked values that are kept for later.
         takes_lists: ``open`` takes a list of files, too, as one dataset; lists of other formats are opened one by one
             and put one after the other.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
@@ -122,6 +123,7 @@ class Format:
     holds_picture_files: bool = True
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
+    has_cache: bool = False
     takes_lists: bool = False
     holds_files: bool = False
     pack: Callable[..., Transfer | None] | None = None

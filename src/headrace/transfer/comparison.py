@@ -16,6 +16,7 @@ from headrace.formats.contract import count_workers, fetch_many, values_in_order
 from headrace.formats.sets.concatenation import ConcatDataset
 from headrace.formats.threads import map_ahead
 from headrace.progress import format_count
+from headrace.storage import release_mapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,7 @@ class Comparison:
             self._check(dataset, order[start : start + _CHUNK], places[start : start + _CHUNK], start)
 
         for _ in map_ahead(check, starts, threads=count_workers(self.selection.options.workers or None)):
-            pass
+            release_mapped()
 
     def _places(self, dataset: Dataset, order: IndexArray) -> IndexArray:
         """Where the samples are in the target: in their order, unless it keeps them by name."""

@@ -131,6 +131,8 @@ class Conversion:
         if not isinstance(self.target, str) or self.target_kind is not None or os.path.isdir(self.target):
             return None
         named = format_of_name(self.target)
+        if self.target.lower().endswith(_STREAM_ENDINGS):
+            return None  # files, or samples as files
         if named is None or named.create is None:
             samples = [known for known in all_formats() if known.create is not None and not known.holds_files]
             kind_of(self.target, others=[ending for known in samples for ending in known.suffixes])
@@ -293,7 +295,8 @@ class Conversion:
         return open_sink(place, kind=kind, shard_size=self.shard_size, exact_times=exact_times, force=self.force)
 
     def _open_origin(self, origin: Format, goal: Format | None) -> Dataset:
-        return open_origin(str(self.source), origin, goal, self.decode, follow_links=self.follow_links)
+        in_order, follow_links = self.samples.shuffle_seed is None, self.follow_links
+        return open_origin(str(self.source), origin, goal, self.decode, in_order=in_order, follow_links=follow_links)
 
     def _samples_to_files(self, origin: Format) -> Transfer:
         """From a dataset to a tar, zip, folder or stream."""

@@ -17,6 +17,7 @@ from headrace.formats.contract import fetch_many, values_in_order
 from headrace.formats.open import open_dataset
 from headrace.formats.pack import broken_lines
 from headrace.formats.write import BROKEN, BrokenSamples, fill
+from headrace.storage import release_mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PictureChange", "SampleOptions", "SampleOrigin", "Selection", "open_origin"]
 
+_CACHE_BYTES = 32 << 20
+_STEPS = 16  # blocks after which the memory of mapped files is given back
 _TRIED = 64  # samples that an estimate is made from
 
 
@@ -89,7 +92,13 @@ class SampleOptions:
 
 
 def open_origin(
-    path: str, source: Format, target: Format | None, decode: str | None, *, follow_links: bool = False
+    path: str,
+    source: Format,
+    target: Format | None,
+    decode: str | None,
+    *,
+    in_order: bool = False,
+    follow_links: bool = False,
 ) -> Dataset:
     """Open a dataset so that its samples are what the target can hold best.
 
@@ -98,9 +107,12 @@ def open_origin(
         source: its format.
         target: the format that is written; None for files.
         decode: what the samples are, for formats that do not say so themselves.
+        in_order: samples are read one after the other, so that nothing needs to be kept for later.
         follow_links: also read shards and an annex that are symbolic links.
     """
     options: dict[str, Any] = source.link_options(follow_links)
+    if in_order and source.has_cache:
+        options["cache_size"] = _CACHE_BYTES
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
@@ -191,7 +203,7 @@ class Selection:
                 names=self.names,
                 broken=broken,
                 start=start,
-                progress=progress or False,
+                progress=_Releasing(progress),
             )
         except WriteError as error:
             if not broken.found:
@@ -219,6 +231,21 @@ class Selection:
                 broken[number] = error
         result.samples, result.broken = len(order), self._broken_lines(broken)
         result.size_bytes = size_bytes * len(order) // max(1, len(tried) - len(broken))
+
+
+@dataclass(slots=True)
+class _Releasing:
+    """Progress that gives back the memory of mapped files now and then: they are read once, from front to back."""
+
+    progress: Progress | None
+    steps: int = 0
+
+    def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
+        self.steps += 1
+        if self.steps % _STEPS == 0:
+            release_mapped()
+        if self.progress is not None:
+            self.progress(done, total, size_bytes)
 
 
 def _encode(field: Field, value: Any, number: int) -> Encoded:

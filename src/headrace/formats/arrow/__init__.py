@@ -43,6 +43,7 @@ PARQUET = Format(
     check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     index=index_parquet,
 )
 
@@ -57,6 +58,7 @@ ARROW = Format(
     check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     size_bytes=_size_bytes,
     index=index_arrow,
 )

@@ -22,5 +22,6 @@ FORMAT = Format(
     check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     index=index_hdf5,
 )
