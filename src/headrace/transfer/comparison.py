@@ -133,7 +133,7 @@ def _is_same_picture(field: Image, old: Any, new: Any, index: int) -> bool:
     if isinstance(old, bytes) and isinstance(new, bytes) and old == new:
         return True
     stored = field.encode(old, index)
-    if stored.payload == new:
+    if isinstance(new, bytes) and stored.payload == new:
         return True
     pixels = field.decode(stored.facts, memoryview(stored.payload or b""))
     return np.array_equal(pixels, _pixels(new))
