@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
+from headrace.annex import side_exists
 from headrace.formats.disk_files import lies_in
 from headrace.formats.file_lists import is_pattern
 from headrace.formats.folder import FORMAT as FOLDER
@@ -88,12 +89,15 @@ class Conversion:
         self._refuse_options(origin, goal)
         gives_files = origin is None or origin.holds_files or os.path.isdir(str(self.source))
         gives_files &= not self._sources
-        takes_files = goal is None or goal.holds_files
+        takes_files = (goal is None or goal.holds_files) and self._shards is None
         if gives_files and takes_files:
             return self._carry_files()
+        own = self._own_format
+        if self._shards is not None:
+            goal = goal or own  # each file of the set says what its samples are
         if goal is None:
             assert origin is not None
-            return self._samples_to_files(origin)
+            return self._samples_to_files(origin, own)
         assert isinstance(self.target, str)
         self._check_target(goal, self.target)
         if origin is None:
@@ -124,7 +128,16 @@ class Conversion:
         if not (os.path.exists(self.source) or (named is not None and named.exists(self.source))):
             raise FileNotFoundError(f"{self.source} does not exist")
         is_container = self.source_kind is not None or self.source.lower().endswith(_STREAM_ENDINGS)
-        return None if is_container and not os.path.isdir(self.source) else find_format(self.source)
+        if is_container and not os.path.isdir(self.source):
+            return named if self.source_kind is None and self._is_described(named) else None
+        return find_format(self.source)
+
+    def _is_described(self, named: Format | None) -> bool:
+        """A tar or zip says itself what the fields of its samples are."""
+        if named is None or not side_exists(str(self.source)):
+            return False
+        with named.open_checked(str(self.source), **named.link_options(self.follow_links)) as dataset:
+            return bool(getattr(dataset, "is_described", False))
 
     def _target_format(self) -> Format | None:
         """The format of the target; None for a tar, a zip, a folder or a stream."""
@@ -139,8 +152,16 @@ class Conversion:
             return None
         return named
 
+    @property
+    def _own_format(self) -> Format | None:
+        """The format of a tar or zip that keeps samples as they are, with all their fields; None for other targets."""
+        if not isinstance(self.target, str) or self.target_kind is not None or os.path.isdir(self.target):
+            return None
+        named = format_of_name(self.target)
+        return named if named is not None and named.create is not None and named.open_archive is None else None
+
     def _refuse_options(self, origin: Format | None, goal: Format | None) -> None:
-        is_set = goal is not None and self._shards is not None
+        is_set = (goal or self._own_format) is not None and self._shards is not None
         takes_size = goal is not None and "shard_size" in goal.writer_options
         if self.shard_size is not None and not is_set and not takes_size:
             raise ValueError(
@@ -298,12 +319,19 @@ class Conversion:
         in_order, follow_links = self.samples.shuffle_seed is None, self.follow_links
         return open_origin(str(self.source), origin, goal, self.decode, in_order=in_order, follow_links=follow_links)
 
-    def _samples_to_files(self, origin: Format) -> Transfer:
-        """From a dataset to a tar, zip, folder or stream."""
+    def _samples_to_files(self, origin: Format, own: Format | None) -> Transfer:
+        """From a dataset to a tar, zip, folder or stream; fields that files have no place for need a format's own."""
         result, sums = Transfer(), FileSums() if self.verify else None
 
         with self._open_origin(origin, None) as dataset, self._bar("samples") as bar:
-            chosen = select(dataset, self.samples, None, self._ways)
+            try:
+                chosen = select(dataset, self.samples, None, self._ways)
+            except ValueError:
+                if own is None or not isinstance(self.target, str):
+                    raise
+                self._check_target(own, self.target)
+                self._write(dataset, own, self.target, bar, result)
+                return result
             self._tell(result, chosen.left_out)
             if self.dry_run:
                 self._check_files_target()
