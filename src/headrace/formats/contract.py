@@ -105,6 +105,7 @@ class Format:
         summarize: what ``headrace info`` says; by default fields, counts and sizes.
         verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
         index: gives a path an annex, see ``headrace.index``; None for formats that have none.
+        index_has_checksums: such an annex has checksums of all values; False where it has other things alone.
         repair: puts a path in order that a killed writer has left, see ``headrace.repair``; by default, hidden files
             that nobody needs any more are removed.
     """
@@ -135,6 +136,7 @@ class Format:
     summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
+    index_has_checksums: bool = True
     repair: Callable[[PathLike], RepairReport] | None = None
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:

@@ -47,5 +47,6 @@ FORMAT = Format(
     summarize=summarize_archive,
     verify=verify_path,
     index=index_archive,
+    index_has_checksums=False,
     repair=repair_archive,
 )

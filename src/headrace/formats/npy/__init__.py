@@ -28,4 +28,5 @@ NPZ = Format(
     field_kinds=KINDS,
     has_files_beside=True,
     index=index_npz,
+    index_has_checksums=False,
 )
