@@ -33,6 +33,7 @@ __all__ = [
     "RepairReport",
     "Report",
     "Sample",
+    "SampleBlocks",
     "SampleSequence",
     "Source",
     "Summary",
@@ -330,6 +331,14 @@ class SampleSequence(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Any: ...
+
+
+class SampleBlocks(SampleSequence, Protocol):
+    """Samples that can also be fetched many at a time, as PyTorch does it: for what has row groups, chunks or spans."""
+
+    def __getitems__(self, indices: Sequence[int], /) -> Iterable[Any]:
+        """Samples in the order of the indices, which may repeat; what is large is decoded as it is drawn."""
+        ...
 
 
 @runtime_checkable

@@ -248,6 +248,14 @@ def _converts() -> Iterator[Scenario]:
     for source in ("shard", "shard.tar.gz"):
         words = ("convert", source, "t.beton", "-q", "-j1")
         yield Scenario(words=words, base=(source,), targets=("t.beton",), again=_again(words))
+    for kind in ("npz", "tar"):
+        words = ("convert", "x.beton", f"t.{kind}", "--field", "image", "--verify", "-q", "-j1")
+        yield Scenario(words=words, base=("x.beton",), targets=(f"t.{kind}",), again=_again(words))
+    words = ("convert", "x.beton", "old.ffr", "--field", "image", "--verify", "--force", "-q", "-j1")
+    yield Scenario(words=words, base=("x.beton", "old.ffr"), targets=("old.ffr",))
+    words = ("convert", "x.beton", "t-%d.npz", "--shard-samples", "2", "--resume", "-q", "-j1")
+    files = tuple(f"t-{number}.npz" for number in range(2))
+    yield Scenario(words=words, base=("x.beton",), targets=files, by_file=True, again=_again(words))
 
 
 def _extracts() -> Iterator[Scenario]:

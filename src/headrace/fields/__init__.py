@@ -5,10 +5,12 @@ from headrace.fields.binary import Bytes, Json, Text
 from headrace.fields.image import JPG, RAW, Image
 from headrace.fields.names import problem_with_name
 from headrace.fields.scalars import Float, Int
-from headrace.fields.spec import from_spec, to_spec
+from headrace.fields.spec import KINDS, KINDS_OF_BYTES, from_spec, to_spec
 
 __all__ = [
     "JPG",
+    "KINDS",
+    "KINDS_OF_BYTES",
     "RAW",
     "Bytes",
     "Float",

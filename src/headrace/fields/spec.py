@@ -15,9 +15,13 @@ from headrace.fields.scalars import Float, Int
 if TYPE_CHECKING:
     from headrace.types import Field
 
-__all__ = ["from_spec", "to_spec"]
+__all__ = ["KINDS", "KINDS_OF_BYTES", "from_spec", "to_spec"]
 
 _BY_KIND: dict[str, type[Any]] = {cls.kind: cls for cls in (Int, Float, Image, Bytes, Json, Text, NDArray, Tensor)}
+KINDS = frozenset(_BY_KIND)
+"""Kinds of the fields that headrace brings."""
+KINDS_OF_BYTES = frozenset(kind for kind, cls in _BY_KIND.items() if cls.has_payload) | {"coded"}
+"""Kinds of which a value can stand alone as bytes."""
 
 
 def to_spec(field: Field) -> dict[str, Any]:

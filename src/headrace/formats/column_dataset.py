@@ -19,7 +19,7 @@ from headrace.formats.values import decode_value
 from headrace.types import ImageSpans, Problem, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headrace.types import Field, IndexArray, Indices, Progress, Report, SampleSequence, Source
 
@@ -171,17 +171,16 @@ class ColumnDataset(BaseDataset):
 
     def sources(self) -> SampleSequence:
         """The samples as a writer takes them: files of pictures as they are, pixels as arrays."""
-        has_pictures = any(isinstance(kind, Image) for kind in self._schema.values())
-        return StoredRows(self) if has_pictures else self
+        return StoredRows(self)
 
-    def source_row(self, index: int) -> tuple[Any, ...]:
-        """One sample as a writer takes it."""
-        where = np.array([index], np.int64)
+    def source_rows(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """Samples as a writer takes them; each field is read by one call."""
+        where = normalize_indices(indices, len(self))
         columns = [
             self._stored(where, name) if isinstance(kind, Image) else _plain(self.read_values(where, name), kind)
             for name, kind in self._schema.items()
         ]
-        return tuple(column[0] for column in columns)
+        return zip(*columns, strict=True)
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Read every value; with ``decode`` also decode it. A library that keeps checksums compares them."""
@@ -222,7 +221,12 @@ class StoredRows:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        return self.dataset.source_row(index)
+        (row,) = self.dataset.source_rows([index])
+        return row
+
+    def __getitems__(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """Many of them; each field is read by one call."""
+        return self.dataset.source_rows(indices)
 
 
 def _as_bytes(value: Any, field: Field, index: int) -> bytes:

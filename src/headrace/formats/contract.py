@@ -6,7 +6,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RepairReport,
         Report,
         Sample,
+        SampleBlocks,
         SampleSequence,
         Source,
         Summary,
@@ -47,9 +48,11 @@ __all__ = [
     "BaseDataset",
     "BaseWriter",
     "Format",
+    "can_fetch_many",
     "check_contract",
     "check_field_names",
     "count_workers",
+    "fetch_many",
     "index_chunks",
     "normalize_indices",
     "values_in_order",
@@ -76,12 +79,18 @@ class Format:
         writer_options: names of what else ``create`` takes; ``class_names``, ``metadata``, ``annex`` and
             ``jpeg_index`` mean the same in every format.
         max_fields: how many fields a sample can have, or None for any number.
+        field_kinds: what kinds of fields it can hold (``Field.kind``), or None for all.
+        check_fields: raises ValueError when fields cannot be held for other reasons, such as their names; what else
+            its writer refuses, it refuses before anything is written.
+        holds_names: the names of samples are kept.
         holds_raw_pictures: a picture may be stored as pixels, without the header of an image file.
+        holds_picture_files: a picture may be a file of any kind, such as a PNG, which is kept as it is.
         decodes: what the reader's option ``decode`` may be, for formats whose samples are bytes that do not say
             themselves what they are.
         has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
             ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
             that option changes nothing, and they need not know it.
+        has_cache: ``open`` takes ``cache_size``, bytes of unpacked values that are kept for later.
         takes_lists: ``open`` takes a list of files, too, as one dataset; lists of other formats are opened one by one
             and put one after the other.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
@@ -96,6 +105,7 @@ class Format:
         summarize: what ``headrace info`` says; by default fields, counts and sizes.
         verify: checks a path, for formats of which more can be checked than what opens as a Dataset.
         index: gives a path an annex, see ``headrace.index``; None for formats that have none.
+        index_has_checksums: such an annex has checksums of all values; False where it has other things alone.
         repair: puts a path in order that a killed writer has left, see ``headrace.repair``; by default, hidden files
             that nobody needs any more are removed.
     """
@@ -107,9 +117,14 @@ class Format:
     create: Callable[..., Writer[Any]] | None = None
     writer_options: frozenset[str] = frozenset()
     max_fields: int | None = None
+    field_kinds: frozenset[str] | None = None
+    check_fields: Callable[[Mapping[str, Field]], object] | None = None
+    holds_names: bool = True
     holds_raw_pictures: bool = True
+    holds_picture_files: bool = True
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
+    has_cache: bool = False
     takes_lists: bool = False
     holds_files: bool = False
     pack: Callable[..., Transfer | None] | None = None
@@ -121,6 +136,7 @@ class Format:
     summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
+    index_has_checksums: bool = True
     repair: Callable[[PathLike], RepairReport] | None = None
 
     def open_checked(self, path: PathLike | Sequence[PathLike], **options: Any) -> Dataset:
@@ -295,8 +311,7 @@ class BaseDataset(ABC):
 
     def sources(self) -> SampleSequence:
         """The samples as a writer takes them: pictures as they are stored, so that none is encoded twice."""
-        is_decoded = all(field.kind != "image" for field in self.schema.values())
-        return self if is_decoded else _StoredSamples(self)
+        return _StoredSamples(self)
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """What a listing says about each sample, by field: numbers and texts, and the sides of pictures."""
@@ -450,15 +465,38 @@ class _StoredSamples:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        return tuple(self._value(index, name, field) for name, field in self.dataset.schema.items())
+    def __getitem__(self, index: int) -> Any:
+        (sample,) = self.__getitems__([index])
+        return sample
 
-    def _value(self, index: int, name: str, field: Field) -> Any:
-        if field.kind == "image":
-            (data,) = self.dataset.read_bytes([index], name)
-            if self.dataset.holds_picture_files or jpeg.is_jpeg(data):
-                return data
+    def __getitems__(self, indices: Sequence[int]) -> Iterator[Any]:
+        """Many of them; each field is read by one call."""
+        dataset, where = self.dataset, normalize_indices(indices, len(self))
+        if all(field.kind != "image" for field in dataset.schema.values()):
+            yield from dataset._samples(where)
+            return
+        columns = {
+            name: dataset.read_bytes(where, name) if field.kind == "image" else dataset.read_values(where, name)
+            for name, field in dataset.schema.items()
+        }
+        for position, index in enumerate(where.tolist()):
+            yield tuple(self._value(index, name, column[position]) for name, column in columns.items())
+
+    def _value(self, index: int, name: str, value: Any) -> Any:
+        is_whole = self.dataset.schema[name].kind != "image" or self.dataset.holds_picture_files
+        if is_whole or jpeg.is_jpeg(value):
+            return value
         return self.dataset.read_values(np.array([index], np.int64), name)[0]
+
+
+def fetch_many(samples: SampleSequence, indices: Sequence[int]) -> Iterable[Any]:
+    """Many samples, by one call where that is possible."""
+    return samples.__getitems__(indices) if can_fetch_many(samples) else map(samples.__getitem__, indices)
+
+
+def can_fetch_many(samples: object) -> TypeGuard[SampleBlocks]:
+    """Samples have ``__getitems__`` (a check of the whole protocol would take longer than a fetch)."""
+    return hasattr(samples, "__getitems__")
 
 
 def _brief(value: object) -> object:

@@ -23,6 +23,7 @@ from headrace.formats.manifests import (
     BadRecordError,
     ManifestDataset,
     ManifestWriter,
+    check_names,
     record_index,
     scan_records,
 )
@@ -270,6 +271,8 @@ FORMAT = Format(
     open=CsvDataset,
     create=CsvWriter,
     writer_options=frozenset({"annex", "class_names", "files_folder", "metadata"}),
+    field_kinds=frozenset({"int", "float", "image", "bytes", "text"}),
+    check_fields=check_names,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, CsvDataset),

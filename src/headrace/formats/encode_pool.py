@@ -18,7 +18,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace.errors import WriteError
+from headrace.formats.contract import can_fetch_many
 from headrace.formats.process_pool import interrupt_held, open_processes
+from headrace.formats.sample_size import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +32,7 @@ __all__ = ["Encode", "Pending", "Work", "open_pool"]
 
 
 _GRACE_S = 2.0
+_FETCHED_BYTES = 4 << 20
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
 
@@ -70,6 +73,8 @@ class Work(Generic[Result]):
     encoder: Encode[Result]
     dataset: SampleSequence | None
     stop: _StopFlag = field(default_factory=_StopFlag)
+    usual: list[int] = field(default_factory=lambda: [_FETCHED_BYTES])
+    """Bytes of a sample that was fetched, roughly; at first one is fetched alone, which tells."""
 
     def __call__(self, block: Block) -> Result:
         """Encode the block's samples."""
@@ -80,11 +85,30 @@ class Work(Generic[Result]):
             raise WriteError(problem, sample=block.first_index) from error
 
     def _samples(self, block: Block) -> Iterator[Any]:
-        # One at a time: a sample may be a hundred times larger before it is encoded.
-        for k, source in enumerate(block.sources):
+        for sample in self._fetched(block) if block.samples is None else block.samples:
             if self.stop.is_set():
                 raise CancelledError
-            yield self._fetch(source, block.first_index + k) if block.samples is None else block.samples[k]
+            yield sample
+
+    def _fetched(self, block: Block) -> Iterator[Any]:
+        # Few at a time: a sample may be a hundred times larger before it is encoded.
+        done = 0
+        while done < len(block.sources):
+            first, many = done, block.sources[done : done + max(1, _FETCHED_BYTES // self.usual[0])]
+            if len(many) > 1 and can_fetch_many(self.dataset):
+                with contextlib.suppress(Exception):  # one of them cannot be read; alone it tells which
+                    for sample in self.dataset.__getitems__(many):
+                        done += 1
+                        yield sample
+                        self._note_size(sample)
+            if done == first:
+                sample = self._fetch(block.sources[done], block.first_index + done)
+                done += 1
+                yield sample
+                self._note_size(sample)
+
+    def _note_size(self, sample: Any) -> None:
+        self.usual[0] = max(1, size_of(sample), self.usual[0] // 2)
 
     def _fetch(self, source: int, index: int) -> Any:
         assert self.dataset is not None  # only a block of an iterator brings its samples along

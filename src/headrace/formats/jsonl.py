@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
+from headrace.fields import KINDS, Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.manifests import (
@@ -19,6 +19,7 @@ from headrace.formats.manifests import (
     BadRecordError,
     ManifestDataset,
     ManifestWriter,
+    check_names,
     record_index,
     scan_records,
 )
@@ -109,13 +110,19 @@ def _scan(file: SpanFile, progress: Progress | None) -> SampleIndex:
     return record_index(records.offsets, records.sizes)
 
 
+def _check_fields(fields: Mapping[str, Field]) -> None:
+    check_names(fields)
+    for name, field in fields.items():
+        if isinstance(field, NDArray) and field.dtype.kind not in "biuf":
+            raise ValueError(f"fields[{name!r}] holds {field.dtype}, for which JSON has no numbers")
+
+
 class JsonlWriter(ManifestWriter):
     """Writes a JSON Lines file; see ``ManifestWriter`` for the arguments. Arrays are lists of numbers."""
 
     def __init__(self, path: PathLike, fields: Mapping[str, Field], **options: Any) -> None:
+        _check_fields(fields)
         for name, field in fields.items():
-            if isinstance(field, NDArray) and field.dtype.kind not in "biuf":
-                raise ValueError(f"fields[{name!r}] holds {field.dtype}, for which JSON has no numbers")
             if isinstance(field, FieldType) and not isinstance(field, _HELD):
                 raise ValueError(f"fields[{name!r}] is of kind {field.kind}, which JSON Lines cannot hold")
         self._keys = [json.dumps(name, ensure_ascii=False) for name in fields]
@@ -158,6 +165,8 @@ FORMAT = Format(
     open=JsonlDataset,
     create=JsonlWriter,
     writer_options=frozenset({"annex", "class_names", "files_folder", "metadata"}),
+    field_kinds=KINDS,
+    check_fields=_check_fields,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, JsonlDataset),

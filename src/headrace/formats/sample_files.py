@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
-from headrace.fields import Int
+from headrace.fields import Image, Int
 from headrace.formats.contract import BaseWriter, values_in_order
 from headrace.formats.entry_names import safe_name
 from headrace.formats.values import encode_value, ending_of
@@ -26,7 +26,7 @@ from headrace.types import Field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["FileChunk", "FileEncoder", "SampleFiles", "SampleFilesWriter"]
+__all__ = ["FileChunk", "FileEncoder", "SampleFiles", "SampleFilesWriter", "check_file_fields"]
 
 _LABEL = "label"
 _LABEL_FIX = (
@@ -86,7 +86,8 @@ class FileEncoder:
         except Exception as error:
             problem = f"sample {index}, field {name!r}: {type(error).__name__}: {error}"
             raise WriteError(problem, sample=index) from error
-        return (ending.removesuffix("jpg") + "png" if usual == "png" else ending), data
+        is_picture = isinstance(self.fields[name], Image)
+        return (ending.removesuffix("jpg") + usual if is_picture else ending), data
 
 
 def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
@@ -118,6 +119,11 @@ def _choose_endings(fields: Mapping[str, Field]) -> dict[str, str]:
         if by_ending.setdefault(ending, name) != name:
             raise ValueError(f"{by_ending[ending]} and {name} would be files of the same name; give one another name")
     return chosen
+
+
+def check_file_fields(fields: Mapping[str, Field]) -> None:
+    """ValueError when samples of such fields cannot become files."""
+    _choose_endings(fields)
 
 
 class SampleFiles:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from headrace.formats.contract import Format
     from headrace.types import EncodedChunk, Encoder, Field, Writer
 
-__all__ = ["ShardLimits", "ShardNames", "ShardedWriter", "new_writer"]
+__all__ = [
+    "HiddenPlace",
+    "ShardLimits",
+    "ShardNames",
+    "ShardPlace",
+    "ShardedWriter",
+    "names_of_set",
+    "new_writer",
+    "shard_creator",
+]
 
 _NUMBER = re.compile(r"%0?(\d{0,2})d|\*")
 _DIGITS = 6  # of a number that stands for *
@@ -82,6 +91,11 @@ class ShardNames:
         """The path of one of the files."""
         return f"{self.before}{number:0{self.digits}d}{self.after}"
 
+    def check_new(self, *, force: bool) -> None:
+        """FileExistsError when there is something under such names already, and it is not to be replaced."""
+        if not force and (there := self.existing()):
+            raise FileExistsError(f"{there[0]} exists; give force=True to replace it")
+
     def existing(self) -> list[str]:
         """What there is under such names, with what lies beside: an annex, for example."""
         folder, before = os.path.split(self.before)
@@ -131,49 +145,101 @@ class ShardEncoder:
         yield from range(self.limits.samples - first % self.limits.samples, count, self.limits.samples)
 
 
-class ShardedWriter(BaseWriter):
-    """Writes a set of files; no file has its name before all are complete.
+class ShardPlace(Protocol):
+    """Where the files of a set are made, and what becomes of them."""
+
+    def path(self, number: int) -> str:
+        """Where one of the files is written."""
+        ...
+
+    def keep(self, number: int, samples: int) -> None:
+        """One of them is complete, with so many samples."""
+        ...
+
+    def finish(self) -> None:
+        """All of them are."""
+        ...
+
+    def abort(self) -> None:
+        """Something went wrong; a file that is not complete is not there any more."""
+        ...
+
+
+class HiddenPlace:
+    """Makes the files in a hidden folder; they get their names when all are complete, or none does.
 
     Args:
         names: of the files.
+        force: replace the files of such names that there are, all of them.
+        check: looks at all files before they get their names; what it raises ends the writing.
+    """
+
+    def __init__(self, names: ShardNames, *, force: bool, check: Callable[[Sequence[str]], None] | None = None) -> None:
+        names.check_new(force=force)
+        self._names, self._force, self._check = names, force, check
+        self._folder = HiddenFolder(names.pattern)
+        self._complete: list[str] = []
+
+    def path(self, number: int) -> str:
+        """In the hidden folder."""
+        return os.path.join(self._folder.path, os.path.basename(self._names.path(number)))
+
+    def keep(self, number: int, samples: int) -> None:
+        """It waits for the others."""
+        self._complete.append(self.path(number))
+
+    def finish(self) -> None:
+        """Give all of them their names."""
+        if self._check is not None:
+            self._check(self._complete)
+        self._folder.hand_over(self._names.existing() if self._force else [])
+
+    def abort(self) -> None:
+        """Remove all of them."""
+        self._folder.remove()
+
+
+class ShardedWriter(BaseWriter):
+    """Writes a set of files.
+
+    Args:
+        place: where they are made.
         create: makes the writer of one file, for a path and a number of samples if that is known.
         fields: name to field, in order.
         limits: when a file is full; a sample that is larger has a file of its own.
         length: number of all samples, if known.
-        force: replace the files of such names that there are, all of them.
+        first_shard: number of the first file that is written.
+        done: samples in the files before it.
     """
 
     def __init__(
         self,
-        names: ShardNames,
+        place: ShardPlace,
         create: Callable[[str, int | None], Writer[Any]],
         fields: Mapping[str, Field],
         *,
         limits: ShardLimits,
         length: int | None = None,
-        force: bool = False,
+        first_shard: int = 0,
+        done: int = 0,
     ) -> None:
-        self._names, self._create, self._limits, self._length, self._force = names, create, limits, length, force
+        self._place, self._create, self._limits, self._length = place, create, limits, length
         self._scalars = sum(not field.has_payload for field in fields.values())
-        if not force and (there := names.existing()):
-            raise FileExistsError(f"{there[0]} exists; give force=True to replace it")
-        self._folder = HiddenFolder(names.pattern)
-        self._shards = self._done = self._done_bytes = self._size = 0
+        self._shard, self._done = first_shard, done
+        self._done_bytes = self._size = 0
         try:
-            self._writer: Writer[Any] = self._next()
+            self._writer: Writer[Any] = self._new_writer()
             self.encoder = ShardEncoder(self._writer.encoder, limits)
         except BaseException:
-            self._folder.remove()
+            place.abort()
             raise
 
-    def _next(self) -> Writer[Any]:
-        path = os.path.join(self._folder.path, os.path.basename(self._names.path(self._shards)))
+    def _new_writer(self) -> Writer[Any]:
         length, limits = None, self._limits
         if limits.size_bytes is None and self._length is not None and limits.samples is not None:
             length = min(limits.samples, self._length - self._done)
-        self._shards += 1
         self._size = 0
-        return self._create(path, length)
+        return self._create(self._place.path(self._shard), length)
 
     def __len__(self) -> int:
         """Samples taken so far."""
@@ -195,8 +261,7 @@ class ShardedWriter(BaseWriter):
         for piece in chunk.pieces:
             size = int(piece.sizes.sum()) + _SCALAR_BYTES * self._scalars * len(piece)
             if len(self._writer) and self._is_full(size, len(piece)):
-                self._finish_shard()
-                self._writer = self._next()
+                self._begin_next()
             self._writer.append_chunk(piece, names=None if names is None else names[start : start + len(piece)])
             start += len(piece)
             self._size += size
@@ -207,19 +272,25 @@ class ShardedWriter(BaseWriter):
             limits.samples is not None and len(self._writer) + count > limits.samples
         )
 
-    def _finish_shard(self) -> None:
+    def _begin_next(self) -> None:
         count, size_bytes = len(self._writer), self._writer.size_bytes
-        self._writer.close()
+        self._finish_shard(count)
+        self._shard += 1
         self._done += count
         self._done_bytes += size_bytes
+        self._writer = self._new_writer()
+
+    def _finish_shard(self, count: int) -> None:
+        self._writer.close()
+        self._place.keep(self._shard, count)
 
     def close(self) -> None:
         """Finish the last file, and give all of them their names."""
         try:
-            self._writer.close()
-            self._folder.hand_over(self._names.existing() if self._force else [])
+            self._finish_shard(len(self._writer))
+            self._place.finish()
         except BaseException:
-            self._folder.remove()
+            self._place.abort()
             raise
 
     def abort(self) -> None:
@@ -227,7 +298,7 @@ class ShardedWriter(BaseWriter):
         try:
             self._writer.abort()
         finally:
-            self._folder.remove()
+            self._place.abort()
 
 
 def new_writer(
@@ -239,6 +310,7 @@ def new_writer(
     limits: ShardLimits | None,
     force: bool,
     options: Mapping[str, Any],
+    check: Callable[[Sequence[str]], None] | None = None,
 ) -> Writer[Any]:
     """Make the writer of one file, or, with limits, of a set.
 
@@ -250,9 +322,17 @@ def new_writer(
         limits: when a file of a set is full.
         force: replace the files of a set that there are.
         options: what the format's writer takes.
+        check: looks at the files of a set before they get their names.
     """
     if limits is None:
         return target.create_checked(path, fields, length=length, **options)
+    place = HiddenPlace(names_of_set(path), force=force, check=check)
+    create = shard_creator(target, fields, options)
+    return ShardedWriter(place, create, fields, limits=limits, length=length)
+
+
+def names_of_set(path: PathLike) -> ShardNames:
+    """The names that a path stands for; ValueError when it stands for one file."""
     names = ShardNames.of(path)
     if names is None:
         stem, ending = os.path.splitext(os.fspath(path))
@@ -260,8 +340,11 @@ def new_writer(
             f"{os.fspath(path)} is one file; the files of a set have a number in their names, such as "
             f"{stem}-%06d{ending} or {stem}-*{ending}"
         )
+    return names
 
-    def create(one: str, count: int | None) -> Writer[Any]:
-        return target.create_checked(one, fields, length=count, **options)
 
-    return ShardedWriter(names, create, fields, limits=limits, length=length, force=force)
+def shard_creator(
+    target: Format, fields: Mapping[str, Field], options: Mapping[str, Any]
+) -> Callable[[str, int | None], Writer[Any]]:
+    """What makes the writer of one file of a set."""
+    return lambda path, count: target.create_checked(path, fields, length=count, **options)

@@ -15,6 +15,7 @@ import numpy as np
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.open import find_format
+from headrace.formats.sample_size import size_of
 from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
@@ -138,6 +139,7 @@ def fill(
     shuffle_seed: int | None = None,
     names: Sequence[str] | None = None,
     broken: BrokenSamples | None = None,
+    start: int = 0,
     progress: Progress | bool = False,
 ) -> int:
     """Write samples with any writer; gives how many.
@@ -152,6 +154,7 @@ def fill(
         shuffle_seed: see ``write``.
         names: see ``write``.
         broken: takes the samples that cannot be encoded; by default the first of them ends the writing.
+        start: how many samples, in the order of writing, are there already; only with ``[i]``.
         progress: see ``write``.
     """
     supply = _Supply.of(samples, indices, shuffle_seed, names)
@@ -160,7 +163,8 @@ def fill(
         if progress is True:
             progress = stack.enter_context(ProgressBar(label))
         writer = stack.enter_context(create(supply.length))
-        return _run(writer, supply, count, _resolve_kind(worker_kind, samples, supply), broken, progress or None)
+        kind = _resolve_kind(worker_kind, samples, supply)
+        return _run(writer, supply, count, kind, broken, progress or None, start)
 
 
 def _schema_of(samples: object) -> Mapping[str, Field]:
@@ -224,7 +228,7 @@ class _Supply:
             size_bytes = 0
             for sample in islice(self.iterator or (), count):
                 samples.append(sample)  # what was drawn before a failure counts
-                size_bytes += _size_bytes(sample)
+                size_bytes += size_of(sample)
                 if size_bytes >= _MAX_DRAWN_BYTES:
                     break
         except Exception as error:
@@ -242,17 +246,6 @@ class _Supply:
 
 def _is_indexable(samples: SampleSequence | Iterable[Any]) -> TypeGuard[SampleSequence]:
     return hasattr(samples, "__getitem__") and hasattr(samples, "__len__") and not isinstance(samples, Mapping)
-
-
-def _size_bytes(sample: Any) -> int:
-    """Roughly what the values of a sample take in memory before they are encoded."""
-    if isinstance(sample, tuple | list):
-        return sum(map(_size_bytes, sample))
-    if isinstance(sample, Mapping):
-        return sum(map(_size_bytes, sample.values()))
-    if hasattr(sample, "getbands"):  # a Pillow image
-        return int(sample.width * sample.height * len(sample.getbands()))
-    return int(getattr(sample, "nbytes", 0)) or (len(sample) if isinstance(sample, bytes | bytearray | str) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +289,13 @@ def _run(
     kind: Literal["thread", "process"],
     broken: BrokenSamples | None,
     progress: Progress | None,
+    start: int,
 ) -> int:
     from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
 
     encode: Any = writer.encoder if broken is None else _Salvage(writer.encoder)
     work: pools.Work[Any] = pools.Work(encode, supply.dataset)
-    position, done, count = 0, 0, 8
+    position, done, count = start, start, 8
     with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
         under_way: deque[tuple[Block, Pending[Any]]] = deque()
         is_exhausted = False

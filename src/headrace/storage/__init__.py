@@ -5,7 +5,14 @@ from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.folder_writer import FolderWriter
 from headrace.storage.hidden_folder import HiddenFolder
 from headrace.storage.leftovers import remove_leftovers
-from headrace.storage.local import check_mapping, is_mapped_file, map_descriptor, map_file, mapping_faults
+from headrace.storage.local import (
+    check_mapping,
+    is_mapped_file,
+    map_descriptor,
+    map_file,
+    mapping_faults,
+    release_mapped,
+)
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
@@ -32,6 +39,7 @@ __all__ = [
     "note_left_out",
     "open_for_reading",
     "open_stream",
+    "release_mapped",
     "remove_leftovers",
     "room_for",
     "summarize_left_out",

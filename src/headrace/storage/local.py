@@ -7,7 +7,10 @@ somebody has cut the file short or the disk fails, reads as zeros and is counted
 
 from __future__ import annotations
 
+import ctypes
 import os
+import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +23,11 @@ from headrace.storage.regular import open_for_reading
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["check_mapping", "is_mapped_file", "map_descriptor", "map_file", "mapping_faults"]
+__all__ = ["check_mapping", "is_mapped_file", "map_descriptor", "map_file", "mapping_faults", "release_mapped"]
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_MADV_DONTNEED = 4
+_MAPPED: dict[int, weakref.ref[npt.NDArray[np.uint8]]] = {}  # all mapped files, by id; changed in single steps
 
 
 def map_file(path: PathLike, *, nofollow: bool = False) -> npt.NDArray[np.uint8]:
@@ -51,7 +58,25 @@ def map_descriptor(fd: int) -> npt.NDArray[np.uint8]:
     if os.fstat(fd).st_size == 0:
         return np.frombuffer(b"", np.uint8)
     guard: Any = MappingGuard(fd)
-    return np.frombuffer(guard, np.uint8)
+    array = np.frombuffer(guard, np.uint8)
+    _MAPPED[id(array)] = weakref.ref(array, partial(_forget, id(array)))
+    return array
+
+
+def _forget(number: int, reference: object) -> None:
+    if _MAPPED.get(number) is reference:
+        _MAPPED.pop(number, None)
+
+
+def release_mapped() -> None:
+    """Give back the memory in which mapped files lie; what is used again comes from the system's cache.
+
+    For work that passes once through files larger than the memory that it may take. Any thread may read meanwhile.
+    """
+    for reference in list(_MAPPED.values()):
+        array = reference()
+        if array is not None:
+            _LIBC.madvise(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), _MADV_DONTNEED)
 
 
 def mapping_faults(array: npt.NDArray[Any]) -> int:

@@ -161,14 +161,13 @@ def test_one_file_has_no_number(tmp_path: Path) -> None:
 
 def test_append_sample_by_sample(tmp_path: Path) -> None:
     from headrace.formats.open import find_format
-    from headrace.formats.sharded_writer import ShardedWriter
+    from headrace.formats.sharded_writer import HiddenPlace, ShardedWriter, shard_creator
 
     names = ShardNames.of(tmp_path / "x-*.ffr")
     assert names is not None
     target = find_format(names.path(0), must_exist=False)
-    with ShardedWriter(
-        names, lambda path, n: target.create_checked(path, FIELDS, length=n), FIELDS, limits=ShardLimits(samples=2)
-    ) as writer:
+    place, create = HiddenPlace(names, force=False), shard_creator(target, FIELDS, {})
+    with ShardedWriter(place, create, FIELDS, limits=ShardLimits(samples=2)) as writer:
         for sample in SAMPLES[:5]:
             writer.append(sample)
         assert len(writer) == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -27,22 +28,23 @@ from headrace.progress import format_bytes, format_count
 from headrace.transfer.containers import KINDS, STREAM_KINDS, ending_of
 
 if TYPE_CHECKING:
-    import argparse
     from typing import BinaryIO
 
 NAME = "convert"
-HELP = "one format into another: .beton, .ffr, .barecat, tar, zip, folder"
+_OF_SEED = -1  # --shuffle without a seed of its own
+HELP = "any format into any other: .beton, .ffr, .parquet, .h5, tar, zip, folder and more"
 DESCRIPTION = """\
 Write SRC into DST, whose ending decides the format. Between .barecat, .tar (also .gz, .bz2, .xz, .zst), .zip and
 folders go files with their paths, modes and times, one after the other: nothing is unpacked on the way. Names that
-lead out of DST are refused, links inside a tar become files, devices and pipes are left out and named. Between
-.beton, .ffr and .barecat go samples: JPEG pictures and bytes are copied as they are stored. A packed folder (.ffr) of
-pictures becomes a .beton with an image field; samples with names become a packed folder in an .ffr, and files in a
-.barecat, tar, zip or folder. Files beside a picture that have its name, as in WebDataset shards, become fields: 7.jpg
-the image, 7.cls the label, 7.txt the text, 7.json the json. What DST cannot hold is named before anything is written;
-fields that would be lost are an error, unless --field says which one is wanted. A compressed tar that becomes samples
-is unpacked into a temporary file beside DST. SRC may be -, a tar on standard input (say --from), and DST may be -, a
-tar or zip on standard output (say --to). DST appears when it is complete, or not at all."""
+lead out of DST are refused, links inside a tar become files, devices and pipes are left out and named. Between all
+other formats go samples: pictures and bytes are copied as they are stored; names, names of classes and metadata are
+kept. A packed folder (.ffr) of pictures becomes a .beton with an image field; samples with names become a packed folder
+in an .ffr, and files in a .barecat, tar, zip or folder. Files beside a picture that have its name, as in WebDataset
+shards, become fields: 7.jpg the image, 7.cls the label, 7.txt the text, 7.json the json. What DST cannot hold is named
+before anything is written; fields that would be lost are an error, unless --field or --map say which are wanted. A
+compressed tar that becomes samples is unpacked into a temporary file beside DST. SRC may be -, a tar on standard input
+(say --from), and DST may be -, a tar or zip on standard output (say --to). DST appears when it is complete, or not at
+all; with --resume, each file of a set as soon as it is complete."""
 EXAMPLES = """\
 examples:
   headrace convert photos.tar.gz photos.barecat -s 50G
@@ -54,6 +56,9 @@ examples:
   headrace convert train.beton train.ffr --field image
   headrace convert shard-0000.tar shard.beton --dry-run       what would be written?
   headrace convert parts/ train.beton --decode json
+  headrace convert train.beton train.parquet --map image=jpg --map label=cls
+  headrace convert train.h5 train-%06d.beton --shard-size 1G --resume      go on where it was interrupted
+  headrace convert train.parquet small.beton --limit 1000 --shuffle --seed 7 --max-side 256 --verify
   headrace convert photos.ffr photos.beton --decode bytes     every file byte for byte, pictures or not
   curl URL | headrace convert - photos.barecat --from tar.gz
   headrace convert photos.barecat - --to tar.zst | ssh HOST 'tar -x --zstd'"""
@@ -71,16 +76,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--field", action="append", metavar="NAME", help="only this field; may be repeated; for a DST that holds one"
     )
     parser.add_argument(
-        "--decode",
-        choices=["bytes", "json", "text", "image"],
-        help="what the samples of an .ffr are (default: image where all names say so, else bytes)",
+        "--map",
+        action="append",
+        type=_parse_renaming,
+        metavar="OLD=NEW",
+        help="another name for a field; OLD= leaves it out; may be repeated",
     )
+    parser.add_argument(
+        "--decode",
+        choices=["bytes", "json", "text", "npy", "msgpack", "image"],
+        help="what bytes are that SRC does not explain (of an .ffr: image where all names say so, else bytes)",
+    )
+    parser.add_argument(
+        "--image-mode",
+        choices=["jpg", "raw", "smart", "proportion"],
+        help="how pictures are stored (default: as they are; jpg where DST holds no other files)",
+    )
+    parser.add_argument(
+        "--quality", type=whole_number_from(1, 100), help="JPEG quality where encoding is needed (default: 90)"
+    )
+    parser.add_argument(
+        "--max-side", type=whole_number_from(1, 65535), metavar="PIXELS", help="shrink pictures with a longer side"
+    )
+    parser.add_argument(
+        "--smart-threshold", type=parse_size, metavar="SIZE", help="image mode smart: jpg above this raw size"
+    )
+    parser.add_argument("--limit", type=whole_number_from(0), metavar="N", help="only the first N samples")
     parser.add_argument(
         "--shuffle",
         type=whole_number_from(0, 2**64 - 1),
+        nargs="?",
+        const=_OF_SEED,
         metavar="SEED",
-        help="store in an order shuffled with this seed",
+        help="store in an order shuffled with this seed, or that of --seed (default: 0)",
     )
+    parser.add_argument("--seed", type=whole_number_from(0, 2**64 - 1), metavar="SEED", help="of --shuffle")
     parser.add_argument("--no-names", action="store_true", help="leave the names of the samples out")
     parser.add_argument(
         "-s",
@@ -88,6 +118,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_size,
         metavar="SIZE",
         help="to .barecat: limit of a shard; or of one of many files, DST as train-%%06d.beton",
+    )
+    parser.add_argument("--shard-samples", type=whole_number_from(1), metavar="N", help="samples in one of many files")
+    parser.add_argument("--verify", action="store_true", help="read DST and compare it with SRC before it gets a name")
+    parser.add_argument(
+        "--resume", action="store_true", help="write many files one by one; go on where an earlier run was interrupted"
     )
     parser.add_argument("--exact-times", action="store_true", help="to tar: keep fractions of seconds (1 kB a file)")
     parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
@@ -118,9 +153,18 @@ def run(args: argparse.Namespace) -> int:
             decode=args.decode,
             names=not args.no_names,
             workers=args.workers,
-            shuffle_seed=args.shuffle,
+            map=dict(args.map) if args.map else None,
+            image_mode=args.image_mode,
+            quality=args.quality,
+            max_side=args.max_side,
+            smart_threshold=args.smart_threshold,
+            shuffle_seed=_seed(args),
+            limit=args.limit,
             skip_broken=args.skip_broken,
             shard_size=args.shard_size,
+            shard_samples=args.shard_samples,
+            verify=args.verify,
+            resume=args.resume,
             exact_times=args.exact_times,
             max_bytes=args.max_size,
             force=args.force,
@@ -143,6 +187,26 @@ def run(args: argparse.Namespace) -> int:
         rate = f"{format_count(round(result.samples / elapsed_s), 'sample')}/s"
         say(f"{args.out}: {format_count(result.samples, 'sample')}, {format_bytes(result.size_bytes)}, {rate}")
     return 0
+
+
+def _parse_renaming(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not sign or not old:
+        raise argparse.ArgumentTypeError(f"{text!r} must be OLD=NEW, or OLD= to leave a field out")
+    return old, new
+
+
+def _seed(args: argparse.Namespace) -> int | None:
+    """The seed of the order, if it is shuffled."""
+    if args.shuffle is None:
+        if args.seed is not None:
+            raise ValueError("--seed is for an order that is shuffled; give --shuffle, too")
+        return None
+    if args.shuffle == _OF_SEED:
+        return int(args.seed or 0)
+    if args.seed not in (None, args.shuffle):
+        raise ValueError(f"--shuffle {args.shuffle} and --seed {args.seed} are two seeds; give one")
+    return int(args.shuffle)
 
 
 def _format_of(path: str) -> str:

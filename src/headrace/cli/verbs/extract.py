@@ -139,7 +139,10 @@ def _file_name(name: str | None, index: int, suffix: str, field: str | None) -> 
         return stem
     if known_ending in SUFFIXES:
         stem = stem[: -len(known_ending)]
-    return f"{stem}{suffix}" if field is None else f"{stem}.{field.replace('/', '.')}{suffix}"
+    if field is None:
+        return f"{stem}{suffix}"
+    plain = f".{field.replace('/', '.')}"
+    return f"{stem}{plain}" if plain.lower().endswith(suffix) else f"{stem}{plain}{suffix}"
 
 
 def _same_kind(ending: str, suffix: str) -> bool:

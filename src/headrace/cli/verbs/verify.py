@@ -123,6 +123,6 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
 
 
 def _has_annex(path: str) -> bool:
-    """An annex would help: the format has one, and no checksums of its own."""
+    """An annex would help: the format has one, with checksums in it."""
     found = locate(path).format
-    return found.index is not None and not found.holds_files
+    return found.index is not None and found.index_has_checksums

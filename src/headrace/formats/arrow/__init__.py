@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from headrace.fields import KINDS
 from headrace.formats.arrow.dataset import ArrowDataset, ParquetDataset, index_arrow, index_parquet
 from headrace.formats.arrow.huggingface import is_saved_folder
 from headrace.formats.arrow.ipc_parts import FEATHER_1, FILE_MAGIC, STREAM_MAGIC
 from headrace.formats.arrow.parquet_parts import ENCRYPTED_MAGIC, MAGIC
-from headrace.formats.arrow.writer import ArrowWriter, ParquetWriter
+from headrace.formats.arrow.writer import ArrowWriter, ParquetWriter, check_fields
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 
@@ -38,9 +39,13 @@ PARQUET = Format(
     open=ParquetDataset,
     create=ParquetWriter,
     writer_options=frozenset({"class_names", "metadata", "row_group_size", "compression"}),
+    field_kinds=KINDS,
+    check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     index=index_parquet,
+    index_has_checksums=False,
 )
 
 ARROW = Format(
@@ -50,8 +55,12 @@ ARROW = Format(
     open=ArrowDataset,
     create=ArrowWriter,
     writer_options=frozenset({"class_names", "metadata"}),
+    field_kinds=KINDS,
+    check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     size_bytes=_size_bytes,
     index=index_arrow,
+    index_has_checksums=False,
 )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.formats.row_writer import Row
     from headrace.types import Field
 
-__all__ = ["ArrowWriter", "ParquetWriter", "store_value"]
+__all__ = ["ArrowWriter", "ParquetWriter", "check_fields", "store_value"]
 
 _GROUP_BYTES = 16 << 20
 _BATCH_BYTES = 8 << 20
@@ -73,7 +73,7 @@ class TableWriter(RowWriter):
     ) -> None:
         super().__init__(fields, store_value)
         self._path = os.fspath(path)
-        _check_fields(self._path, self.fields)
+        check_fields(self.fields)
         require("pyarrow", f"writing {os.path.basename(self._path)}")
         classes = {name: list(names) for name, names in (class_names or {}).items() if name in self.fields}
         self._about = {
@@ -247,14 +247,15 @@ class ArrowWriter(TableWriter):
         self._writer.write_batch(batch)
 
 
-def _check_fields(path: str, fields: Mapping[str, Field]) -> None:
+def check_fields(fields: Mapping[str, Field]) -> None:
+    """ValueError when a table cannot hold them."""
     if not fields:
-        raise ValueError(f"{path}: a table needs one field at least")
+        raise ValueError("a table needs one field at least")
     for name, field in fields.items():
         if name == KEYS:
-            raise ValueError(f"{path}: {KEYS!r} is the column of the samples' names, and no field can be called that")
+            raise ValueError(f"{KEYS!r} is the column of the samples' names, and no field can be called that")
         if not isinstance(field, _PLAIN):
-            raise ValueError(f"{path}: fields[{name!r}] ({field.kind}) cannot be stored in a table; use Bytes()")
+            raise ValueError(f"fields[{name!r}] ({field.kind}) cannot be stored in a table; use Bytes()")
 
 
 def _size(value: Any) -> int:

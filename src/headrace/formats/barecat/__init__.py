@@ -12,6 +12,7 @@ from headrace.formats.barecat.summary import archive_size_bytes, summarize_archi
 from headrace.formats.barecat.writer import BarecatWriter
 from headrace.formats.contract import Format
 from headrace.formats.metadata import Metadata
+from headrace.formats.sample_files import check_file_fields
 
 __all__ = [
     "FORMAT",
@@ -33,6 +34,7 @@ FORMAT = Format(
     open=BarecatDataset,
     create=BarecatWriter,
     writer_options=frozenset({"annex", "class_names", "shard_size"}),
+    check_fields=check_file_fields,
     decodes=("bytes",),
     has_files_beside=True,
     holds_files=True,
@@ -45,5 +47,6 @@ FORMAT = Format(
     summarize=summarize_archive,
     verify=verify_path,
     index=index_archive,
+    index_has_checksums=False,
     repair=repair_archive,
 )

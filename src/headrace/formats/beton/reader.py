@@ -24,7 +24,7 @@ from headrace.storage import room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -229,17 +229,14 @@ class BetonDataset(BaseDataset):
         """The samples as a writer takes them: JPEG pictures as their bytes, everything else decoded."""
         return StoredSamples(self)
 
-    def stored_sample(self, index: int) -> Sample:
-        """One sample with JPEG pictures as their bytes."""
+    def stored_samples(self, indices: Sequence[int]) -> list[Sample]:
+        """Samples with JPEG pictures as their bytes; each field is read by one call."""
         file = self.file
-        where = normalize_indices([index], len(file))
-        values = []
+        where = normalize_indices(indices, len(file))
         try:
-            for column in file.layout.columns:
-                is_jpg = column.field.kind == "image" and file.members(column, where)[0][0] == JPG
-                values.append((_stored if is_jpg else _decoded)(file, where, column)[0])
+            columns = [_sources(file, where, column) for column in file.layout.columns]
             file.check_records(where)
-            return Sample(file.names, tuple(values))
+            return [Sample(file.names, row) for row in zip(*columns, strict=True)]
         finally:
             file.check()
 
@@ -347,7 +344,11 @@ class StoredSamples:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Sample:
-        return self.dataset.stored_sample(index)
+        return self.dataset.stored_samples([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+        """Many of them; each field is read by one call."""
+        return self.dataset.stored_samples(indices)
 
 
 def _sizes_in_words(file: BetonFile, indices: IndexArray, column: Column, members: list[Any]) -> list[str]:
@@ -358,6 +359,19 @@ def _sizes_in_words(file: BetonFile, indices: IndexArray, column: Column, member
     if column.field.kind != "image":
         return texts
     return [f"{member[1]}x{member[2]}:{text}" for member, text in zip(members, texts, strict=True)]
+
+
+def _sources(file: BetonFile, indices: IndexArray, column: Column) -> list[Any]:
+    """Values of one field as a writer takes them."""
+    if column.field.kind != "image":
+        return _decoded(file, indices, column)
+    is_jpg = np.array([member[0] == JPG for member in file.members(column, indices)], np.bool_)
+    values: list[Any] = [None] * len(indices)
+    for places, read in ((np.flatnonzero(is_jpg), _stored), (np.flatnonzero(~is_jpg), _decoded)):
+        found = read(file, indices[places], column) if len(places) else []
+        for place, value in zip(places.tolist(), found, strict=True):
+            values[place] = value
+    return values
 
 
 def _stored(file: BetonFile, indices: IndexArray, column: Column) -> list[bytes]:

@@ -1,5 +1,6 @@
 """The .ffr format: FFRecord's files, both ways."""
 
+from headrace.fields import KINDS_OF_BYTES
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.ffr.dataset import FfrDataset, index_ffr
@@ -20,7 +21,9 @@ FORMAT = Format(
     create=FfrDatasetWriter,
     writer_options=frozenset({"annex"}),
     max_fields=1,
+    field_kinds=KINDS_OF_BYTES,
     holds_raw_pictures=False,
+    holds_picture_files=False,
     decodes=DECODES,
     has_files_beside=True,
     takes_lists=True,

@@ -1,9 +1,10 @@
 """The HDF5 format: every dataset with one row for each sample is a field."""
 
+from headrace.fields import KINDS
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.hdf5.dataset import Hdf5Dataset, index_hdf5, open_hdf5
-from headrace.formats.hdf5.writer import Hdf5Writer
+from headrace.formats.hdf5.writer import Hdf5Writer, check_fields
 
 __all__ = ["FORMAT", "Hdf5Dataset", "Hdf5Writer"]
 
@@ -17,7 +18,11 @@ FORMAT = Format(
     open=open_hdf5,
     create=Hdf5Writer,
     writer_options=frozenset({"class_names", "metadata", "compression"}),
+    field_kinds=KINDS,
+    check_fields=check_fields,
     decodes=DECODES,
     has_files_beside=True,
+    has_cache=True,
     index=index_hdf5,
+    index_has_checksums=False,
 )

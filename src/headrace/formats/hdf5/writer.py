@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.types import Field
 
-__all__ = ["Hdf5Writer"]
+__all__ = ["Hdf5Writer", "check_fields"]
 
 _CHUNK_BYTES = 512 << 10
 _REFERENCE_ROWS = 4096  # 16 bytes each
@@ -60,9 +60,7 @@ class Hdf5Writer(RowWriter):
         if compression not in (None, "gzip"):
             raise ValueError(f"compression must be None or 'gzip', got {compression!r}")
         super().__init__(fields, _store)
-        _check_names(list(fields))
-        for name, one in fields.items():
-            _check_field(name, one)
+        check_fields(fields)
         if unknown := sorted(set(class_names or {}) - set(fields)):
             raise ValueError(f"class_names has {', '.join(unknown)}, and the fields are {', '.join(fields)}")
         described = Description(fields=self.fields, class_names=class_names or {}, metadata=metadata)
@@ -200,6 +198,13 @@ def _form(one: Field) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if isinstance(one, NDArray):
         return one.dtype, one.shape
     return np.dtype("<i8" if isinstance(one, Int) else "<f8"), ()
+
+
+def check_fields(fields: Mapping[str, Field]) -> None:
+    """ValueError when an HDF5 file cannot hold them."""
+    _check_names(list(fields))
+    for name, one in fields.items():
+        _check_field(name, one)
 
 
 def _check_names(names: list[str]) -> None:

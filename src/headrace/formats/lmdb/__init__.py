@@ -2,6 +2,7 @@
 
 import os
 
+from headrace.fields import KINDS_OF_BYTES
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.lmdb.dataset import DATA_FILE, LmdbDataset, data_file, index_lmdb, open_lmdb
@@ -24,6 +25,7 @@ FORMAT = Format(
     open=open_lmdb,
     create=LmdbWriter,
     max_fields=1,
+    field_kinds=KINDS_OF_BYTES,
     decodes=DECODES,
     has_files_beside=True,
     size_bytes=lambda path: os.path.getsize(data_file(path)),

@@ -2,7 +2,7 @@
 
 from headrace.formats.manifests.dataset import ManifestDataset, ManifestOptions, RecordKind
 from headrace.formats.manifests.records import MISSING, BadRecordError, record_index, scan_records
-from headrace.formats.manifests.writer import KEY, ManifestWriter
+from headrace.formats.manifests.writer import KEY, ManifestWriter, check_names
 
 __all__ = [
     "KEY",
@@ -12,6 +12,7 @@ __all__ = [
     "ManifestOptions",
     "ManifestWriter",
     "RecordKind",
+    "check_names",
     "record_index",
     "scan_records",
 ]

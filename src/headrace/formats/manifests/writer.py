@@ -6,7 +6,6 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from headrace.codecs import jpeg
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import Bytes, Image
@@ -14,6 +13,7 @@ from headrace.formats.manifests.files_folder import FilesFolder
 from headrace.formats.manifests.records import KEY, MAX_RECORD_BYTES
 from headrace.formats.row_writer import RowWriter
 from headrace.formats.spans import NewAnnex
+from headrace.formats.values import picture_ending
 from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from headrace.formats.row_writer import Row, StoreValue
     from headrace.types import Field
 
-__all__ = ["KEY", "ManifestWriter"]
+__all__ = ["KEY", "ManifestWriter", "check_names"]
+
+
+def check_names(fields: Mapping[str, Field]) -> None:
+    """ValueError when a field has the name of the column that the names of the samples stand in."""
+    if KEY in fields:
+        raise ValueError(f"no field of a manifest can be called {KEY!r}: the names of the samples stand there")
 
 
 class ManifestWriter(RowWriter):
@@ -60,8 +66,7 @@ class ManifestWriter(RowWriter):
         super().__init__(fields, store)
         if not fields:
             raise ValueError(f"{os.fspath(path)}: a sample has at least one field")
-        if KEY in fields:
-            raise ValueError(f"no field of a manifest can be called {KEY!r}: the names of the samples stand there")
+        check_names(fields)
         self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata)
         self._annex.check(fields)
         self._file_fields = [name for name, field in fields.items() if isinstance(field, Bytes | Image)]
@@ -118,7 +123,7 @@ class ManifestWriter(RowWriter):
     def _put_file(self, field: str, data: bytes, index: int, name: str | None) -> str:
         assert self._files is not None
         is_picture = isinstance(self.fields[field], Image)
-        ending = (".jpg" if jpeg.is_jpeg(data) else ".png") if is_picture else ".bin"
+        ending = f".{picture_ending(data)}" if is_picture else ".bin"
         folder = "" if len(self._file_fields) == 1 else f"{field}/"
         number = f"{index:08d}"
         stem = number if name is None else name

@@ -6,6 +6,7 @@ writing values that are neither numbers, texts nor bytes needs the ``msgpack`` p
 
 from functools import partial
 
+from headrace.fields import KINDS
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.msgpack.dataset import MsgpackDataset
@@ -22,6 +23,7 @@ FORMAT = Format(
     create=MsgpackWriter,
     writer_options=frozenset({"annex", "class_names", "jpeg_index", "metadata"}),
     max_fields=MAX_FIELDS,
+    field_kinds=KINDS,
     decodes=DECODES,
     has_files_beside=True,
     index=partial(index_spans, MsgpackDataset),

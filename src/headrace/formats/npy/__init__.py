@@ -1,5 +1,6 @@
 """The formats of NumPy: .npy, one array, and .npz, several in a zip."""
 
+from headrace.fields import KINDS
 from headrace.formats.contract import Format
 from headrace.formats.npy.dataset import NpyDataset, index_npz
 from headrace.formats.npy.header import MAGIC
@@ -14,6 +15,8 @@ FORMAT = Format(
     open=NpyDataset,
     create=NpyWriter,
     max_fields=1,
+    field_kinds=frozenset({"int", "float", "ndarray", "tensor"}),
+    holds_names=False,
 )
 NPZ = Format(
     name="npz",
@@ -22,6 +25,8 @@ NPZ = Format(
     open=NpyDataset,
     create=NpzWriter,
     writer_options=frozenset({"class_names", "compressed", "metadata"}),
+    field_kinds=KINDS,
     has_files_beside=True,
     index=index_npz,
+    index_has_checksums=False,
 )

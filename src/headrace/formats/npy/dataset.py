@@ -201,7 +201,8 @@ class NpyDataset(ColumnDataset):
         """Write tile indices of all JPEGs beside the file; gives the path of the annex."""
         column = file_pictures(self._columns, self.schema)
         if column is None:
-            raise ValueError(f"{self.path}: one field must be pictures for tile indices, and there are {self.schema}")
+            there = ", ".join(f"{name} ({field.kind})" for name, field in self.schema.items())
+            raise ValueError(f"{self.path}: one field must be pictures for tile indices, and there are {there}")
         return write_tile_index(self._side_facts, partial(_files_of, column), progress)
 
     def view(self, field: str) -> npt.NDArray[Any]:

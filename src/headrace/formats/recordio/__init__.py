@@ -10,7 +10,7 @@ from functools import partial
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.recordio.dataset import RecordioDataset
-from headrace.formats.recordio.writer import RecordioWriter
+from headrace.formats.recordio.writer import RecordioWriter, check_fields
 from headrace.formats.spans import index_spans
 
 __all__ = ["FORMAT", "RecordioDataset", "RecordioWriter"]
@@ -25,6 +25,7 @@ FORMAT = Format(
     create=RecordioWriter,
     writer_options=frozenset({"class_names", "metadata", "annex", "jpeg_index"}),
     max_fields=3,
+    check_fields=check_fields,
     holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,

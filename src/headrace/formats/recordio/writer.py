@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headrace.formats.row_writer import Row
     from headrace.types import Field
 
-__all__ = ["RecordioWriter"]
+__all__ = ["RecordioWriter", "check_fields"]
 
 _LABEL, _ID = "label", "id"
 
@@ -70,7 +70,7 @@ class RecordioWriter(RowWriter):
         jpeg_index: bool = True,
     ) -> None:
         super().__init__(fields, _store)
-        self._content = _check_fields(self.fields)
+        self._content = check_fields(self.fields)
         self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
         self._annex.check(self.fields)
         self._path = os.fspath(path)
@@ -134,7 +134,7 @@ class RecordioWriter(RowWriter):
         self._keys.abort()
 
 
-def _check_fields(fields: Mapping[str, Field]) -> str:
+def check_fields(fields: Mapping[str, Field]) -> str:
     """The name of the field that is the content; ValueError for fields that a record has no place for."""
     contents = [name for name in fields if name not in (_LABEL, _ID)]
     if len(contents) != 1 or not isinstance(fields[contents[0]], Image | Bytes | Text):

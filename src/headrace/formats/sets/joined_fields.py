@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import problem_with_name
-from headrace.formats.contract import normalize_indices, values_in_order
+from headrace.formats.contract import fetch_many, normalize_indices, values_in_order
 from headrace.formats.sets.agreement import checked_parts
 from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.progress import format_count
@@ -301,10 +301,15 @@ class _ZippedSources:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        where = normalize_indices([index], len(self))
-        rows = []
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Many of them; each part is asked once."""
+        where = normalize_indices(indices, len(self))
+        columns = []
         for number, (part, samples) in enumerate(zip(self.dataset.parts, self.parts, strict=True)):
             names = list(part.schema)
-            sample = samples[int(self.dataset._numbers(number, where)[0])]
-            rows.append(dict(zip(names, values_in_order(sample, names, index), strict=True)))
-        return tuple(rows[part][own] for part, own in self.dataset._columns.values())
+            found = fetch_many(samples, self.dataset._numbers(number, where).tolist())
+            rows = [values_in_order(sample, names, index) for sample, index in zip(found, where.tolist(), strict=True)]
+            columns.append({name: [row[i] for row in rows] for i, name in enumerate(names)})
+        return list(zip(*(columns[part][own] for part, own in self.dataset._columns.values()), strict=True))

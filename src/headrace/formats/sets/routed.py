@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.errors import CorruptSampleError
-from headrace.formats.contract import index_chunks, normalize_indices, values_in_order
+from headrace.formats.contract import fetch_many, index_chunks, normalize_indices, values_in_order
 from headrace.formats.sets.agreement import agreed_class_names, agreed_schema
 from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.formats.sets.merged import merge_arrays, merge_lists, merge_ragged, merge_spans, merge_values
@@ -221,6 +221,21 @@ class _RoutedSources:
             sample = self.parts[part][number]
         except CorruptSampleError as error:
             raise moved_error(error, self.dataset.path, index, error.field) from error
+        return self._in_order(part, sample, index)
+
+    def _in_order(self, part: int, sample: Any, index: int) -> tuple[Any, ...]:
         names = list(self.dataset.parts[part].schema)
         values = dict(zip(names, values_in_order(sample, names, index), strict=True))
         return tuple(values[name] for name in self.dataset.schema)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Many of them; each part is asked once."""
+        where = normalize_indices(indices, len(self))
+        parts, numbers = self.dataset._route(where)
+        samples: list[Any] = [None] * len(where)
+        for part in np.unique(parts).tolist():
+            places = np.flatnonzero(parts == part)
+            found = fetch_many(self.parts[part], numbers[places].tolist())
+            for place, sample in zip(places.tolist(), found, strict=True):
+                samples[place] = self._in_order(part, sample, int(where[place]))
+        return samples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,10 @@ from headrace.annex import (
 from headrace.errors import FormatError
 from headrace.fields import Image, to_spec
 from headrace.formats.contract import index_chunks
+from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
 from headrace.progress import format_count
+from headrace.storage import release_mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -144,13 +145,13 @@ def _checksums(dataset: SpanDataset, progress: Progress | None) -> Iterator[Buff
         done += int(sizes.sum())
         if progress is not None:
             progress(int(chunk[-1]) + 1, len(index), done)
+        release_mapped()
         yield table.astype("<u4").view(np.uint8)
 
 
 def _tile_indices(dataset: SpanDataset, pictures: list[str]) -> list[bytes]:
     """Packed indices of all JPEGs, sample by sample."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        by_field = [list(pool.map(tile_index_of, _pictures_of(dataset, name))) for name in pictures]
+    by_field = [list(map_ahead(tile_index_of, _pictures_of(dataset, name), ahead=64)) for name in pictures]
     return [packed for row in zip(*by_field, strict=True) for packed in row]
 
 
@@ -159,3 +160,4 @@ def _pictures_of(dataset: SpanDataset, field: str) -> Iterable[Buffer]:
     for chunk in index_chunks(len(dataset), _CHUNK):
         offsets, sizes, _ = dataset._places(chunk, field)
         yield from (mapped[at : at + size] for at, size in zip(offsets.tolist(), sizes.tolist(), strict=True))
+        release_mapped()

@@ -78,6 +78,11 @@ class SpanDataset(ColumnDataset):
         """Whatever was said about the whole dataset when it was written, or None."""
         return None if self.indexed.description is None else self.indexed.description.metadata
 
+    @property
+    def is_described(self) -> bool:
+        """The file, or its annex, says exactly what the fields are."""
+        return self.indexed.description is not None
+
     @cached_property
     def _checksums(self) -> npt.NDArray[np.uint32] | None:
         return self.indexed.checksums()

@@ -250,7 +250,7 @@ def test_closed_is_said_and_views_stay(samples_and_path: tuple[list[Any], Path])
         lambda: dataset.read_arrays(np.arange(1), "array", np.empty),
         lambda: dataset.read_ragged(np.arange(1), "text"),
         lambda: dataset.image_spans(np.arange(1), "raw"),
-        lambda: dataset.stored_sample(0),
+        lambda: dataset.stored_samples([0]),
     ]
     for call in calls:
         with pytest.raises(ClosedError, match=r"x\.beton: the dataset is closed"):

@@ -1,0 +1,130 @@
+"""The file, or set of files, that samples are written to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Any
+
+from headrace.fields import to_spec
+from headrace.formats.sharded_writer import ShardedWriter, ShardNames, names_of_set, new_writer, shard_creator
+from headrace.transfer.checked_writer import CheckedWriter
+from headrace.transfer.comparison import Comparison
+from headrace.transfer.shard_log import LoggedPlace, ShardLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace.formats.contract import Format
+    from headrace.formats.report import Transfer
+    from headrace.formats.sharded_writer import ShardLimits
+    from headrace.transfer.samples import Selection
+    from headrace.types import Field, Progress, Writer
+
+__all__ = ["NewFiles"]
+
+_NOT_KEPT = "Nothing was put in place."
+_KEPT = "The files of the set are left where they are, for a look at them; remove them to begin again."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewFiles:
+    """Where samples go.
+
+    Args:
+        target: the format.
+        path: of the file; of a set, with a number in its name.
+        limits: when a file of a set is full; None for one file.
+        force: replace what is there.
+        is_verified: read and compare what was written.
+        is_resumed: write a set file by file, and go on where an earlier run was interrupted.
+        options: what the format's writer takes.
+    """
+
+    target: Format
+    path: str
+    limits: ShardLimits | None
+    force: bool
+    is_verified: bool
+    is_resumed: bool
+    options: dict[str, Any]
+
+    def write(self, chosen: Selection, progress: Progress | None, result: Transfer) -> None:
+        """Write samples, and count them."""
+        if self.is_resumed:
+            result.samples = self._resume(chosen, progress, result)
+        else:
+            check = self._comparison(chosen, _NOT_KEPT)
+
+            def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+                return self._create(fields, length, about, check)
+
+            result.samples = chosen.write(create, progress, result)
+        result.size_bytes = sum(map(self.target.size_bytes, self._written()))
+
+    def _comparison(self, chosen: Selection, outcome: str) -> Comparison | None:
+        if not self.is_verified:
+            return None
+        return Comparison(selection=chosen, target=self.target, path=self.path, outcome=outcome)
+
+    def _create(
+        self, fields: dict[str, Field], length: int | None, about: dict[str, Any], check: Comparison | None
+    ) -> Writer[Any]:
+        options = about | self.options
+        if check is not None and self.limits is None:
+            path, force = self.path, self.force
+            return CheckedWriter(
+                path,
+                lambda hidden: self.target.create_checked(hidden, fields, length=length, **options),
+                check,
+                force=force,
+            )
+        return new_writer(
+            self.target,
+            self.path,
+            fields,
+            length=length,
+            limits=self.limits,
+            force=self.force,
+            options=options,
+            check=check,
+        )
+
+    def _resume(self, chosen: Selection, progress: Progress | None, result: Transfer) -> int:
+        limits = self.limits
+        assert limits is not None
+        log = ShardLog.load(names_of_set(self.path), self._job(chosen, limits), force=self.force)
+        place = LoggedPlace(log, check=self._comparison(chosen, _KEPT))
+        done, total = log.samples, len(chosen.order)
+        if done >= total and log.shards:
+            place.finish()
+            return total
+
+        def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+            new = shard_creator(self.target, fields, about | self.options)
+            shard = len(log.shards)
+            return ShardedWriter(place, new, fields, limits=limits, length=length, first_shard=shard, done=done)
+
+        return chosen.write(create, progress, result, start=done)
+
+    def _job(self, chosen: Selection, limits: ShardLimits) -> dict[str, Any]:
+        """What must be the same for a set to be resumed."""
+        options = chosen.options
+        return {
+            "source": [chosen.fingerprint, len(chosen.origin.sources())],
+            "fields": [[name, chosen.columns[name], to_spec(kind)] for name, kind in chosen.fields.items()],
+            "names": chosen.has_names,
+            "shuffle_seed": options.shuffle_seed,
+            "limit": options.limit,
+            "shard_size": limits.size_bytes,
+            "shard_samples": limits.samples,
+            "format": self.target.name,
+            "writer_options": {name: repr(value) for name, value in sorted((chosen.about | self.options).items())},
+        }
+
+    def _written(self) -> Sequence[str]:
+        if self.limits is None:
+            return [self.path]
+        names = ShardNames.of(self.path)
+        assert names is not None
+        return list(takewhile(self.target.exists, map(names.path, count())))
