@@ -353,7 +353,8 @@ class Bench:
             findings.append(f"exit code 0, and the target is {whole}")
         is_whole = "bad" not in (whole, *states.values())
         can_tidy = point.fault in ("short", "stop", "enospc", "full") or not is_hit
-        if is_whole and can_tidy and not repaired and (left := self._left(names, scenario, reference)):
+        kept = [name for name in names if name not in scenario.notes]
+        if is_whole and can_tidy and not repaired and (left := self._left(kept, scenario, reference)):
             findings.append(f"left behind at once: {left}")
         if is_whole:
             findings += self._repeat(scenario, reference, whole)

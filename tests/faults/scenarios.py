@@ -48,6 +48,7 @@ class Scenario:
         base: what is in the folder at first: names in the pantry.
         targets: what the command changes.
         by_file: files of a target are old or new each on its own, as with cp; otherwise all are old or all new.
+        notes: files that an interrupted command leaves on purpose, for the next run of it.
         again: the command to repeat it when it had its effect already and would refuse to do it twice.
     """
 
@@ -55,6 +56,7 @@ class Scenario:
     base: tuple[str, ...]
     targets: tuple[str, ...]
     by_file: bool = False
+    notes: tuple[str, ...] = ()
     again: tuple[str, ...] | None = None
 
     @property
@@ -255,7 +257,8 @@ def _converts() -> Iterator[Scenario]:
     yield Scenario(words=words, base=("x.beton", "old.ffr"), targets=("old.ffr",))
     words = ("convert", "x.beton", "t-%d.npz", "--shard-samples", "2", "--resume", "-q", "-j1")
     files = tuple(f"t-{number}.npz" for number in range(2))
-    yield Scenario(words=words, base=("x.beton",), targets=files, by_file=True, again=_again(words))
+    notes = (".t-%d.npz.convert.json",)
+    yield Scenario(words=words, base=("x.beton",), targets=files, by_file=True, notes=notes, again=_again(words))
 
 
 def _extracts() -> Iterator[Scenario]:

@@ -191,4 +191,6 @@ class LoggedPlace:
         self._log.remove()
 
     def abort(self) -> None:
-        """What is complete stays, for the next run."""
+        """What is complete stays, for the next run; where nothing is, there is nothing to note."""
+        if not self._log.shards:
+            self._log.remove()
