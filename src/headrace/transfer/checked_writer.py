@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, Any
 
+from headrace.annex import side_path
 from headrace.formats.contract import BaseWriter
 from headrace.storage import HiddenFolder
 
@@ -32,8 +35,20 @@ class HiddenTarget:
         self.remove = self._folder.remove
 
     def hand_over(self) -> None:
-        """Give what was made its name."""
-        self._folder.hand_over(self._old_files() if self._force else [])
+        """Give what was made its name; one file takes the place of another in one step."""
+        names = os.listdir(self._folder.path)
+        is_plain = set(names) <= {os.path.basename(self._target), os.path.basename(side_path(self._target))}
+        if not (self._force and is_plain and os.path.isfile(self._target)):
+            self._folder.hand_over(self._old_files() if self._force else [])
+            return
+        os.chmod(self.path, stat.S_IMODE(os.stat(self._target).st_mode))
+        os.replace(self.path, self._target)
+        if len(names) > 1:
+            os.replace(side_path(self.path), side_path(self._target))
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(side_path(self._target))  # of what was there before
+        self._folder.remove()
 
     def _old_files(self) -> list[str]:
         """What is replaced: the target, its shards and its annex."""
