@@ -12,13 +12,14 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
+from headrace import _native
 from headrace.errors import FormatError
 from headrace.fields import Image, Int, Text
 from headrace.formats.entry_names import safe_name
 from headrace.formats.members import field_for, labels_of, ungrouped_members
 from headrace.formats.values import decode_value
 from headrace.progress import format_count
-from headrace.storage import open_stream, temporary_file
+from headrace.storage import map_descriptor, open_stream, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArchiveContents", "Contents", "FileContents", "FileSamples", "FolderContents"]
 
+_HEADERS = 1 << 16  # of a tar, in one native call
 _LARGEST_READ = 1 << 30
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBER = re.compile(rb"[+-]?\d{1,18}")
@@ -67,6 +69,8 @@ class FileContents:
         with translate_errors(self._source), count_entries(self._source, progress, kind=self._kind) as report:
             if isinstance(self._source, str):
                 self._open(self._source)
+            if self._find_by_headers(result, max_bytes):
+                return
             for entry in read_entries(self._source, result.skipped, kind=self._kind, max_bytes=max_bytes):
                 if entry.is_dir:
                     continue
@@ -79,6 +83,27 @@ class FileContents:
                     report(result.files, None, result.size_bytes)
             if self._spool is not None:
                 self._spool.flush()
+
+    def _find_by_headers(self, result: Transfer, max_bytes: int | None) -> bool:
+        """Find the files of a tar by one native pass; False where it is compressed, or has more than plain files."""
+        if self._file is None or (self._kind or kind_of(self.path)) != "tar":
+            return False
+        scanner = _native.TarScanner(map_descriptor(self._file.fileno()))
+        try:
+            while scanner.advance(_HEADERS):
+                pass
+            names = [safe_name(os.fsdecode(scanner.names[i])) for i in range(len(scanner.names))]
+        except (_native.NativeError, ValueError):
+            return False  # told by the way that goes file by file
+        sizes = scanner.sizes.tolist()
+        total = sum(sizes)
+        if scanner.notes or len(set(names)) < len(names) or (max_bytes is not None and total > max_bytes):
+            return False
+        descriptor = self._file.fileno()
+        places = zip(scanner.offsets.tolist(), sizes, strict=True)
+        self._places = {name: (descriptor, *place) for name, place in zip(names, places, strict=True)}
+        result.files, result.size_bytes = len(names), total
+        return True
 
     def _open(self, path: str) -> None:
         if (self._kind or kind_of(path)) == "zip":

@@ -18,6 +18,7 @@ from headrace.formats.open import open_dataset
 from headrace.formats.pack import broken_lines
 from headrace.formats.write import BROKEN, BrokenSamples, fill
 from headrace.storage import release_mapped
+from headrace.types import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -275,8 +276,10 @@ class _Chosen:
         return map(self._values, fetch_many(self.samples, indices), indices)
 
     def _values(self, sample: Any, index: int) -> tuple[Any, ...]:
-        values = values_in_order(sample, self.schema, index)
-        chosen = tuple(values[position] for position in self.positions)
+        is_in_order = isinstance(sample, tuple | Sample) and len(sample) == len(self.schema)
+        values = tuple(sample if is_in_order else values_in_order(sample, self.schema, index))
+        is_whole = self.positions == list(range(len(values)))
+        chosen = values if is_whole else tuple(values[position] for position in self.positions)
         if not self.recoded:
             return chosen
         fields = self.recoded
