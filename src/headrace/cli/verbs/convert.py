@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "convert"
 _OF_SEED = -1  # --shuffle without a seed of its own
-HELP = "any format into any other: .beton, .ffr, .parquet, .h5, tar, zip, folder and more"
+HELP = "any format into any other, also tar, zip and folders"
 DESCRIPTION = """\
 Write SRC into DST, whose ending decides the format. Between .barecat, .tar (also .gz, .bz2, .xz, .zst), .zip and
 folders go files with their paths, modes and times, one after the other: nothing is unpacked on the way. Names that
