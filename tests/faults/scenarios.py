@@ -129,6 +129,9 @@ def fill_pantry(pantry: Path) -> None:
     _write_tree(pantry / "spoilt", pictures | {"cat/cut.jpg": jpegs[3][:200], "dog/none.png": b""}, 1_600_000_000)
     (pantry / "table.csv").write_bytes(b"")
     hr.convert(pantry / "pics", pantry / "pics.barecat", progress=False)
+    for name in ("x", "old"):
+        for kind, field in _OTHERS.items():
+            hr.convert(pantry / f"{name}.beton", pantry / f"{name}.{kind}", field=field, workers=1, progress=False)
     _write_gaps(str(pantry / "gaps.barecat"))
 
 
@@ -203,7 +206,7 @@ def _again(words: tuple[str, ...], option: str = "--force") -> tuple[str, ...]:
 
 def all_scenarios() -> list[Scenario]:
     """All of them, in the order of the command's own list of verbs."""
-    return [*_creates(), *_converts(), *_extracts(), *_indexes(), *_edits(), *_syncs(), *_merges(), *_shells()]
+    return [*_creates(), *_converts(), *_other_converts(), *_extracts(), *_indexes(), *_edits(), *_syncs(), *_merges(), *_shells()]
 
 
 def _creates() -> Iterator[Scenario]:
@@ -219,6 +222,13 @@ def _creates() -> Iterator[Scenario]:
     words = ("create", "t.barecat", "in", "-s", "6500", "-q", "-j", "2")
     yield Scenario(words=words, base=("in",), targets=("t.barecat",), again=_again(words))
 
+
+_OTHERS: dict[str, str | None] = {
+    **dict.fromkeys(("tfrecord", "tfrecord.gz", "rec", "npz", "parquet", "arrow", "h5", "msgpack", "jsonl", "csv")),
+    "npy": "label",
+    "lmdb": "image",
+}
+"""Formats of samples that stand in files of their own, and the field that goes into those that hold one."""
 
 _SAMPLES = ("beton", "ffr", "barecat")
 _FILES = ("tar", "tar.gz", "zip", "barecat", "folder")
@@ -259,6 +269,21 @@ def _converts() -> Iterator[Scenario]:
     files = tuple(f"t-{number}.npz" for number in range(2))
     notes = (".t-%d.npz.convert.json",)
     yield Scenario(words=words, base=("x.beton",), targets=files, by_file=True, notes=notes, again=_again(words))
+
+
+def _other_converts() -> Iterator[Scenario]:
+    """To formats whose annex lies beside, or that libraries write; into sets of them, too."""
+    for kind, field in _OTHERS.items():
+        extra = () if field is None else ("--field", field)
+        for name, base, options in (("t", (), ()), ("old", (f"old.{kind}",), ("--force",))):
+            words = ("convert", "x.beton", f"{name}.{kind}", *extra, *options, "-q", "-j1")
+            targets = (f"{name}.{kind}", f"{name}.{kind}.annex")
+            again = None if options else _again(words)
+            yield Scenario(words=words, base=("x.beton", *base), targets=targets, again=again)
+    for kind in ("beton", "tfrecord", "jsonl"):
+        words = ("convert", "x.beton", f"t-%d.{kind}", "-s", "1000", "-q", "-j1")
+        targets = tuple(f"t-{i}.{kind}{ending}" for i in range(3) for ending in ("", ".annex"))
+        yield Scenario(words=words, base=("x.beton",), targets=targets, again=_again(words))
 
 
 def _extracts() -> Iterator[Scenario]:

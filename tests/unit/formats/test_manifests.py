@@ -75,7 +75,7 @@ def test_golden(name: str) -> None:
 def test_round_trip(tmp_path: Path, ending: str) -> None:
     names = [f"n{i}" for i in range(12)]
     path = written(tmp_path, ending, names=names, class_names={"n": ["a"]}, metadata=[1])
-    assert sorted(os.listdir(tmp_path)) == sorted(["x-files", f"x.{ending}", f"x.{ending}.annex"])
+    assert sorted(os.listdir(tmp_path)) == [f"x.{ending}", f"x.{ending}-files", f"x.{ending}.annex"]
     dataset = hr.open(path)
     assert dict(dataset.schema) == fields_of(ending)
     assert (dataset.class_names, dataset.metadata, list(dataset.keys or ())) == ({"n": ["a"]}, [1], names)
@@ -88,7 +88,7 @@ def test_round_trip(tmp_path: Path, ending: str) -> None:
     assert dataset.read_bytes(range(12), "image") == [row[4] for row in rows]
     report = dataset.verify(decode=True)
     assert (report.ok, report.checksums_checked, report.images_decoded) == (True, 12, 12)
-    assert dataset.rows(np.array([1]))[0]["image"] == "x-files/image/n1.jpg"
+    assert dataset.rows(np.array([1]))[0]["image"] == f"x.{ending}-files/image/n1.jpg"
     assert dataset["n4"].n == 1
     plain = hr.open(path, annex=False)  # guessed: the texts are no paths, the numbers are numbers
     assert {name: field.kind for name, field in plain.schema.items() if name != "array"} == {
@@ -327,13 +327,25 @@ def test_folder_of_files(tmp_path: Path) -> None:
     assert (tmp_path / "y.csv-files" / "00000002.bin").read_bytes() == b"3"
 
 
+def test_the_files_of_a_replaced_manifest_go(tmp_path: Path) -> None:
+    path, fields = tmp_path / "x.jsonl", {"a": Bytes()}
+    (tmp_path / "x.jsonl-files").mkdir()  # of somebody else
+    for i in range(3):
+        hr.write(path, [(b"%d" % i,)], fields=fields, force=True, annex=False)
+        assert hr.open(path)[0].a == b"%d" % i
+        assert len(os.listdir(tmp_path)) == 3
+    hr.write(tmp_path / "x.csv", [(b"c",)], fields=fields, annex=False)
+    hr.write(path, [(1,)], fields={"n": Int()}, force=True, annex=False)
+    assert sorted(os.listdir(tmp_path)) == ["x.csv", "x.csv-files", "x.jsonl", "x.jsonl-files"]
+
+
 def test_folders_of_dead_writers_go(tmp_path: Path) -> None:
     left = tmp_path / ".x-files.0123abcd.unfinished"
     left.mkdir()
     (left / "a").touch()
-    alive = FilesFolder(str(tmp_path), "x-files")
+    alive = FilesFolder(str(tmp_path), "x-files", "x.csv")
     assert not left.exists()
-    other = FilesFolder(str(tmp_path), "x-files")
+    other = FilesFolder(str(tmp_path), "x-files", "x.csv")
     assert len(os.listdir(tmp_path)) == 2
     alive.abort()
     other.abort()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from headrace.errors import WriteError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.description import Description
 from headrace.formats.hdf5.column_source import MAX_BLOCK_BYTES
+from headrace.formats.hdf5.library_file import LibraryFile
 from headrace.formats.hdf5.structure import ATTRIBUTE, DESCRIPTION, KEYS
 from headrace.formats.row_writer import Row, RowWriter
 from headrace.formats.values import encode_value
@@ -22,7 +22,7 @@ from headrace.registry import require
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headrace.errors import PathLike
     from headrace.types import Field
@@ -68,11 +68,11 @@ class Hdf5Writer(RowWriter):
         self._h5py = require("h5py", "writing an HDF5 file")
         self._target = AtomicFile(path)
         self._file: Any = None
-        self._stream: BinaryIO | None = None
+        self._stream = LibraryFile(self._target)
         try:
             # The library wants a name or an object; a file that is not finished has no name.
-            self._stream = cast("BinaryIO", os.fdopen(os.dup(self._target.fileno()), "r+b", 0))
-            self._file = self._h5py.File(self._stream, "w", libver=("v108", "latest"), track_order=True)
+            with self._watched():
+                self._file = self._h5py.File(self._stream, "w", libver=("v108", "latest"), track_order=True)
         except BaseException:
             self._discard()
             raise
@@ -81,22 +81,35 @@ class Hdf5Writer(RowWriter):
         }
         self._names = _Column(self._h5py, self._file, KEYS, Text(), None)
 
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Raise what the disk said, not what the library made of it."""
+        try:
+            yield
+        except Exception:
+            self._stream.check()
+            raise
+        self._stream.check()
+
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
-        for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True) if rows else ():
-            column.add(values)
-        if names is not None:
-            self._names.add([_stored_name(name, len(self) + i) for i, name in enumerate(names)])
+        stored = None if names is None else [_stored_name(name, len(self) + i) for i, name in enumerate(names)]
+        with self._watched():
+            for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True) if rows else ():
+                column.add(values)
+            if stored is not None:
+                self._names.add(stored)
 
     def _finish(self) -> None:
-        for column in self._columns.values():
-            column.finish()
-        if self._has_names:
-            self._names.finish()
-        if len(self._description) <= _MAX_ATTRIBUTE:
-            self._file.attrs[ATTRIBUTE] = self._description
-        else:
-            self._file.create_dataset(DESCRIPTION, data=self._description, dtype=self._h5py.string_dtype())
-        self._let_go()
+        with self._watched():
+            for column in self._columns.values():
+                column.finish()
+            if self._has_names:
+                self._names.finish()
+            if len(self._description) <= _MAX_ATTRIBUTE:
+                self._file.attrs[ATTRIBUTE] = self._description
+            else:
+                self._file.create_dataset(DESCRIPTION, data=self._description, dtype=self._h5py.string_dtype())
+            self._let_go()
         self._target.commit()
 
     def _discard(self) -> None:
@@ -105,13 +118,9 @@ class Hdf5Writer(RowWriter):
         self._target.abort()
 
     def _let_go(self) -> None:
-        (file, self._file), (stream, self._stream) = (self._file, None), (self._stream, None)
-        try:
-            if file is not None:
-                file.close()
-        finally:
-            if stream is not None:
-                stream.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 @dataclass(slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from headrace.registry import require
 from headrace.storage import AtomicFile, temporary_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headrace.errors import PathLike
     from headrace.types import Field
@@ -51,24 +53,37 @@ class LmdbWriter(RowWriter):
         self._environment: Any = None
         try:
             self._draft = temporary_file(os.path.dirname(self._target.path))
-            self._environment = self._lmdb.open(
-                f"/proc/self/fd/{self._draft.fileno()}",
-                subdir=False,
-                lock=False,
-                sync=False,
-                readahead=False,
-                map_size=_FIRST_MAP,
-            )
+            with self._told():
+                self._environment = self._lmdb.open(
+                    f"/proc/self/fd/{self._draft.fileno()}",
+                    subdir=False,
+                    lock=False,
+                    sync=False,
+                    readahead=False,
+                    map_size=_FIRST_MAP,
+                )
         except BaseException:
             self._discard()
             raise
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise the library's errors as errors of the disk, with the path."""
+        try:
+            yield
+        except self._lmdb.MapFullError:
+            raise
+        except self._lmdb.Error as error:
+            words = str(error).rpartition(": ")[2]
+            number = next((number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) == words), errno.EIO)
+            raise OSError(number, f"LMDB cannot write ({words}); nothing was changed", self._target.path) from error
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
         keys = [self._key(i, None if names is None else names[i - len(self)]) for i in self._numbers(rows)]
         pairs = [(key, value) for key, (value,) in zip(keys, rows, strict=True)]
         while True:
             try:
-                with self._environment.begin(write=True) as transaction:
+                with self._told(), self._environment.begin(write=True) as transaction:
                     for key, value in pairs:
                         if not transaction.put(key, value, overwrite=False):
                             raise WriteError(f"two samples are called {key.decode(errors='backslashreplace')!r}")
@@ -93,7 +108,8 @@ class LmdbWriter(RowWriter):
         return key
 
     def _finish(self) -> None:
-        self._environment.copyfd(self._target.fileno(), compact=True)
+        with self._told():
+            self._environment.copyfd(self._target.fileno(), compact=True)
         self._let_go()
         self._target.commit()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import WriteError
 from headrace.fields import Bytes, Image
-from headrace.formats.manifests.files_folder import FilesFolder
+from headrace.formats.manifests.files_folder import FilesFolder, remove_replaced
 from headrace.formats.manifests.records import KEY, MAX_RECORD_BYTES
 from headrace.formats.row_writer import RowWriter
 from headrace.formats.spans import NewAnnex
@@ -37,7 +38,7 @@ def check_names(fields: Mapping[str, Field]) -> None:
 class ManifestWriter(RowWriter):
     """Writes a record for each sample; pictures and bytes go into files in a folder beside the manifest.
 
-    The files appear all at once, and the manifest after them. What the fields are exactly stands in the annex.
+    The files appear all at once, and the manifest after them; the files of a manifest that it replaces go. What the fields are exactly stands in the annex.
 
     Args:
         path: where the manifest goes.
@@ -47,8 +48,8 @@ class ManifestWriter(RowWriter):
         annex: False: no annex; what the fields are is then guessed from their values.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold.
-        files_folder: name of the folder of the files; by default that of the manifest without its ending, and
-            ``-files``.
+        files_folder: name of the folder of the files; by default that of the manifest and ``-files``, or ``-files-2``
+            and so on where that is taken.
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class ManifestWriter(RowWriter):
     def _new_folder(self, name: str | None) -> FilesFolder:
         parent, last = os.path.split(self._file.path)
         if name is not None:
-            return FilesFolder(parent, name)
-        usual = f"{os.path.splitext(last)[0]}-files"
-        is_taken = os.path.lexists(os.path.join(parent, usual))
-        return FilesFolder(parent, f"{last}-files" if is_taken else usual)
+            return FilesFolder(parent, name, last)
+        names = itertools.chain([f"{last}-files"], (f"{last}-files-{number}" for number in itertools.count(2)))
+        free = next(one for one in names if not os.path.lexists(os.path.join(parent, one)))
+        return FilesFolder(parent, free, last)
 
     @abstractmethod
     def _head(self, has_names: bool) -> str:
@@ -137,7 +138,9 @@ class ManifestWriter(RowWriter):
         if self._files is not None:
             self._files.commit()
         self._file.commit()
-        self._files = None
+        files, self._files = self._files, None
+        parent, last = os.path.split(self._file.path)
+        remove_replaced(parent, last, kept=None if files is None else files.name)
         self._annex.write(self._file.path, self.fields, self._open, self._names if self._has_names else None)
 
     def _discard(self) -> None:

@@ -47,7 +47,8 @@ __all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"
 _log = logging.getLogger("headrace")
 DESCRIPTION, KEYS, VALUES, OFFSETS = "__headrace__", "__key__", ".values", ".offsets"
 """Arrays of a .npz that are no fields, and what the two arrays of a field of any length end in."""
-_MOST_UNPACKED = 4 << 30
+_MOST_UNPACKED, _FREE_UNPACKED = 4 << 30, 1 << 30
+_MOST_TIMES = 200  # more is a bomb, or somebody knows better and says so
 _FINGERPRINT_BYTES = 1 << 16
 _FIX = "Write the dataset again."
 
@@ -65,7 +66,8 @@ class NpyDataset(ColumnDataset):
         decode: what bytes are, of all Bytes fields or by name.
         allow_pickle: also read arrays of Python objects. Unpickling runs code that the file contains: whoever wrote
             the file can do anything that you can. Only for files that you, or people you trust, have written.
-        max_unpacked_bytes: of all compressed members together; a file that wants more is refused.
+        max_unpacked_bytes: of all compressed members together; a file that wants more is refused. By default 1 GiB, or
+            200 times the file where that is more, and 4 GiB at most.
         follow_links: also use tile indices of JPEGs beside the file that are a symbolic link.
 
     Attributes:
@@ -86,7 +88,7 @@ class NpyDataset(ColumnDataset):
         fields: Mapping[str, Field] | None = None,
         decode: Decode | Mapping[str, Decode] | None = None,
         allow_pickle: bool = False,
-        max_unpacked_bytes: int = _MOST_UNPACKED,
+        max_unpacked_bytes: int | None = None,
         follow_links: bool = False,
     ) -> None:
         name = os.fspath(path)
@@ -95,8 +97,9 @@ class NpyDataset(ColumnDataset):
         self._options |= {"max_unpacked_bytes": max_unpacked_bytes, "follow_links": follow_links}
         self._mapped = map_file(name)
         self.left_out: list[str] = []
+        most_bytes = _limit_of(len(self._mapped)) if max_unpacked_bytes is None else max_unpacked_bytes
         only = next(iter(fields), "data") if fields is not None and len(fields) == 1 else "data"
-        self._arrays, self._others = _look_into(name, self._mapped, only, max_unpacked_bytes, self.left_out)
+        self._arrays, self._others = _look_into(name, self._mapped, only, most_bytes, self.left_out)
         about, keys = _read_description(name, self._arrays), None
         if about is None:
             columns = _columns(self._arrays, self.left_out, allow_pickle)
@@ -257,6 +260,11 @@ def index_npz(
     refuse_annex_options(path, "npz", options)
     with NpyDataset(path, follow_links=follow_links) as dataset:
         return dataset.index_jpegs(progress)
+
+
+def _limit_of(size_bytes: int) -> int:
+    """How much a file of this size may unpack to."""
+    return min(_MOST_UNPACKED, max(_FREE_UNPACKED, _MOST_TIMES * size_bytes))
 
 
 def _look_into(

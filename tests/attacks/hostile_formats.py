@@ -1,0 +1,750 @@
+"""Hostile, damaged and sound files of the formats of other tools, each made in an empty folder as in ``hostile``."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tests.helpers import image_file, picture
+
+import headrace as hr
+from headrace._native import crc32c
+from headrace.annex import Annex, write_annex
+from headrace.formats.spans.span_file import SpanFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Maker = Callable[[Path], Path]
+
+__all__ = ["ENDINGS", "HOSTILE_FORMATS", "ODD_FILES", "SOUND", "damaged"]
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "formats"
+SOUND = (
+    "plain.npz",
+    "packed.npz",
+    "fortran.npy",
+    "table.h5",
+    "groups.parquet",
+    "file.arrow",
+    "feather.feather",
+    "hf_saved",
+    "wds-0001.tar",
+    "wds-one.tar.gz",
+    "examples.tfrecord",
+    "examples.tfrecord.gz",
+    "images.rec",
+    "stream.msgpack",
+    "table.lmdb",
+    "classes.zip",
+    "files.csv",
+    "files.jsonl",
+)
+ENDINGS = (
+    *("tar", "tar.gz", "tar.zst", "zip", "tfrecord", "tfrecord.gz", "rec", "npy", "npz", "parquet", "arrow", "feather"),
+    *("h5", "lmdb", "msgpack", "jsonl", "csv", "tsv"),
+)
+HOSTILE_FORMATS: dict[str, Maker] = {}
+ESCAPES = "\x1b[31m\x1b]0;t\x07\u202e\n\r"
+
+
+def hostile(make: Maker) -> Maker:
+    HOSTILE_FORMATS[make.__name__] = make
+    return make
+
+
+# -- files that were fine once ----------------------------------------------------------------------------------------
+
+
+def golden(folder: Path, name: str) -> Path:
+    """A golden file with what belongs to it."""
+    wanted = {"images.rec": ["images.idx"], "files.csv": ["files"], "files.jsonl": ["files"]}.get(name, [])
+    for one in (name, *wanted):
+        source = GOLDEN / one
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / one)
+    return folder / name
+
+
+def damaged(name: str, how: str) -> Maker:
+    """A golden file that is whole, cut, full of flipped bits, or with zeros in the middle."""
+
+    def make(folder: Path) -> Path:
+        path = golden(folder, name)
+        file = next(path.glob("*.arrow")) if path.is_dir() else path
+        data = bytearray(file.read_bytes())
+        if how == "cut":
+            del data[len(data) * 2 // 3 :]
+        elif how == "flipped":
+            for at in range(17, len(data), 97):
+                data[at] ^= 1 << at % 8
+        elif how == "holes":
+            data[len(data) // 2 : len(data) * 3 // 4] = bytes(len(data) * 3 // 4 - len(data) // 2)
+        file.write_bytes(data)
+        return path
+
+    return make
+
+
+ODD_FILES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "one byte": lambda path: path.write_bytes(b"\x01"),
+    "zeros": lambda path: path.write_bytes(bytes(5000)),
+    "letters": lambda path: path.write_bytes(b"a" * 5000),
+    "0xff": lambda path: path.write_bytes(b"\xff" * 5000),
+    "pipe": os.mkfifo,
+    "directory": lambda path: path.mkdir(),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+}
+"""What may stand under the name of a file, made under that name."""
+
+
+# -- tar --------------------------------------------------------------------------------------------------------------
+
+
+def tar_of(path: Path, members: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.GNU_FORMAT) -> Path:
+    with tarfile.open(path, "w", format=form) as file:
+        for member, data in members:
+            member.size = len(data)
+            file.addfile(member, io.BytesIO(data))
+    return path
+
+
+def named(name: str, data: bytes = b"x") -> tuple[tarfile.TarInfo, bytes]:
+    return tarfile.TarInfo(name), data
+
+
+@hostile
+def tar_of_escapes(folder: Path) -> Path:
+    return tar_of(folder / "x.tar", [named(f"a{ESCAPES}.txt"), named(f"b{ESCAPES}.txt"), named("c.\x1b[2Jjpg")])
+
+
+@hostile
+def tar_of_webdataset_names_that_lead_out(folder: Path) -> Path:
+    return tar_of(folder / "x.tar", [named("../home/1.txt"), named("../home/1.cls", b"1"), named("/etc/2.txt")])
+
+
+@hostile
+def tar_of_keys_that_come_apart(folder: Path) -> Path:
+    names = ("1.txt", "2.txt", "1.cls", "2.cls", "1.txt", "3.json", "3.", ".4", "5")
+    return tar_of(folder / "x.tar", [named(name, b"1") for name in names])
+
+
+@hostile
+def tar_in_a_tar_in_a_tar(folder: Path) -> Path:
+    inner = tar_of(folder / "inner", [named("a.txt")]).read_bytes()
+    for _ in range(20):
+        inner = tar_of(folder / "inner", [named("a.tar", inner)]).read_bytes()
+    (folder / "inner").unlink()
+    return tar_of(folder / "x.tar", [named("a.tar", inner)])
+
+
+@hostile
+def tar_of_sparse_files(folder: Path) -> Path:
+    path = tar_of(folder / "x.tar", [named("a.txt", bytes(512)), named("b.txt")])
+    data = bytearray(path.read_bytes())
+    data[156:157] = b"S"
+    data[386:410] = b"%011o\0%011o\0" % (0, 512)
+    data[483:495] = b"%011o\0" % (1 << 32)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    path.write_bytes(data)
+    return path
+
+
+@hostile
+def tar_of_pax_headers_that_lie(folder: Path) -> Path:
+    members = []
+    for i, (key, value) in enumerate(
+        (
+            ("size", "9223372036854775807"),
+            ("size", "-5"),
+            ("path", "../" * 50 + "home/settings"),
+            ("path", "a\0b"),
+            ("GNU.sparse.major", "1"),
+            ("GNU.sparse.realsize", "99999999999999"),
+            ("mtime", "nan"),
+            ("hdrcharset", "BINARY"),
+            ("linkpath", "/etc/passwd"),
+        )
+    ):
+        member, data = named(f"{i}.txt")
+        member.pax_headers = {key: value}
+        members.append((member, data))
+    return tar_of(folder / "x.tar", members, tarfile.PAX_FORMAT)
+
+
+@hostile
+def tar_of_pax_lengths_that_lie(folder: Path) -> Path:
+    body = b"99999999999999999999 path=x\n" + b"0 =\n" + b"-3 a=b\n"
+    head = tarfile.TarInfo("././@PaxHeader")
+    head.type, head.size = tarfile.XHDTYPE, len(body)
+    data = head.tobuf(tarfile.USTAR_FORMAT) + body.ljust(512, b"\0") + tarfile.TarInfo("a.txt").tobuf() + bytes(1024)
+    (folder / "x.tar").write_bytes(data)
+    return folder / "x.tar"
+
+
+@hostile
+def tar_of_a_size_in_base_256(folder: Path) -> Path:
+    path = tar_of(folder / "x.tar", [named("a.txt", b"x" * 600)])
+    data = bytearray(path.read_bytes())
+    data[124:136] = b"\xff" * 12
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    path.write_bytes(data)
+    return path
+
+
+@hostile
+def tar_of_links(folder: Path) -> Path:
+    members = [named("a.txt")]
+    for kind, name, target in (
+        (tarfile.SYMTYPE, "s.txt", "../home/settings"),
+        (tarfile.LNKTYPE, "h.txt", "/etc/passwd"),
+        (tarfile.SYMTYPE, "d", "../home"),
+        (tarfile.CHRTYPE, "c.txt", ""),
+        (tarfile.FIFOTYPE, "p.txt", ""),
+    ):
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, target
+        members.append((member, b""))
+    return tar_of(folder / "x.tar", [*members, named("d/settings", b"owned")])
+
+
+def _bomb(path: Path, head: bytes) -> Path:
+    """A gzip of 3 GB in some kilobytes: members of zeros, again and again."""
+    piece = gzip.compress(bytes(16 << 20), mtime=0)
+    path.write_bytes(gzip.compress(head, mtime=0) + piece * 192)
+    return path
+
+
+@hostile
+def tar_gz_bomb(folder: Path) -> Path:
+    member = tarfile.TarInfo("a.txt")
+    member.size = 3 << 30
+    return _bomb(folder / "x.tar.gz", member.tobuf())
+
+
+@hostile
+def tfrecord_gz_bomb(folder: Path) -> Path:
+    length = struct.pack("<Q", 3 << 30)
+    return _bomb(folder / "x.tfrecord.gz", length + struct.pack("<I", masked(length)))
+
+
+# -- zip, npy, npz ----------------------------------------------------------------------------------------------------
+
+
+@hostile
+def zip_of_names(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "x.zip", "w") as file:
+        for name in ("../home/settings", "/tmp/owned", "a/../../b.txt", f"c{ESCAPES}.txt", "d\\..\\e.txt", "C:/f.txt"):
+            file.writestr(name, b"owned")
+    return folder / "x.zip"
+
+
+@hostile
+def zip_of_names_inside_with_escapes(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "x.zip", "w") as file:
+        file.writestr(f"c{ESCAPES}.txt", b"owned")
+    return folder / "x.zip"
+
+
+@hostile
+def zip_with_a_link(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "x.zip", "w") as file:
+        link = zipfile.ZipInfo("out")
+        link.external_attr = 0o120777 << 16
+        file.writestr(link, "../home")
+        file.writestr("out/settings", b"owned")
+    return folder / "x.zip"
+
+
+@hostile
+def zip_bomb_of_one_picture(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "x.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        for i in range(3):
+            with file.open(f"a/{i}.jpg", "w", force_zip64=True) as member:
+                for _ in range(600):
+                    member.write(bytes(1 << 20))
+    return folder / "x.zip"
+
+
+@hostile
+def npz_bomb(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "x.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        with file.open("a.npy", "w", force_zip64=True) as member:
+            text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1048576), }" % 1500
+            head = b"\x93NUMPY\x01\0" + struct.pack("<H", 118) + text.ljust(117) + b"\n"
+            member.write(head)
+            for _ in range(1500):
+                member.write(bytes(1 << 20))
+    return folder / "x.npz"
+
+
+class Shout:
+    """What a pickle would run."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+        return os.system, ("touch OWNED ../home/OWNED",)
+
+
+@hostile
+def npy_of_a_pickle(folder: Path) -> Path:
+    np.save(folder / "x.npy", np.array([Shout(), 1], object), allow_pickle=True)
+    return folder / "x.npy"
+
+
+@hostile
+def npz_of_a_pickle(folder: Path) -> Path:
+    np.savez(folder / "x.npz", a=np.array([Shout()], object), b=np.arange(1))
+    return folder / "x.npz"
+
+
+@hostile
+def npy_of_absurd_shape(folder: Path) -> Path:
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904), }"
+    head = b"\x93NUMPY\x01\0" + struct.pack("<H", 118) + text.ljust(117) + b"\n"
+    (folder / "x.npy").write_bytes(head + bytes(800))
+    return folder / "x.npy"
+
+
+@hostile
+def npy_whose_header_is_code(folder: Path) -> Path:
+    text = b"__import__('os').system('touch ../home/OWNED')"
+    head = b"\x93NUMPY\x01\0" + struct.pack("<H", 118) + text.ljust(117) + b"\n"
+    (folder / "x.npy").write_bytes(head + bytes(800))
+    return folder / "x.npy"
+
+
+@hostile
+def npy_of_a_deep_header(folder: Path) -> Path:
+    text = b"(" * 60000
+    (folder / "x.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text)
+    return folder / "x.npy"
+
+
+@hostile
+def npz_of_names(folder: Path) -> Path:
+    np.savez(folder / "x.npz", **{"../../home/x": np.arange(3), f"b{ESCAPES}": np.arange(3)})
+    return folder / "x.npz"
+
+
+# -- TFRecord, RecordIO, MessagePack ----------------------------------------------------------------------------------
+
+
+def masked(data: bytes) -> int:
+    value = crc32c(data)
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def tfrecord_of(path: Path, records: Iterable[bytes]) -> Path:
+    parts = []
+    for record in records:
+        length = struct.pack("<Q", len(record))
+        parts += [length, struct.pack("<I", masked(length)), record, struct.pack("<I", masked(record))]
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def message(number: int, data: bytes, size: int | None = None) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data) if size is None else size) + data
+
+
+@hostile
+def tfrecord_of_lengths_that_overflow(folder: Path) -> Path:
+    feature = message(1, message(1, b"abc"))
+    entry = message(1, message(1, b"a") + message(2, feature))
+    bad = [
+        message(1, message(1, message(1, b"a") + message(2, feature, (1 << 64) - 1))),
+        message(1, entry, 1 << 62),
+        message(1, message(1, message(1, b"a", 1 << 63) + message(2, feature))),
+        b"\xff" * 11,
+        message(1, entry) + b"\x0b" * 50,
+    ]
+    return tfrecord_of(folder / "x.tfrecord", [message(1, entry), *bad])
+
+
+@hostile
+def tfrecord_of_deep_groups(folder: Path) -> Path:
+    deep = b"a"
+    for _ in range(3000):
+        deep = message(1, deep)
+    return tfrecord_of(folder / "x.tfrecord", [deep])
+
+
+@hostile
+def tfrecord_of_names(folder: Path) -> Path:
+    entries = [message(1, message(1, name) + message(2, message(1, message(1, b"abc")))) for name in
+               (b"../../home/x", ESCAPES.encode(), b"", b"\xff\xfe")]
+    return tfrecord_of(folder / "x.tfrecord", [message(1, b"".join(entries))])
+
+
+@hostile
+def tfrecord_of_an_absurd_length(folder: Path) -> Path:
+    length = struct.pack("<Q", (1 << 64) - 17)
+    (folder / "x.tfrecord").write_bytes(length + struct.pack("<I", masked(length)) + bytes(100))
+    return folder / "x.tfrecord"
+
+
+@hostile
+def recordio_of_absurd_labels(folder: Path) -> Path:
+    parts = []
+    for flag, data in ((0xFFFFFFFF, b"abc"), (1 << 30, b""), (5, bytes(4)), (0, b"\xff\xd8")):
+        record = struct.pack("<IfQQ", flag, 1.0, 0, 0) + data
+        parts += [struct.pack("<II", 0xCED7230A, len(record)), record, bytes(-len(record) % 4)]
+    (folder / "x.rec").write_bytes(b"".join(parts))
+    return folder / "x.rec"
+
+
+@hostile
+def recordio_of_parts_without_end(folder: Path) -> Path:
+    (folder / "x.rec").write_bytes(struct.pack("<II", 0xCED7230A, 1 << 29 | 24) + bytes(24))
+    with open(folder / "x.rec", "ab") as file:
+        file.write((struct.pack("<II", 0xCED7230A, 2 << 29 | 0)) * 100_000)
+    return folder / "x.rec"
+
+
+@hostile
+def recordio_with_keys_that_lie(folder: Path) -> Path:
+    path = golden(folder, "images.rec")
+    lines = ["5\t99999999999999999999999999", "-1\t-8", "a\tb", f"{ESCAPES}\t0", "1\t3", "2\t0", "2\t0"]
+    (folder / "images.idx").write_text("\n".join(lines))
+    return path
+
+
+@hostile
+def recordio_with_keys_of_a_pipe(folder: Path) -> Path:
+    path = golden(folder, "images.rec")
+    (folder / "images.idx").unlink()
+    os.mkfifo(folder / "images.idx")
+    return path
+
+
+@hostile
+def msgpack_depth_bomb(folder: Path) -> Path:
+    (folder / "x.msgpack").write_bytes((b"\x81\xa1a" + b"\x91" * 1_000_000 + b"\xc0") * 2)
+    return folder / "x.msgpack"
+
+
+@hostile
+def msgpack_of_absurd_counts(folder: Path) -> Path:
+    (folder / "x.msgpack").write_bytes(b"\x81\xa1a\x01" + b"\x81\xa1a\xdd\xff\xff\xff\xff" + b"\xdf\xff\xff\xff\xff")
+    return folder / "x.msgpack"
+
+
+@hostile
+def msgpack_of_mixed_values(folder: Path) -> Path:
+    values = (b"\x01", b"\xa1x", b"\xc4\x01x", b"\xc0", b"\xcb\x7f\xf8" + bytes(6), b"\xcf" + b"\xff" * 8, b"\xd4\x05x")
+    (folder / "x.msgpack").write_bytes(b"".join(b"\x81\xa1a" + value for value in values))
+    return folder / "x.msgpack"
+
+
+@hostile
+def msgpack_of_names(folder: Path) -> Path:
+    name = ESCAPES.encode() + b"../"
+    (folder / "x.msgpack").write_bytes(b"\x82" + bytes([0xA0 | len(name)]) + name + b"\x01\x05\x06")
+    return folder / "x.msgpack"
+
+
+# -- HDF5, Arrow, LMDB ------------------------------------------------------------------------------------------------
+
+
+def _h5(folder: Path) -> tuple[Path, object]:
+    import h5py
+
+    return folder / "x.h5", h5py
+
+
+@hostile
+def hdf5_that_leads_elsewhere(folder: Path) -> Path:
+    path, h5py = _h5(folder)
+    with h5py.File(folder.parent / "home" / "secret.h5", "w") as file:  # type: ignore[attr-defined]
+        file["x"] = [5, 6]
+    with h5py.File(path, "w") as file:  # type: ignore[attr-defined]
+        file["n"] = [1, 2]
+        file["out"] = h5py.ExternalLink(str(folder.parent / "home" / "secret.h5"), "/x")  # type: ignore[attr-defined]
+        file["round"] = h5py.SoftLink("/round")  # type: ignore[attr-defined]
+        external = [(str(folder.parent / "home" / "settings"), 0, 16)]
+        file.create_dataset("raw", (2,), "i8", external=external)
+    return path
+
+
+@hostile
+def hdf5_of_large_chunks_of_nothing(folder: Path) -> Path:
+    path, h5py = _h5(folder)
+    with h5py.File(path, "w") as file:  # type: ignore[attr-defined]
+        file.create_dataset("a", (1 << 40, 1024), "f8", chunks=(1, 1024), compression="gzip")
+        file.create_dataset("b", (1 << 40,), "f8", chunks=(1 << 20,), compression="gzip")
+    return path
+
+
+@hostile
+def hdf5_bomb(folder: Path) -> Path:
+    path, h5py = _h5(folder)
+    with h5py.File(path, "w") as file:  # type: ignore[attr-defined]
+        file.create_dataset("a", (4, 60 << 20), "u1", chunks=(4, 60 << 20), compression="gzip", fillvalue=1)
+        file["a"][0, 0] = 0
+    return path
+
+
+@hostile
+def hdf5_of_names(folder: Path) -> Path:
+    path, h5py = _h5(folder)
+    with h5py.File(path, "w") as file:  # type: ignore[attr-defined]
+        for name in ("a/../../b", "..", f"c{ESCAPES}", " "):
+            file[name] = np.arange(2)
+    return path
+
+
+def _arrow() -> tuple[object, object]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pa, pq
+
+
+@hostile
+def parquet_bomb(folder: Path) -> Path:
+    pa, pq = _arrow()
+    values = pa.array([bytes(64 << 20)] * 8)  # type: ignore[attr-defined]
+    pq.write_table(  # type: ignore[attr-defined]
+        pa.table({"a": values}), folder / "x.parquet", compression="zstd"  # type: ignore[attr-defined]
+    )
+    return folder / "x.parquet"
+
+
+@hostile
+def parquet_of_repeated_values(folder: Path) -> Path:
+    """The same long value many times: a dictionary makes some kilobytes of it."""
+    pa, pq = _arrow()
+    indices = pa.array(np.zeros(200_000, np.int32))  # type: ignore[attr-defined]
+    values = pa.DictionaryArray.from_arrays(indices, pa.array([b"x" * 100_000]))  # type: ignore[attr-defined]
+    pq.write_table(pa.table({"a": values}), folder / "x.parquet")  # type: ignore[attr-defined]
+    return folder / "x.parquet"
+
+
+@hostile
+def arrow_of_names(folder: Path) -> Path:
+    pa, _ = _arrow()
+    table = pa.table({f"a{ESCAPES}": [1, 2], "../b": [1, 2]})  # type: ignore[attr-defined]
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as file:  # type: ignore[attr-defined]
+        file.write_table(table)
+    return folder / "x.arrow"
+
+
+@hostile
+def arrow_of_deep_types(folder: Path) -> Path:
+    pa, _ = _arrow()
+    kind, value = pa.int8(), 1  # type: ignore[attr-defined]
+    for _ in range(60):
+        kind, value = pa.list_(kind), [value]  # type: ignore[attr-defined, assignment]
+    table = pa.table({"a": pa.array([value, value], kind)})  # type: ignore[attr-defined]
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as file:  # type: ignore[attr-defined]
+        file.write_table(table)
+    return folder / "x.arrow"
+
+
+@hostile
+def hugging_face_folder_that_leads_out(folder: Path) -> Path:
+    path = golden(folder, "hf_saved")
+    state = json.loads((path / "state.json").read_text())
+    state["_data_files"] = [{"filename": "../../home/settings"}, {"filename": "/etc/passwd"}]
+    (path / "state.json").write_text(json.dumps(state))
+    return path
+
+
+@hostile
+def lmdb_of_another_page_size(folder: Path) -> Path:
+    path = golden(folder, "table.lmdb")
+    data = bytearray(path.read_bytes())
+    for page in (0, 4096):
+        data[page + 40 : page + 44] = struct.pack("<I", 1 << 31)
+    path.write_bytes(data)
+    return path
+
+
+@hostile
+def lmdb_whose_lock_is_a_pipe(folder: Path) -> Path:
+    path = golden(folder, "table.lmdb")
+    os.mkfifo(folder / "table.lmdb-lock")
+    return path
+
+
+# -- manifests --------------------------------------------------------------------------------------------------------
+
+
+@hostile
+def manifest_that_points_outside(folder: Path) -> Path:
+    (folder / "in.txt").write_text("fine")
+    (folder / "link.txt").symlink_to(folder.parent / "home" / "settings")
+    os.mkfifo(folder / "pipe.txt")
+    names = ["in.txt", "../home/settings", "/etc/passwd", "link.txt", "pipe.txt", "a\0b", "~/settings", "x" * 9000]
+    (folder / "x.jsonl").write_text("".join(json.dumps({"file": name}) + "\n" for name in names))
+    return folder / "x.jsonl"
+
+
+@hostile
+def manifest_of_mixed_types(folder: Path) -> Path:
+    rows = [{"a": 1}, {"a": "x"}, {"a": None}, {"b": 1}, {"a": [1]}, {"a": {"b": 1e999}}, {"a": 10**400}]
+    (folder / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "x.jsonl"
+
+
+@hostile
+def jsonl_of_deep_lines(folder: Path) -> Path:
+    (folder / "x.jsonl").write_text('{"a": 1}\n{"a": ' + "[" * 200_000 + "\n")
+    return folder / "x.jsonl"
+
+
+@hostile
+def jsonl_of_one_endless_line(folder: Path) -> Path:
+    with open(folder / "x.jsonl", "wb") as file:
+        file.write(b'{"a": "')
+        file.truncate(3 << 30)
+    return folder / "x.jsonl"
+
+
+@hostile
+def csv_of_escapes(folder: Path) -> Path:
+    (folder / "x.csv").write_text(f'"a{ESCAPES}",b\n"x{ESCAPES}",1\n', newline="")
+    return folder / "x.csv"
+
+
+@hostile
+def csv_of_rows_that_come_apart(folder: Path) -> Path:
+    (folder / "x.csv").write_text('a,b\n1,2\n3\n4,5,6\n"7,8\n')
+    return folder / "x.csv"
+
+
+@hostile
+def csv_of_many_columns(folder: Path) -> Path:
+    (folder / "x.csv").write_text(",".join(f"c{i}" for i in range(200_000)) + "\n" + ",".join(["1"] * 200_000) + "\n")
+    return folder / "x.csv"
+
+
+# -- annexes that lie -------------------------------------------------------------------------------------------------
+
+
+_SPAN_FORMATS = {
+    "wds-0001.tar": "tar",
+    "examples.tfrecord": "tfrecord",
+    "images.rec": "recordio",
+    "stream.msgpack": "msgpack",
+    "files.jsonl": "jsonl",
+    "files.csv": "csv",
+    "table.lmdb": "lmdb",
+    "classes.zip": "zip",
+}
+
+
+def _real_annex(folder: Path, name: str) -> tuple[Path, Path]:
+    path = golden(folder, name)
+    return path, Path(hr.index(path))
+
+
+def lying_annex(name: str, lie: str) -> Maker:
+    """A golden file whose annex has sound checksums and places that lie."""
+
+    def make(folder: Path) -> Path:
+        path, annex_path = _real_annex(folder, name)
+        mapped = np.frombuffer(annex_path.read_bytes(), np.uint8)
+        file = SpanFile(path)
+        annex = Annex.find(
+            str(annex_path),
+            mapped,
+            first=0,
+            end=len(mapped),
+            num_samples=None,
+            dataset_size=file.size_bytes,
+            dataset_fingerprint=file.fingerprint,
+        )
+        assert annex is not None
+        sections = {one: bytes(annex.section(one)) for one in annex.names if annex.section(one) is not None}
+        count = annex.num_samples
+        if "places" in sections:
+            head, table = sections["places"][:8], np.frombuffer(sections["places"][8:], "<u8").copy()
+            offsets, sizes = np.split(table, 2)
+            if lie == "outside":
+                offsets[:] = (1 << 64) - 3
+            elif lie == "huge":
+                sizes[:] = (1 << 64) - 1
+            elif lie == "overlapping":
+                offsets[:], sizes[:] = 0, file.size_bytes
+            elif lie == "elsewhere":
+                offsets[:] = np.minimum(offsets + np.uint64(3), np.uint64(file.size_bytes))
+                sizes[:] = np.minimum(sizes, np.uint64(file.size_bytes) - offsets)
+            sections["places"] = head + offsets.tobytes() + sizes.tobytes()
+            sections.pop("checksums", None)
+        with open(annex_path, "wb") as out:
+            write_annex(
+                out.writelines,
+                {one: [data] for one, data in sections.items()},
+                num_samples=count if lie != "count" else 1 << 40,
+                dataset_size=lambda _: file.size_bytes,
+                dataset_fingerprint=lambda _: file.fingerprint,
+            )
+        return path
+
+    return make
+
+
+for _name in _SPAN_FORMATS:
+    for _lie in ("outside", "huge", "overlapping", "elsewhere", "count"):
+        HOSTILE_FORMATS[f"{_name} with an annex: {_lie}"] = lying_annex(_name, _lie)
+
+
+def odd_annex(name: str, what: str) -> Maker:
+    """A golden file with something in place of its annex."""
+
+    def make(folder: Path) -> Path:
+        path = golden(folder, name)
+        ODD_FILES[what](folder / f"{name}.annex")
+        return path
+
+    return make
+
+
+for _name in ("wds-0001.tar", "examples.tfrecord", "images.rec", "stream.msgpack", "files.jsonl"):
+    for _what in ("pipe", "directory", "link to a device", "link to itself", "zeros"):
+        HOSTILE_FORMATS[f"{_name} with an annex: {_what}"] = odd_annex(_name, _what)
+
+
+@hostile
+def annex_of_another_file(folder: Path) -> Path:
+    path, annex = _real_annex(folder, "wds-0001.tar")
+    shutil.copy(GOLDEN / "wds-0000.tar", path)
+    return path
+
+
+@hostile
+def pictures_that_grow(folder: Path) -> Path:
+    """A PNG of some kilobytes that has a gigabyte of pixels."""
+    import zlib
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    packer = zlib.compressobj(9)
+    row = bytes(1 + 3 * 30_000)
+    pixels = b"".join(packer.compress(row) for _ in range(12_000)) + packer.flush()
+    head = struct.pack(">IIBBBBB", 30_000, 12_000, 8, 2, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    jpeg = image_file(picture(1, 8, 8), "JPEG")
+    return tar_of(folder / "x.tar", [named("1.png", png), named("1.cls", b"0"), named("2.png", jpeg), named("2.cls")])
