@@ -77,10 +77,12 @@ def readers(path: Path, out: Path) -> dict[str, Callable[[], object]]:
         "sync": ["sync", at, f"{to}/c", "-q"],
         "create": ["create", f"{to}/c.barecat", at, "-q"],
         "create beton": ["create", f"{to}/c.beton", at, "-q"],
+        **{f"convert to {kind}": ["convert", at, f"{to}/a.{kind}", "-q"] for kind in ("npz", "jsonl", "tfrecord")},
     }
     calls: dict[str, Callable[[], object]] = {name: _command(words) for name, words in commands.items()}
     calls["open"] = lambda: _open(at)
     calls["Loader"] = lambda: next(iter(hr.Loader(at, 1)), None)
+    calls["index"] = lambda: _index(path, out)
     calls["hr.verify"] = lambda: hr.verify(at, decode=True)
     calls["Barecat"] = lambda: _barecat(at)
     calls["FileReader"] = lambda: _file_reader(at)
@@ -98,6 +100,20 @@ def _open(path: str) -> None:
                 dataset[i]
         list(dataset.keys[:3] if dataset.keys else [])
         repr(dataset)
+
+
+def _index(path: Path, out: Path) -> int:
+    """Index a copy: the one verb here that writes beside what it reads."""
+    shutil.copytree(path.parent, out / "copy", symlinks=True, copy_function=_copy, dirs_exist_ok=True)
+    return main(["index", str(out / "copy" / path.name), "-q"])
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file; a pipe is made anew."""
+    if stat.S_ISFIFO(os.lstat(source).st_mode):
+        os.mkfifo(target)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _barecat(path: str) -> None:

@@ -206,7 +206,17 @@ def _again(words: tuple[str, ...], option: str = "--force") -> tuple[str, ...]:
 
 def all_scenarios() -> list[Scenario]:
     """All of them, in the order of the command's own list of verbs."""
-    return [*_creates(), *_converts(), *_other_converts(), *_extracts(), *_indexes(), *_edits(), *_syncs(), *_merges(), *_shells()]
+    return [
+        *_creates(),
+        *_converts(),
+        *_other_converts(),
+        *_extracts(),
+        *_indexes(),
+        *_edits(),
+        *_syncs(),
+        *_merges(),
+        *_shells(),
+    ]
 
 
 def _creates() -> Iterator[Scenario]:

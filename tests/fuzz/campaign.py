@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-NAMES = ("beton", "ffr", "packed", "annex", "archive", "tar", "zip", "pickle", "array", "picture")
+NAMES = (
+    *("beton", "ffr", "packed", "annex", "npy", "npz", "archive", "tar", "zip", "pickle", "array", "picture"),
+    *("parquet", "arrow", "h5", "lmdb", "msgpack", "jsonl", "csv", "tfrecord", "rec", "idx", "wds", "places"),
+)
 ROOT = Path(__file__).parents[2]
 SUMMARY_S = 60.0
 START_S = 60.0  # for importing the package and for the first inputs, all of which are instrumented

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tests.fuzz.file_targets import ENDINGS, file_target, right_tar, seed_files
 from tests.helpers import DESCRIPTOR_SIZE, HEADER, image_file, picture, write_all_fields
 
 import headrace as hr
@@ -41,7 +42,7 @@ from headrace.formats.ffr.packed_index import INDEX_MAGIC, build_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["SEEDS", "TARGETS"]
+__all__ = ["SEEDS", "TARGETS", "right_checksums"]
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MAX_VALUES = 8
@@ -168,6 +169,12 @@ def annex_base() -> tuple[bytes, bytes]:
 
 def annex(data: bytes) -> None:
     """Input: an annex, whose checksums are made right."""
+    put("y.beton.annex", right_checksums(data))
+    use(put("y.beton", annex_base()[0]))
+
+
+def right_checksums(data: bytes) -> bytes:
+    """An annex with all its checksums as they should be."""
     whole = bytearray(data)
     if len(whole) >= _TRAILER.size:
         end = len(whole) - _TRAILER.size
@@ -179,8 +186,7 @@ def annex(data: bytes) -> None:
                 struct.pack_into("<I", whole, at + 32, crc32c(whole[offset : offset + size]))
         struct.pack_into("<I", whole, end + 44, crc32c(whole[first:end]))
         struct.pack_into("<I", whole, end + 60, crc32c(whole[end : end + 60]))
-    put("y.beton.annex", bytes(whole))
-    use(put("y.beton", annex_base()[0]))
+    return bytes(whole)
 
 
 # -- .npy and .npz --------------------------------------------------------------------------------------------------
@@ -251,17 +257,13 @@ def convert(path: Path) -> None:
 
 def tar(data: bytes) -> None:
     """Input: a tar, whose headers' checksums are made right where they look like headers."""
-    whole = bytearray(data)
-    for at in range(0, len(whole) - 511, 512):
-        if whole[at + 257 : at + 262] == b"ustar":
-            whole[at + 148 : at + 156] = b" " * 8
-            whole[at + 148 : at + 156] = b"%06o\0 " % sum(whole[at : at + 512])
-    convert(put("x.tar", bytes(whole)))
+    convert(put("x.tar", right_tar(data)))
 
 
 def zip_file(data: bytes) -> None:
     """Input: a zip."""
     convert(put("x.zip", data))
+    use(put("x.zip", data))
 
 
 # -- values ---------------------------------------------------------------------------------------------------------
@@ -300,6 +302,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "pickle": pickled,
     "array": array,
     "picture": any_picture,
+    **{name: file_target(name, put, use) for name in ENDINGS},
 }
 
 
@@ -358,4 +361,5 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "pickle": _pickle_seeds,
     "array": lambda: [npy.encode(np.arange(4)), npy.encode_npz({"x": [1, 2]})],
     "picture": _picture_seeds,
+    **{name: functools.partial(seed_files, name, put) for name in ENDINGS},
 }

@@ -196,6 +196,7 @@ def test_header_and_delimiter(tmp_path: Path) -> None:
         ("x.jsonl", '{"a": ' + "[" * 200_000 + "\n", "sample 0: the line cannot be read"),
         ("x.jsonl", '{"a": ' + "9" * 10_000 + "}\n", "sample 0: the line cannot be read"),
         ("x.jsonl", '{"a//b": 1}\n', "no field can be called that"),
+        ("x.jsonl", "{}\n{}\n", "its records have no values"),
         ("x.csv", "", "no header"),
         ("x.csv", "a,a\n", "'a' twice"),
         ("x.csv", "a,\n1,2\n", "'' is no name"),

@@ -10,6 +10,8 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headrace.errors import FormatError
 from headrace.fields import problem_with_name
 from headrace.formats.hdf5.chunk_cache import ChunkCache
@@ -61,7 +63,7 @@ class _Walk:
     def __init__(self, opened: Any, file: SpanFile, library: LibraryFile, cache: ChunkCache) -> None:
         self._h5py = require("h5py", "an HDF5 file")
         self.found = Structure()
-        self._path = file.path
+        self._path, self._size_bytes = file.path, file.size_bytes
         plist = opened.id.get_create_plist()
         is_usual = plist.get_sizes() == (8, 8) and plist.get_userblock() == 0
         self._columns = ColumnSource(file.path, file, library, cache, is_usual=is_usual)
@@ -121,15 +123,27 @@ class _Walk:
             self.found.columns[name] = self._columns.column(opened, name)
 
     def read_description(self, opened: Any) -> None:
-        """What headrace has written about the fields."""
-        if ATTRIBUTE in opened.attrs:
-            text = opened.attrs[ATTRIBUTE]
+        """What headrace has written about the fields: a text of fixed length.
+
+        A text of any length is not read: the library hangs where its heap is damaged.
+        """
+        if self._h5py.h5a.exists(opened.id, ATTRIBUTE.encode()):
+            stored = self._h5py.h5a.open(opened.id, ATTRIBUTE.encode())
         elif DESCRIPTION in opened and opened.get(DESCRIPTION, getlink=True).__class__ is self._h5py.HardLink:
-            dataset = opened[DESCRIPTION]
-            if dataset.shape != () or dataset.dtype.kind not in "SO" or dataset.id.get_create_plist().get_nfilters():
+            stored = self._h5py.h5d.open(opened.id, DESCRIPTION.encode())
+            if stored.get_create_plist().get_nfilters():
                 return
-            text = dataset[()]
         else:
             return
-        if isinstance(text, str | bytes):
-            self.found.description = text
+        kind = stored.get_type()
+        is_text = isinstance(kind, self._h5py.h5t.TypeStringID) and not kind.is_variable_str()
+        if not is_text or stored.get_space().get_simple_extent_dims() != () or kind.get_size() > self._size_bytes:
+            self.found.left_out[ATTRIBUTE] = "it should describe the fields, and is no text of fixed length"
+            return
+        text = np.empty((), np.dtype(f"S{kind.get_size()}"))
+        if isinstance(stored, self._h5py.h5a.AttrID):
+            stored.read(text, mtype=kind)
+        else:
+            space = self._h5py.h5s.create(self._h5py.h5s.SCALAR)
+            stored.read(space, space, text, mtype=kind)
+        self.found.description = text.item()

@@ -13,7 +13,7 @@ from headrace.errors import WriteError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.description import Description
 from headrace.formats.hdf5.column_source import MAX_BLOCK_BYTES
-from headrace.formats.hdf5.library_file import LibraryFile
+from headrace.formats.hdf5.new_stream import NewStream
 from headrace.formats.hdf5.structure import ATTRIBUTE, DESCRIPTION, KEYS
 from headrace.formats.row_writer import Row, RowWriter
 from headrace.formats.values import encode_value
@@ -68,7 +68,7 @@ class Hdf5Writer(RowWriter):
         self._h5py = require("h5py", "writing an HDF5 file")
         self._target = AtomicFile(path)
         self._file: Any = None
-        self._stream = LibraryFile(self._target)
+        self._stream = NewStream(self._target)
         try:
             # The library wants a name or an object; a file that is not finished has no name.
             with self._watched():
@@ -105,12 +105,17 @@ class Hdf5Writer(RowWriter):
                 column.finish()
             if self._has_names:
                 self._names.finish()
-            if len(self._description) <= _MAX_ATTRIBUTE:
-                self._file.attrs[ATTRIBUTE] = self._description
-            else:
-                self._file.create_dataset(DESCRIPTION, data=self._description, dtype=self._h5py.string_dtype())
+            self._describe(self._description.encode())
             self._let_go()
         self._target.commit()
+
+    def _describe(self, text: bytes) -> None:
+        """Of fixed length: the library hangs when it reads a text of any length from a damaged file."""
+        dtype = self._h5py.string_dtype("utf-8", len(text))
+        if len(text) <= _MAX_ATTRIBUTE:
+            self._file.attrs.create(ATTRIBUTE, np.array(text, dtype), dtype=dtype)
+        else:
+            self._file.create_dataset(DESCRIPTION, data=np.array(text, dtype), dtype=dtype)
 
     def _discard(self) -> None:
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # what is thrown away need not be whole

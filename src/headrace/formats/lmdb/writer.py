@@ -75,7 +75,9 @@ class LmdbWriter(RowWriter):
             raise
         except self._lmdb.Error as error:
             words = str(error).rpartition(": ")[2]
-            number = next((number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) == words), errno.EIO)
+            number = next(
+                (number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) == words), errno.EIO
+            )
             raise OSError(number, f"LMDB cannot write ({words}); nothing was changed", self._target.path) from error
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:

@@ -120,6 +120,8 @@ class ManifestDataset(SpanDataset):
             path, found, fields=fields, decode=decode, allow_pickle=options.get("allow_pickle", False)
         )
         _check_names(path, schema)
+        if not schema and len(indexed.index):
+            raise FormatError(path, problem="its records have no values", fix="A sample needs one field at least.")
         self._file_fields = {name for name in schema if _is_file_field(name, found, schema, fields or {})}
         keep = {"checksums": True, **options}
         if options.get("root") is not None:

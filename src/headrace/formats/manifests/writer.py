@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from headrace.codecs.image import SUFFIXES
-from headrace.errors import WriteError
+from headrace.errors import ClosedError, WriteError
 from headrace.fields import Bytes, Image
 from headrace.formats.manifests.files_folder import FilesFolder, remove_replaced
 from headrace.formats.manifests.records import KEY, MAX_RECORD_BYTES
@@ -38,7 +38,8 @@ def check_names(fields: Mapping[str, Field]) -> None:
 class ManifestWriter(RowWriter):
     """Writes a record for each sample; pictures and bytes go into files in a folder beside the manifest.
 
-    The files appear all at once, and the manifest after them; the files of a manifest that it replaces go. What the fields are exactly stands in the annex.
+    The files appear all at once, and the manifest after them; then those of a manifest that it replaces go. What the
+    fields are exactly stands in the annex.
 
     Args:
         path: where the manifest goes.
@@ -144,6 +145,14 @@ class ManifestWriter(RowWriter):
         self._annex.write(self._file.path, self.fields, self._open, self._names if self._has_names else None)
 
     def _discard(self) -> None:
+        is_named = self._is_named()
         self._file.abort()
-        if self._files is not None:
+        if self._files is not None and not is_named:
             self._files.abort()
+
+    def _is_named(self) -> bool:
+        """The manifest has its name already, so that its files must stay: only waiting for the disk has failed."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._file.path))
+        except (OSError, ClosedError):
+            return False

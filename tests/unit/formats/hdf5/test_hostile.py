@@ -196,7 +196,7 @@ def test_a_heap_that_lies(path: Path) -> None:
 def test_a_description_that_lies(path: Path) -> None:
     hr.write(path, [(1, "a")], fields={"n": hr.Int(), "t": hr.Text()})
     with h5py.File(path, "r+") as file:
-        text = file.attrs["headrace"]
+        text = file.attrs["headrace"].decode()
     for change, message in (
         (text.replace('"int"', '"text"'), r"'n' should be Text\(\), and the file holds numbers of int64"),
         (text.replace('"t"', '"u"'), "the field 'u' cannot be read"),
@@ -204,14 +204,39 @@ def test_a_description_that_lies(path: Path) -> None:
         (text[:-1], "the description of its fields cannot be read"),
     ):
         with h5py.File(path, "r+") as file:
-            file.attrs["headrace"] = change
+            file.attrs["headrace"] = np.bytes_(change)
         with pytest.raises(FormatError, match=message):
             hr.open(path)
     with h5py.File(path, "r+") as file:
-        file.attrs["headrace"] = text
+        file.attrs["headrace"] = np.bytes_(text)
         file["n"].resize(5, axis=0)
     with pytest.raises(FormatError, match="the fields have different lengths: n 5, t 1"):
         hr.open(path)
+
+
+@pytest.mark.parametrize("value", ["a text of any length", [1, 2], 5, np.array([b"ab", b"cd"])])
+def test_a_description_of_another_kind_is_not_read(path: Path, value: Any) -> None:
+    with h5py.File(path, "w") as file:
+        file["n"] = [1, 2]
+        file.attrs["headrace"] = value
+    assert left_out_of(path)["headrace"] == "it should describe the fields, and is no text of fixed length"
+
+
+def test_a_heap_that_goes_round_does_not_hang(path: Path) -> None:
+    hr.write(path, [(1, "a")], fields={"n": hr.Int(), "t": hr.Text()}, metadata="x" * 500)
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) - 4):
+        if data[at : at + 4] == b"GCOL":
+            data[at + 16 : at + 4096] = b"\1\0" + bytes(4078)  # objects without bytes, again and again
+    path.write_bytes(data[: path.stat().st_size])
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, headrace as hr; d = hr.open(sys.argv[1]); print(d.verify().ok)", str(path)],
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "False\n", done.stderr
 
 
 # -- damage everywhere ----------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.storage import AtomicFile
 
-__all__ = ["LibraryFile"]
+__all__ = ["NewStream"]
 
 
-class LibraryFile:
+class NewStream:
     """A file object over a file that has no name yet.
 
     Args:
