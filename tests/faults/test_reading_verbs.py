@@ -43,11 +43,17 @@ ALONE = {
 }
 
 
+OTHERS = ("tar", "zip", "tfrecord", "rec", "npy", "npz", "parquet", "arrow", "h5", "lmdb", "msgpack", "jsonl", "csv")
+
+
 def commands() -> Iterator[tuple[str, ...]]:
     """Every reading command, on every format."""
     for file in ("x.beton", "bare.beton", "x.ffr"):
         for verb, *options in ANY:
             yield ("completion", "names", file) if verb == "completion" else (verb, file, *options)
+    for kind in OTHERS:
+        for verb, *options in ANY[:-1]:
+            yield verb, f"x.{kind}", *options
     for verb, *options in ARCHIVE:
         yield ("completion", "names", "x.barecat") if verb == "completion" else (verb, "x.barecat", *options)
     yield "sync", "new/", "x.barecat", "-n", "-v"

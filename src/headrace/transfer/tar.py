@@ -105,8 +105,15 @@ def _link_target(name: str, member: tarfile.TarInfo) -> str:
     return posixpath.normpath(posixpath.join(base, member.linkname))
 
 
+_MOST = (1 << 63) - 1
+
+
 class HeaderTooLargeError(tarfile.TarError):
     """A name, or what else stands before a file in a tar, is larger than any honest one."""
+
+
+class BadNumberError(tarfile.TarError):
+    """A number in a header that no file can have."""
 
 
 class _Tar(tarfile.TarFile):
@@ -135,7 +142,15 @@ class _Tar(tarfile.TarFile):
         if self._header_bytes > self.max_header_bytes:
             raise too_large(str(self.name), self.max_header_bytes)
         cast("Any", self).members.clear()  # tarfile keeps them all, for those who come back
+        if found is not None:
+            _check_numbers(found)
         return found
+
+
+def _check_numbers(member: tarfile.TarInfo) -> None:
+    """Refuse a size below zero, which would lead back to where the entry began, and numbers of more than 63 bits."""
+    if member.size < 0 or member.size > _MOST or max(abs(member.uid), abs(member.gid)) > _MOST:
+        raise BadNumberError(f"{member.name!r} has a size or an owner that cannot be")
 
 
 class _GuardedFile:

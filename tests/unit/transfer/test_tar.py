@@ -251,3 +251,20 @@ def test_names_that_no_archive_can_have(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not valid UTF-8"):
         convert(root, tmp_path / "x.tar")
     assert os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("size", [-512, -1024, -(1 << 80), 1 << 80])
+@pytest.mark.parametrize("ending", ["tar", "zip", "barecat"])
+def test_sizes_that_cannot_be(tmp_path: Path, before: int, size: int, ending: str) -> None:
+    """A size below zero would lead back to the same header, again and again."""
+    header = bytearray(tarfile.TarInfo("a.txt").tobuf())
+    header[124:136] = size.to_bytes(12, "big", signed=True)
+    header[124] = 0xFF if size < 0 else 0x80
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    plain = tarfile.TarInfo("first.txt").tobuf() * before
+    (tmp_path / "x.tar").write_bytes(plain + bytes(header) + bytes(1024))
+    with pytest.raises(FormatError, match="a size or an owner that cannot be"):
+        convert(tmp_path / "x.tar", tmp_path / f"y.{ending}", progress=False)
+    assert not (tmp_path / f"y.{ending}").exists()

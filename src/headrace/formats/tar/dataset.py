@@ -30,6 +30,7 @@ __all__ = ["TarDataset", "open_tar"]
 _log = logging.getLogger("headrace")
 _HEADERS = 1 << 16
 _CUT = "It was probably cut short: fetch or write it again."
+_DAMAGED = "It is damaged, or was made to do harm; make it again with tar, with names that stay inside of it."
 _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 
@@ -54,8 +55,9 @@ def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
 
 def _failure(file: SpanFile, error: _native.NativeError, name: bytes) -> FormatError:
     after = f" (the last name that was read is {name.decode(errors='replace')!r})" if name else ""
-    fix = _CUT if error.code == "truncated" else ""
-    if fix and compression_of(file.path) is None:
+    is_cut = error.code == "truncated"
+    fix = _CUT if is_cut else _DAMAGED
+    if is_cut and compression_of(file.path) is None:
         fix += _ADD_END.format(path=file.path)
     offset = error.offset if error.offset >= 0 else None
     return FormatError(file.path, offset=offset, problem=error.detail + after, fix=fix)
