@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -185,7 +186,9 @@ class ColumnDataset(BaseDataset):
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Read every value; with ``decode`` also decode it. A library that keeps checksums compares them."""
         found = check_all(lambda indices: self._check(indices, decode), len(self), workers=workers, progress=progress)
-        found.size_bytes = found.size_bytes or os.path.getsize(self.path)
+        if not found.size_bytes:
+            with contextlib.suppress(OSError):  # a file that was removed can still be read
+                found.size_bytes = os.path.getsize(self.path)
         return found.report(self.path)
 
     def _check(self, indices: IndexArray, decode: bool) -> Found:
