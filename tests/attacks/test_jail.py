@@ -19,6 +19,7 @@ from tests.attacks.hostile_formats import (
     damaged,
     odd_file,
 )
+from tests.attacks.hostile_tables import HOSTILE_TABLES
 from tests.attacks.jail import QUICK, findings, make_jail
 
 import headrace as hr
@@ -27,6 +28,7 @@ from headrace.cli import verbs
 if TYPE_CHECKING:
     from pathlib import Path
 
+FORMATS = HOSTILE_FORMATS | HOSTILE_TABLES
 HOW = ("whole", "cut", "flipped", "holes")
 
 
@@ -52,15 +54,15 @@ def test_everything_that_reads(name: str, tmp_path: Path) -> None:
     assert list(findings(make_jail(tmp_path, HOSTILE[name]), tmp_path)) == []
 
 
-@pytest.mark.parametrize("name", HOSTILE_FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_formats(name: str, tmp_path: Path) -> None:
-    assert list(findings(make_jail(tmp_path, HOSTILE_FORMATS[name]), tmp_path, ("extract", "open"))) == []
+    assert list(findings(make_jail(tmp_path, FORMATS[name]), tmp_path, ("extract", "open"))) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE_FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_formats_and_everything_that_reads(name: str, tmp_path: Path) -> None:
-    assert list(findings(make_jail(tmp_path, HOSTILE_FORMATS[name]), tmp_path)) == []
+    assert list(findings(make_jail(tmp_path, FORMATS[name]), tmp_path)) == []
 
 
 @pytest.mark.parametrize("name", SOUND)
