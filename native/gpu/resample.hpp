@@ -122,6 +122,10 @@ struct PixelSource {
   }
 };
 
+HEADRACE_GPU_INLINE int32_t plus_product(int32_t sum, int32_t weight, uint32_t part) {
+  return static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(weight) * part);
+}
+
 struct Sum {
   int32_t v[3];
 
@@ -134,10 +138,11 @@ struct Sum {
     v[1] = add_high(v[1], weights, low);
     v[2] = add_low(v[2], weights, zip_high(first, second));
   }
+  // Sums of rows that nobody wrote are thrown away: whatever they are, they must not overflow.
   HEADRACE_GPU_INLINE void add(const Parts& parts, int32_t weight) {
-    v[0] += weight * static_cast<int32_t>(parts.red_green & 0xFFFF);
-    v[1] += weight * static_cast<int32_t>(parts.red_green >> 16);
-    v[2] += weight * static_cast<int32_t>(parts.blue);
+    v[0] = plus_product(v[0], weight, parts.red_green & 0xFFFF);
+    v[1] = plus_product(v[1], weight, parts.red_green >> 16);
+    v[2] = plus_product(v[2], weight, parts.blue);
   }
   HEADRACE_GPU_INLINE uint32_t pixel() const {
     return pack_levels(v[0] >> kReduceShift, v[1] >> kReduceShift, v[2] >> kReduceShift, 0);

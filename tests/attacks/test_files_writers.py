@@ -11,7 +11,12 @@ ROOT = Path(headrace.__file__).parent
 WRITERS = {
     "storage/": "every file that appears when it is complete, and every file below a folder",
     "formats/barecat/edit/": "archives that are changed in place",
+    "formats/manifests/files_folder.py": "the folder of the files that a manifest names",
+    "formats/member_files/member_writer.py": "removes the annex of what was there before",
+    "formats/spans/new_annex.py": "the same",
     "formats/beton/index.py": "removes an annex that was replaced by one inside the file",
+    "transfer/checked_writer.py": "gives a file its name once it was compared with its source",
+    "transfer/shard_log.py": "a set of files that goes on after an interruption",
     "transfer/index_table.py": "an index that is made from a table",
     "transfer/merge.py": "archives whose shards are links",
     "transfer/mount.py": "standard streams to /dev/null",
@@ -19,6 +24,7 @@ WRITERS = {
     "cli/browser.py": "asks for what is extracted, which is written below a folder",
     "cli/verbs/index.py": "a table, where the user names a device",
     "cli/verbs/demo.py": "its own temporary folder",
+    "testing/": "damaged copies, below the folder of a test",
     "compat/": "what programs of other libraries ask for",
 }
 _CALLS = {

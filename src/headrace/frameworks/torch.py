@@ -179,7 +179,7 @@ class _DeviceTensor:
 
     def __dlpack__(self, **options: Any) -> Any:
         cuda = _torch().cuda
-        if cuda.current_device() == self.tensor.device.index:
+        if cuda.is_initialized() and cuda.current_device() == self.tensor.device.index:
             return self.tensor.__dlpack__(**options)
         with cuda.device(self.tensor.device):
             return self.tensor.__dlpack__(**options)
