@@ -72,7 +72,7 @@ class Hdf5Writer(RowWriter):
         try:
             # The library wants a name or an object; a file that is not finished has no name.
             with self._watched():
-                self._file = self._h5py.File(self._stream, "w", libver=("v108", "latest"), track_order=True)
+                self._file = _new_file(self._h5py, self._stream)
         except BaseException:
             self._discard()
             raise
@@ -126,6 +126,20 @@ class Hdf5Writer(RowWriter):
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+def _new_file(h5py: Any, stream: NewStream) -> Any:
+    """A file without the time at which it was made, so that the same samples give the same bytes."""
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    order = h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED
+    creation.set_link_creation_order(order)
+    creation.set_attr_creation_order(order)
+    creation.set_obj_track_times(False)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_LATEST)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, stream)
+    return h5py.File(h5py.h5f.create(b"new", h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation))
 
 
 @dataclass(slots=True)
