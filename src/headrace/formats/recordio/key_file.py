@@ -81,6 +81,7 @@ def read_keys(path: PathLike, *, follow_links: bool) -> Keys | None:
     except (OSError, FormatError) as error:
         raise ValueError(f"it cannot be opened ({error})") from None
     with open(fd, "rb") as file:
-        if os.fstat(fd).st_size > _MAX_BYTES:
+        size = os.fstat(fd).st_size
+        if size > _MAX_BYTES:
             raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
-        return Keys(file.read(_MAX_BYTES))
+        return Keys(file.read(size))  # memory for all of it is asked for at once
