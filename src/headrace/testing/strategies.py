@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -60,11 +60,12 @@ def _field(kind: str) -> SearchStrategy[Field]:
     return st.builds(NDArray if kind == "ndarray" else Tensor, dtypes, shapes)
 
 
-def values(field: Field) -> SearchStrategy[Any]:
+def values(field: Field, *, float_bits: Literal[32, 64] = 64) -> SearchStrategy[Any]:
     """Values that a field takes, any of them.
 
     Args:
         field: one of the kinds that ``fields`` makes.
+        float_bits: 32 where a format keeps no more of a Float.
     """
     from hypothesis import strategies as st
 
@@ -72,7 +73,7 @@ def values(field: Field) -> SearchStrategy[Any]:
         return _arrays(field.dtype, field.shape)
     plain: dict[str, SearchStrategy[Any]] = {
         "int": st.integers(-(2**63), 2**63 - 1),
-        "float": st.floats(),
+        "float": st.floats(width=float_bits),
         "bytes": st.binary(max_size=64),
         "text": st.text(st.characters(codec="utf-8"), max_size=24),
         "json": _jsons(),
@@ -109,7 +110,7 @@ def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...]) -> SearchStrategy[Any]
 
 
 def samples(
-    fields: Mapping[str, Field], *, min_size: int = 0, max_size: int = 6
+    fields: Mapping[str, Field], *, min_size: int = 0, max_size: int = 6, float_bits: Literal[32, 64] = 64
 ) -> SearchStrategy[list[tuple[Any, ...]]]:
     """Lists of samples, each a tuple in field order.
 
@@ -117,8 +118,11 @@ def samples(
         fields: name to field.
         min_size: the least number of samples.
         max_size: the largest.
+        float_bits: 32 where a format keeps no more of a Float.
     """
     from hypothesis import strategies as st
 
-    rows: SearchStrategy[tuple[Any, ...]] = st.tuples(*(values(field) for field in fields.values()))
+    rows: SearchStrategy[tuple[Any, ...]] = st.tuples(
+        *(values(field, float_bits=float_bits) for field in fields.values())
+    )
     return st.lists(rows, min_size=min_size, max_size=max_size)

@@ -21,7 +21,7 @@ import threading
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class FormatSuite:
     format: ClassVar[Format | str]
     writer_options: ClassVar[Mapping[str, Any]] = {}
     reader_options: ClassVar[Mapping[str, Any]] = {}
-    float_bits: ClassVar[int] = 64
+    float_bits: ClassVar[Literal[32, 64]] = 64
     damages: ClassVar[int] = 120
     timeout_s: ClassVar[float] = 60.0
     memory_bytes: ClassVar[int] = 4 << 30
@@ -507,7 +507,7 @@ class FormatSuite:
 
         def check(data: Any) -> None:
             field = data.draw(strategies.fields(kinds))
-            rows = data.draw(strategies.samples({"x": field}, min_size=1))
+            rows = data.draw(strategies.samples({"x": field}, min_size=1, float_bits=self.float_bits))
             values = [row[0] for row in rows]
             columns = {"x": SampleColumn(field, values, values)}
             if not self.holds(columns):
