@@ -1,6 +1,7 @@
 // Things in one row, in proportions that hold in every beginning of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -25,5 +26,25 @@ struct Turn {
 Status interleave(std::span<const std::uint64_t> shares, std::span<Turn> turns,
                   std::span<std::uint16_t> waiting, std::span<std::uint16_t> ready,
                   std::span<std::uint16_t> out) noexcept;
+
+// A row that is repeated without end after `period` places, in blocks, the last one filled up with
+// numbers of no thing. `before` says for each thing how often it comes before each block and, last,
+// in the whole row.
+struct RepeatedRow {
+  static constexpr std::size_t kBlock = 64;
+
+  std::span<const std::uint16_t> places;
+  std::span<const std::int64_t> before;
+  std::uint64_t period = 1;
+};
+
+// What comes at each place, and how often it came before. Fails with `invalid_argument` when the
+// row is not what it should be, or a place is negative.
+Status locate_in_row(const RepeatedRow& row, std::span<const std::int64_t> places,
+                     std::span<std::int64_t> things, std::span<std::int64_t> counts) noexcept;
+
+// Where a thing comes for the first time (number 0), the second, and so on. Fails as above.
+Status find_in_row(const RepeatedRow& row, std::uint16_t thing,
+                   std::span<const std::int64_t> numbers, std::span<std::int64_t> out) noexcept;
 
 }  // namespace headrace

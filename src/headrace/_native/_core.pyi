@@ -98,6 +98,16 @@ def interleave(shares: Annotated[NDArray[numpy.uint64], dict(shape=(None,), orde
     A row of numbers of things whose proportions are those of the shares: of the first n the count of each is less than one away from its share.
     """
 
+def locate_in_row(row: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], before: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], period: int, places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    What comes at places of a row that is repeated after a period, and how often it came before. The row is in blocks of 64 places; `before` has for each thing how often it comes before each block, and in the whole row.
+    """
+
+def find_in_row(row: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], before: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], period: int, thing: int, numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Where a thing comes for the first time (number 0), the second, and so on.
+    """
+
 def gather(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
     """
     Copy each (offset, size) span of base to a bytes object, with its CRC-32C if wanted.
