@@ -25,6 +25,8 @@ __all__ = [
     "ImageSpans",
     "IndexArray",
     "Indices",
+    "Interleaved",
+    "Interleaving",
     "Output",
     "Padded",
     "Problem",
@@ -466,6 +468,36 @@ class Dataset(Protocol):
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
+        ...
+
+
+class Interleaving(Protocol):
+    """Which of several sources each place of a dataset belongs to, in a pattern that is the same in every epoch."""
+
+    @property
+    def totals(self) -> Sequence[int]:
+        """How many places each source has."""
+        ...
+
+    def locate(self, places: IndexArray) -> tuple[IndexArray, IndexArray]:
+        """The source of each place, and how many places of that source stand before it."""
+        ...
+
+    def places_of(self, source: int, numbers: IndexArray) -> IndexArray:
+        """Where the places of a source are, by their number in that source: what ``locate`` does, undone."""
+        ...
+
+
+@runtime_checkable
+class Interleaved(Protocol):
+    """What a dataset has besides, if orders must keep its pattern; most datasets have none and need not know of it.
+
+    An order then exchanges samples of the same source only, and ranks take neighbouring places.
+    """
+
+    @property
+    def interleaving(self) -> Interleaving | None:
+        """The pattern, or None when there is none."""
         ...
 
 

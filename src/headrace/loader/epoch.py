@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.loader.options import ErrorPolicy
     from headrace.loader.plan import FieldPlan
     from headrace.order import BatchPlan, Order
-    from headrace.types import IndexArray, Output, Source
+    from headrace.types import IndexArray, Interleaving, Output, Source
 
 __all__ = ["Epoch", "LoaderStats", "SampleErrors"]
 
@@ -94,6 +94,7 @@ class Epoch:
     stats: LoaderStats
     output: Output | None
     source_of: Callable[[int], AbstractContextManager[Source | None]]
+    interleaving: Interleaving | None = None
 
     def begin(self, step: int) -> Any:
         """Read and decode; for several steps at a time."""
@@ -172,8 +173,7 @@ class Epoch:
     def _substitute(self, sample: int, bad: set[int]) -> int:
         for attempt in range(_TRIES):
             bits = random_bits(self.job.seed, self.job.epoch, _SUBSTITUTE, sample, attempt)
-            place = int(bits % np.uint64(len(self.order)))
-            other = int(self.order.slice(place, place + 1)[0])
+            other = self._drawn(sample, int(bits))
             if other not in bad:
                 return other
         raise CorruptSampleError(
@@ -182,3 +182,12 @@ class Epoch:
             problem=f"the sample is damaged, and so are {_TRIES} others that were drawn to take its place",
             fix="Restore the file from a copy, or leave the damaged samples out with indices=.",
         )
+
+    def _drawn(self, sample: int, bits: int) -> int:
+        """Any sample of the epoch; where sources come in a pattern, any of the same source."""
+        if self.interleaving is None:
+            place = bits % len(self.order)
+            return int(self.order.slice(place, place + 1)[0])
+        source = int(self.interleaving.locate(np.array([sample], np.int64))[0][0])
+        number = bits % self.interleaving.totals[source]
+        return int(self.interleaving.places_of(source, np.array([number], np.int64))[0])

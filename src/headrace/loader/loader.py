@@ -25,11 +25,11 @@ from headrace.loader.job import Job
 from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
-from headrace.order import ArrayOrder, BatchPlan, Order, RandomOrder, SequentialOrder, SubsetOrder, quasi_random_order
+from headrace.order import ArrayOrder, BatchPlan, Order, SequentialOrder, SubsetOrder, shuffled_order
 from headrace.progress import format_count
 from headrace.registry import PluginTable
 from headrace.storage import allocate_pages
-from headrace.types import Dataset
+from headrace.types import Dataset, Interleaved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
     from headrace.ops import Form
-    from headrace.types import Batch, IndexArray, Output
+    from headrace.types import Batch, IndexArray, Interleaving, Output
 
 __all__ = ["Loader"]
 
@@ -59,7 +59,8 @@ class Loader:
         dataset: a dataset, or what ``headrace.open`` takes: a path, a pattern of paths, a list of them.
         batch_size: samples in a batch (of this rank).
         order: ``"sequential"``, ``"random"``, ``"quasi_random"`` (shuffled, but only about ``pool_pages`` pages of the
-            file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n.
+            file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n. The
+            first three keep the proportions of ``headrace.mix``.
         seed: fixes shuffling and augmentation, together with the epoch.
         workers: threads that decode; by default one for each core, divided by the processes that torchrun, Slurm or MPI
             has started on this machine.
@@ -128,7 +129,13 @@ class Loader:
         self.epoch = 0
         self._indices = None if options.indices is None else normalize_indices(options.indices, len(self.dataset))
         rank, world = options.place
-        self._batches = BatchPlan(batch_size=options.batch_size, drop_last=options.drop_last, rank=rank, world=world)
+        self._batches = BatchPlan(
+            batch_size=options.batch_size,
+            drop_last=options.drop_last,
+            rank=rank,
+            world=world,
+            in_blocks=self._interleaving is not None,
+        )
         plans = self._compile()
         self._output = _output_of(options)
         self._native = ImageLoader(options.threads)
@@ -284,6 +291,12 @@ class Loader:
             return batch
         return self._output.receive(self._output.send(batch, epoch.modules))
 
+    @property
+    def _interleaving(self) -> Interleaving | None:
+        """The pattern that orders keep; a choice of samples has none."""
+        dataset = self.dataset
+        return dataset.interleaving if self._indices is None and isinstance(dataset, Interleaved) else None
+
     def _dataset_at(self, epoch: int) -> tuple[Dataset, SampleErrors]:
         """The dataset as it is in an epoch, and what is known of its damaged samples.
 
@@ -317,6 +330,7 @@ class Loader:
             stats=self.stats,
             output=self._output,
             source_of=source_of,
+            interleaving=self._interleaving,
         )
 
     def filter(self, field: str, condition: Callable[[Any], bool]) -> Loader:
@@ -348,20 +362,22 @@ class Loader:
         order: Order
         if choice == "sequential":
             order = SequentialOrder(n)
-        elif choice == "random":
-            order = RandomOrder(n, self.seed, epoch)
         elif callable(choice):
             order = ArrayOrder(_checked_order(choice(n, self.seed, epoch), n))
         else:
-            order = self._quasi_random(epoch)
+            order = shuffled_order(
+                n,
+                self._pages_at(epoch) if choice == "quasi_random" else None,
+                pool_pages=self.options.pool_pages,
+                seed=self.seed,
+                epoch=epoch,
+                interleaving=self._interleaving,
+            )
         return order if self._indices is None else SubsetOrder(self._indices, order)
 
-    def _quasi_random(self, epoch: int) -> Order:
+    def _pages_at(self, epoch: int) -> IndexArray | None:
         pages = self._dataset_at(epoch)[0].page_numbers()
-        if pages is None:
-            return RandomOrder(self.samples, self.seed, epoch)
-        chosen = pages if self._indices is None else pages[self._indices]
-        return quasi_random_order(chosen, pool_pages=self.options.pool_pages, seed=self.seed, epoch=epoch)
+        return pages if pages is None or self._indices is None else pages[self._indices]
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands, as a small dict that JSON can hold.

@@ -1,6 +1,7 @@
 """Which sample next: pure functions of (n, seed, epoch, rank, world), evaluated where they are needed."""
 
 from headrace.order.batches import BatchPlan
+from headrace.order.interleaved import InterleavedOrder, shuffled_order
 from headrace.order.orders import (
     ArrayOrder,
     Order,
@@ -14,10 +15,12 @@ from headrace.order.permutation import permute
 __all__ = [
     "ArrayOrder",
     "BatchPlan",
+    "InterleavedOrder",
     "Order",
     "RandomOrder",
     "SequentialOrder",
     "SubsetOrder",
     "permute",
     "quasi_random_order",
+    "shuffled_order",
 ]

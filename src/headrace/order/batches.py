@@ -3,6 +3,11 @@
 All ranks take part in each step: step k uses the positions from k * global_batch on, and rank r takes every world-th
 of them beginning with the r-th. So the ranks partition the epoch, all have the same number of steps, and after a
 change of the number of ranks the same samples come in the same steps as long as the global batch stays the same.
+
+Where the order has a pattern, every world-th place may be of the same source always: of "abab" one rank of two would
+have only a. Then each rank takes neighbouring places instead, a *block*. What a pattern promises of every beginning to
+less than one, it so promises of every batch to less than two, for a block is the difference of two beginnings. Which
+block a rank takes is drawn anew in every step: so no rank has more of a source than the others in the long run.
 """
 
 from __future__ import annotations
@@ -10,11 +15,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from headrace.counter_random import random_bits
+
 if TYPE_CHECKING:
     from headrace.order.orders import Order
     from headrace.types import IndexArray
 
 __all__ = ["BatchPlan"]
+
+_FIRST_RANK = 0x6F05  # what the random words begin with, so that they never meet others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +38,7 @@ class BatchPlan:
             possible, and with fewer samples than ranks some ranks get an empty batch.
         rank: which of the ranks this is.
         world: how many there are.
+        in_blocks: each rank takes neighbouring places.
 
     Example:
         >>> import numpy as np
@@ -40,6 +52,7 @@ class BatchPlan:
     drop_last: bool = True
     rank: int = 0
     world: int = 1
+    in_blocks: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -62,7 +75,17 @@ class BatchPlan:
         """Indices of this rank's samples in one step."""
         start = step * self.global_batch
         stop = min(start + self.global_batch, len(order))
-        return order.slice(start, stop)[self.rank :: self.world]
+        if not self.in_blocks:
+            return order.slice(start, stop)[self.rank :: self.world]
+        begin = start + self._block_begin(stop - start, step)
+        return order.slice(begin, begin + self.size_of(order, step))
+
+    def _block_begin(self, count: int, step: int) -> int:
+        """Where in a step of ``count`` places this rank's block is: the ranks come in a row that a drawn one begins."""
+        first = int(random_bits(_FIRST_RANK, step) % np.uint64(self.world))
+        size, larger = divmod(count, self.world)  # as many ranks, the lowest, have one more
+        before = min(self.rank, larger) - min(first, larger) + (larger if self.rank < first else 0)
+        return (self.rank - first) % self.world * size + before
 
     def size_of(self, order: Order, step: int) -> int:
         """Samples of this rank in one step."""

@@ -18,7 +18,7 @@ from headrace.formats.contract import fetch_many, normalize_indices, values_in_o
 from headrace.formats.sets.agreement import checked_parts
 from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.progress import format_count
-from headrace.types import Sample
+from headrace.types import Interleaved, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ImageSpans,
         IndexArray,
         Indices,
+        Interleaving,
         Ragged,
         SampleSequence,
         Source,
@@ -207,6 +208,14 @@ class ZipDataset(CompositeDataset):
             pages = part.page_numbers()
             if pages is not None:
                 return pages if numbers is None else pages[numbers]
+        return None
+
+    @property
+    def interleaving(self) -> Interleaving | None:
+        """The pattern of the first part that has one, and whose samples stand in its own order."""
+        for part, numbers in zip(self.parts, self._maps, strict=True):
+            if numbers is None and isinstance(part, Interleaved) and part.interleaving is not None:
+                return part.interleaving
         return None
 
     def origin_of(self, index: int) -> tuple[str, int]:

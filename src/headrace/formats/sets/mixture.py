@@ -3,32 +3,38 @@
 Which dataset the sample at a place comes from, and how many samples of that dataset stand before it, is fixed by the
 weights alone (see ``proportions``). Which sample of the dataset it is, is fixed by seed, epoch and that number: the
 dataset is gone through in a shuffled order, and then again in another one. The next epoch goes on where the last one
-ended, so that of a dataset with a small weight other samples come in every epoch, until all have come.
+ended, so that of a dataset with a small weight other samples come in every epoch, until all have come. The order of a
+Loader exchanges samples of the same dataset only (``Interleaved``), so the proportions stay what they are.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from headrace._native import permute
 from headrace.arrays import distinct
+from headrace.formats.contract import index_chunks
 from headrace.formats.sets.agreement import checked_parts
 from headrace.formats.sets.composite import combine_fingerprints
-from headrace.formats.sets.proportions import Proportions
+from headrace.formats.sets.proportions import Proportions, whole_shares
 from headrace.formats.sets.routed import RoutedDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from headrace.types import Dataset, IndexArray
+    from headrace.types import Dataset, IndexArray, Interleaving
 
 __all__ = ["MixDataset", "mix"]
 
 _MIXTURE = 0x6D01  # what the key of a permutation ends with, so that it is that of no other room
 _WORD = (1 << 64) - 1
+_MANY = 1 << 20
+
+Weight: TypeAlias = float | Fraction
 
 
 def mix(
@@ -37,9 +43,12 @@ def mix(
     """Mix datasets in proportions that hold from the first sample on.
 
     In every beginning of the mixture, however short, the number of samples of each dataset is less than one away from
-    its share. Each dataset is shuffled by seed and epoch, and begins anew, in another order, when it has come to its
-    end; the next epoch goes on where the last one ended. So a Loader should read a mixture with
-    ``order="sequential"``: it is shuffled already. Other orders work, too, and then the proportions hold on average.
+    its share, whatever the order of the Loader. Each dataset is shuffled by seed and epoch, and begins anew, in another
+    order, when it has come to its end; the next epoch goes on where the last one ended. So ``order="sequential"`` gives
+    shuffled samples already, and ``order="quasi_random"`` those of one page of a dataset together.
+
+    A mixture of mixtures is one mixture: the weights are multiplied, and the seed and length of the inner ones are not
+    used.
 
     Args:
         datasets: what ``headrace.open`` gave, of any formats, with the same fields.
@@ -65,7 +74,21 @@ def mix(
     count = sum(map(len, parts)) if length is None else length
     if isinstance(count, bool) or not hasattr(count, "__index__") or count < 0:
         raise ValueError(f"length must be a whole number that is not negative, got {length!r}")
-    return MixDataset(parts, shares, int(seed), int(count))
+    return MixDataset(*_flat(parts, shares), int(seed), int(count))
+
+
+def _flat(parts: tuple[Dataset, ...], weights: tuple[float, ...]) -> tuple[tuple[Dataset, ...], tuple[Weight, ...]]:
+    """The parts of mixtures stand for themselves: only so do the proportions of all hold in every beginning."""
+    if not any(isinstance(part, MixDataset) for part in parts):
+        return parts, weights
+    flat: list[tuple[Dataset, Weight]] = []
+    for part, outer in zip(parts, whole_shares(weights), strict=True):
+        if isinstance(part, MixDataset):
+            inner = whole_shares(part.weights)
+            flat += zip(part.parts, (Fraction(outer * share, sum(inner)) for share in inner), strict=True)
+        else:
+            flat.append((part, outer))
+    return tuple(part for part, _ in flat), tuple(weight for _, weight in flat)
 
 
 def _checked_weights(weights: Sequence[float], parts: Sequence[Dataset]) -> tuple[float, ...]:
@@ -97,7 +120,7 @@ class MixDataset(RoutedDataset):
     def __init__(
         self,
         parts: tuple[Dataset, ...],
-        weights: tuple[float, ...],
+        weights: tuple[Weight, ...],
         seed: int,
         length: int,
         epoch: int = 0,
@@ -129,6 +152,11 @@ class MixDataset(RoutedDataset):
         """32 bits that change when a dataset or the mixture is another one; all epochs have the same."""
         return combine_fingerprints(self.parts, "mix", self.weights, self.seed, self._length)
 
+    @property
+    def interleaving(self) -> Interleaving:
+        """Which place belongs to which dataset."""
+        return self._proportions
+
     def _route(self, indices: IndexArray) -> tuple[IndexArray, IndexArray]:
         parts, before = self._proportions.locate(indices)
         numbers = np.empty(len(indices), np.int64)
@@ -149,15 +177,23 @@ class MixDataset(RoutedDataset):
         return numbers
 
     def page_numbers(self) -> IndexArray | None:
-        """Number of the page of each sample; None when a part has no pages."""
+        """Number of the page of each sample; None when no part has pages, and a part without is one page.
+
+        When a dataset begins anew its pages get other numbers: copies of a sample do not belong together.
+        """
         pages = [part.page_numbers() for part in self.parts]
-        given = [one for one in pages if one is not None]
-        if len(given) < len(pages):
+        if all(one is None for one in pages):
             return None
-        parts, numbers = self._route(np.arange(self._length, dtype=np.int64))
-        firsts = np.cumsum([0, *(int(one.max(initial=0)) + 1 for one in given)])
         found = np.empty(self._length, np.int64)
-        for part, own in enumerate(given):
-            here = parts == part
-            found[here] = own[numbers[here]] + firsts[part]
+        first = 0
+        for part, own in enumerate(pages):
+            total, n = self._proportions.totals[part], max(1, len(self.parts[part]))
+            per_round = 1 if own is None else int(own.max(initial=0)) + 1
+            begin, first_round = self.epoch * total, self.epoch * total // n
+            for some in index_chunks(total, _MANY):
+                counts = some + begin
+                page = first + (counts // n - first_round) * per_round
+                page += 0 if own is None else own[self._shuffled(part, counts)]
+                found[self._proportions.places_of(part, some)] = page
+            first += ((begin + total) // n - first_round + 1) * per_round
         return found

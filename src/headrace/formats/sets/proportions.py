@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace._native import interleave
+from headrace._native import find_in_row, interleave, locate_in_row
 from headrace.storage import room_for
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FINEST = 1 << 52
 _BLOCK = 64
 
 
-def whole_shares(weights: Sequence[float]) -> list[int]:
+def whole_shares(weights: Sequence[float | Fraction]) -> list[int]:
     """Weights as whole numbers without a common divisor; as exact as they are written, or to 52 bits.
 
     Example:
@@ -46,7 +46,7 @@ def whole_shares(weights: Sequence[float]) -> list[int]:
 
 
 class Proportions:
-    """The row, by place: what comes there, and how often it has come before.
+    """The row, by place: what comes there, and how often it has come before. It is an Interleaving of a dataset.
 
     Args:
         weights: the share of each thing, not negative, one at least positive.
@@ -56,9 +56,11 @@ class Proportions:
         >>> row = Proportions([0.5, 0.25, 0.25], 8)
         >>> [part.tolist() for part in row.locate(np.arange(8))], row.totals
         ([[0, 1, 0, 2, 0, 1, 0, 2], [0, 0, 1, 0, 2, 1, 3, 1]], [4, 2, 2])
+        >>> row.places_of(0, np.array([3, 0])).tolist()
+        [6, 0]
     """
 
-    def __init__(self, weights: Sequence[float], length: int) -> None:
+    def __init__(self, weights: Sequence[float | Fraction], length: int) -> None:
         shares = whole_shares(weights)
         self._period = min(sum(shares), max(length, 1))
         blocks = -(-self._period // _BLOCK)
@@ -67,9 +69,9 @@ class Proportions:
             row = np.full(blocks * _BLOCK, len(shares), np.uint16)
             row[: self._period] = interleave(np.array(shares, np.uint64), self._period)
         self._row = row.reshape(blocks, _BLOCK)
-        self._before = np.zeros((blocks + 1, len(shares)), np.int64)  # each block
+        self._before = np.zeros((len(shares), blocks + 1), np.int64)  # each block
         for thing in range(len(shares)):
-            np.cumsum((self._row == thing).sum(1), out=self._before[1:, thing])
+            np.cumsum((self._row == thing).sum(1), out=self._before[thing, 1:])
         self.totals: list[int] = self._counts(length)
 
     def _counts(self, end: int) -> list[int]:
@@ -77,19 +79,15 @@ class Proportions:
         rounds, place = divmod(end, self._period)
         block, within = divmod(place, _BLOCK)
         begun = self._row[block, :within] if within else self._row[:0]
-        here = [int((begun == thing).sum()) for thing in range(self._before.shape[1])]
-        whole = self._before[-1].tolist()
-        before = self._before[block].tolist()
+        here = [int((begun == thing).sum()) for thing in range(len(self._before))]
+        whole = self._before[:, -1].tolist()
+        before = self._before[:, block].tolist()
         return [rounds * one + two + three for one, two, three in zip(whole, before, here, strict=True)]
 
     def locate(self, places: IndexArray) -> tuple[IndexArray, IndexArray]:
         """What comes at places, and how often it came before."""
-        rounds, within = np.divmod(places, self._period)
-        blocks, slots = np.divmod(within, _BLOCK)
-        things = self._row[blocks, slots].astype(np.int64)
-        before = rounds * self._before[-1, things] + self._before[blocks, things]
-        for start in range(0, len(places), _BLOCK * _BLOCK):  # so that little memory is used
-            some = slice(start, start + _BLOCK * _BLOCK)
-            is_same = self._row[blocks[some]] == things[some, None]
-            before[some] += (is_same & (np.arange(_BLOCK) < slots[some, None])).sum(1)
-        return things, before
+        return locate_in_row(self._row, self._before, self._period, np.ascontiguousarray(places, np.int64))
+
+    def places_of(self, thing: int, numbers: IndexArray) -> IndexArray:
+        """Where a thing comes for the first time (number 0), the second, and so on."""
+        return find_in_row(self._row, self._before, self._period, thing, np.ascontiguousarray(numbers, np.int64))

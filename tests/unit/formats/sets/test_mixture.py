@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.helpers import image_file, picture
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LENGTHS = (40, 7, 90)
 WEIGHTS = (0.5, 0.2, 0.3)
+BLOBS = {"data": hr.Bytes(), "part": hr.Int()}
 WEIGHT = st.one_of(st.integers(0, 1000), st.floats(0, 1e6, allow_subnormal=False), st.floats(0, 1))
 
 
@@ -48,6 +49,9 @@ def test_proportions_hold_in_every_beginning(weights: list[float]) -> None:
     assert np.abs(shares - np.array(weights) / np.sum(weights)).max() < 1e-9
     assert (before == counts[np.arange(length), things] - 1).all()
     assert Proportions(weights, length).totals == counts[-1].tolist()
+    for thing, total in enumerate(Proportions(weights, length).totals):
+        places = Proportions(weights, length).places_of(thing, np.arange(total)[::-1])
+        assert np.array_equal(places[::-1], np.flatnonzero(things == thing))
 
 
 def test_a_long_row_repeats_what_is_kept() -> None:
@@ -56,6 +60,7 @@ def test_a_long_row_repeats_what_is_kept() -> None:
     assert np.array_equal(things[:10], things[990:])
     assert (before[-10:] - before[:10]).tolist() == [99 * [7, 2, 1][thing] for thing in things[:10]]
     assert row.totals == [700, 200, 100]
+    assert np.array_equal(row.places_of(1, np.arange(200)), np.flatnonzero(things == 1))
 
 
 def numbers_of(mixture: Any) -> list[int]:
@@ -130,6 +135,110 @@ def test_resuming_in_an_epoch_with_another_number_of_ranks(parts: list[Dataset],
         hr.Loader(hr.mix(parts, WEIGHTS, 4, length=120), 20, order=order, seed=1).load_state_dict(state)
 
 
+ORDERS = st.sampled_from(["sequential", "random", "quasi_random"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    weights=st.lists(WEIGHT, min_size=3, max_size=3).filter(any),
+    length=st.integers(0, 300),
+    order=ORDERS,
+    world=st.integers(1, 5),
+    seed=st.integers(0, 2**32),
+    epoch=st.integers(0, 9),
+)
+def test_proportions_hold_in_every_beginning_of_every_order(
+    parts: list[Dataset], weights: list[float], length: int, order: Any, world: int, seed: int, epoch: int
+) -> None:
+    mixed = hr.mix(parts, weights, seed, length=length)
+    options: dict[str, Any] = {"order": order, "seed": seed, "drop_last": False}
+    whole = hr.Loader(mixed, 4 * world, **options)
+    ranks = [hr.Loader(mixed, 4, rank=rank, world=world, **options) for rank in range(world)]
+    for loader in (whole, *ranks):
+        loader.set_epoch(epoch)
+    steps = [batch.n.tolist() for batch in whole]
+    numbers = [n for step in steps for n in step]
+    assert sorted(numbers) == sorted(numbers_of(mixed.for_epoch(epoch)))
+    shares = np.array(whole_shares(weights), np.float64)
+    shares /= shares.sum()
+    counts = np.cumsum(np.array(numbers, np.int64)[:, None] // 1000 == np.arange(3), axis=0)
+    assert (np.abs(counts - np.arange(1, length + 1)[:, None] * shares) < 1 + 1e-9).all()
+    for step, batches in zip(steps, zip(*ranks, strict=True), strict=True):
+        assert sorted(step) == sorted(n for batch in batches for n in batch.n.tolist())
+        for batch in batches:  # less than two from its share, on every rank
+            own = (batch.n[:, None] // 1000 == np.arange(3)).sum(0)
+            assert (np.abs(own - len(batch.n) * shares) < 2 + 1e-9).all()
+
+
+def test_no_rank_has_less_of_a_source_than_the_others(parts: list[Dataset]) -> None:
+    """Of "abab" every second place is of the same part."""
+    mixed = hr.mix([parts[0], parts[2]], [1, 1], length=4000)
+    for order in ("sequential", "random"):
+        for rank in range(2):
+            loader = hr.Loader(mixed, 1, order=order, rank=rank, world=2)
+            own = sum(int(batch.n[0]) < 1000 for batch in loader)
+            assert 850 < own < 1150
+
+
+def test_each_part_is_shuffled_by_the_order(parts: list[Dataset]) -> None:
+    mixed = hr.mix(parts, WEIGHTS, 3)
+    for order in ("random", "quasi_random"):
+        first, second = (numbers_in(hr.Loader(mixed, 10, order=order, seed=seed, drop_last=False)) for seed in (1, 2))
+        plain = numbers_of(mixed)
+        for p in (0, 2):
+            rows = [[n for n in row if n // 1000 == p] for row in (plain, first, second)]
+            assert rows[0] != rows[1] != rows[2] != rows[0]
+            assert sorted(rows[0]) == sorted(rows[1]) == sorted(rows[2])
+
+
+def test_quasi_random_reads_the_pages_of_each_part_together(
+    parts: list[Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(parts[0]), "page_numbers", lambda self: np.arange(len(self)) // 10)
+    mixed = hr.mix([parts[0], parts[2]], [4, 9])  # all of both, once
+    numbers = numbers_in(hr.Loader(mixed, 10, order="quasi_random", pool_pages=3))
+    for p, pool in ((0, 1), (2, 2)):  # their shares of the pool
+        pages = np.array([n % 1000 // 10 for n in numbers if n // 1000 == p])
+        for position in range(len(pages)):
+            is_open = set(pages[: position + 1].tolist()) & set(pages[position:].tolist())
+            assert len(is_open) <= pool + 1
+    twice = hr.mix([parts[0]], [1], length=80)
+    pages = twice.page_numbers()
+    assert pages is not None
+    assert np.bincount(pages).tolist() == [10] * 8  # not 4 pages with every sample twice
+
+
+def numbers_in(loader: hr.Loader) -> list[int]:
+    return [n for batch in loader for n in batch.n.tolist()]
+
+
+def test_mixtures_of_mixtures_are_one(parts: list[Dataset]) -> None:
+    inner = hr.mix(parts[:2], [0.5, 0.5], seed=9)
+    nested = hr.mix([inner, parts[2]], [0.6, 0.4], 3, length=200)
+    assert numbers_of(nested) == numbers_of(hr.mix(parts, [3, 3, 4], 3, length=200))
+    assert numbers_of(pickle.loads(pickle.dumps(nested))) == numbers_of(nested)
+    assert len(hr.mix([inner, parts[2]], [0.6, 0.4])) == 47 + 90
+
+
+@pytest.mark.parametrize("order", ["sequential", "random"])
+def test_fields_beside_a_mixture_keep_its_pattern(parts: list[Dataset], order: str) -> None:
+    mixed = hr.mix(parts, WEIGHTS, 3)
+    joined = hr.zip_fields({"n": mixed, "m": mixed})
+    expected = numbers_in(hr.Loader(mixed, 10, order=order))
+    assert numbers_in(hr.Loader(joined, 10, order=order)) == expected
+    assert hr.zip_fields([parts[0]]).interleaving is None
+
+
+def test_a_choice_of_a_mixture_is_shuffled_as_a_whole(parts: list[Dataset]) -> None:
+    mixed = hr.mix([parts[0], parts[2]], [1, 1], 3)
+    in_rows = np.argsort(np.array(numbers_of(mixed)) // 1000, kind="stable")  # one part after the other
+    for loader in (
+        hr.Loader(hr.subset(mixed, in_rows), 10, order="random"),
+        hr.Loader(mixed, 10, order="random", indices=in_rows),
+    ):
+        assert len({n // 1000 for n in loader[0].n.tolist()}) == 2
+
+
 def test_pictures_of_other_formats_in_a_mixture(tmp_path: Path) -> None:
     files = [image_file(picture(i, 90, 120), "JPEG") for i in range(8)]
     hr.write(tmp_path / "a.beton", files[:5], fields={"image": hr.Image()})
@@ -139,7 +248,14 @@ def test_pictures_of_other_formats_in_a_mixture(tmp_path: Path) -> None:
     assert [batch.image.shape for batch in loader] == [(6, 32, 32, 3)] * 2
     assert loader.stats.jpegs["window"] > 0
     assert {data in files[:5] for data in mixed.read_bytes(range(3), "image")} == {True, False}
-    assert mixed.page_numbers() is None
+    pages = mixed.page_numbers()
+    assert pages is not None
+    sources = mixed.interleaving.locate(np.arange(12))[0]
+    of_ffr = pages[sources == 1].tolist()  # it has no pages, so it is one, and another one when it begins anew
+    assert of_ffr == [of_ffr[0]] * 3 + [of_ffr[0] + 1]
+    assert of_ffr[0] > pages[sources == 0].max()
+    without = hr.mix([hr.open(tmp_path / "b.ffr", decode="image")] * 2, [2, 1])
+    assert without.page_numbers() is None
 
 
 def test_names_and_places(parts: list[Dataset]) -> None:
@@ -182,6 +298,21 @@ def test_damaged_samples_are_skipped_in_every_epoch(tmp_path: Path) -> None:
         assert len(list(loader)) == 3
         error = loader.errors[epoch]
         assert mixed.for_epoch(epoch).origin_of(error.sample) == (str(tmp_path / "a.beton"), 4)
+
+
+@pytest.mark.parametrize("order", ["sequential", "random"])
+def test_what_comes_for_a_damaged_sample_is_of_the_same_part(tmp_path: Path, order: str) -> None:
+    blobs = [bytes([100 + i]) * 100 for i in range(20)]
+    hr.write(tmp_path / "a.beton", [(blob, 0) for blob in blobs], fields=BLOBS)
+    hr.write(tmp_path / "b.beton", [(blob, 1) for blob in blobs], fields=BLOBS)
+    data = bytearray((tmp_path / "a.beton").read_bytes())
+    for blob in blobs[:15]:
+        data[data.find(blob)] ^= 1
+    (tmp_path / "a.beton").write_bytes(data)
+    mixed = hr.mix([hr.open(tmp_path / "a.beton"), hr.open(tmp_path / "b.beton")], [1, 1])
+    loader = hr.Loader(mixed, 4, on_error="skip", order=order)
+    assert [int(batch.part.sum()) for batch in loader] == [2] * 10
+    assert loader.stats.samples_skipped == 15
 
 
 @pytest.mark.parametrize(
