@@ -46,11 +46,18 @@ def environment() -> dict[str, Any]:
 @contextlib.contextmanager
 def one_core() -> Iterator[int]:
     """Keep this process, and what it starts, on one core."""
+    with cores(1):
+        yield max(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def cores(count: int) -> Iterator[int]:
+    """Keep this process, and what it starts, on some cores; gives how many there are, which may be fewer."""
     before = os.sched_getaffinity(0)
-    core = max(before)
-    os.sched_setaffinity(0, {core})
+    chosen = sorted(before)[-count:]
+    os.sched_setaffinity(0, chosen)
     try:
-        yield core
+        yield len(chosen)
     finally:
         os.sched_setaffinity(0, before)
 
