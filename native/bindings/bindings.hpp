@@ -174,5 +174,6 @@ void bind_text_records(nb::module_& module);
 void bind_tfrecord(nb::module_& module);
 void bind_recordio(nb::module_& module);
 void bind_members(nb::module_& module);
+void bind_zlib_stream(nb::module_& module);
 
 }  // namespace headrace::bindings

@@ -63,6 +63,7 @@ NB_MODULE(_core, module) {
   bind_tfrecord(module);
   bind_recordio(module);
   bind_members(module);
+  bind_zlib_stream(module);
   module.def(
       "simd_level", [] { return simd_level_name(simd_level()); },
       "Instruction set the kernels use: scalar, sse42, avx2 or avx512.");

@@ -962,6 +962,11 @@ class ZipFiles:
     def failed(self) -> bytes:
         """The name of the file that a failure is about."""
 
+def inflate_into(stream: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> int | None:
+    """
+    Unpack a stream of zlib into an array, and give the number of bytes. None when zlib has to be asked: the stream is damaged or has more bytes, or there is no libdeflate.
+    """
+
 def simd_level() -> str:
     """Instruction set the kernels use: scalar, sse42, avx2 or avx512."""
 
