@@ -27,10 +27,12 @@ def test_a_subset_keeps_to_its_indices() -> None:
     batch_size=st.integers(1, 9),
     world=st.integers(1, 5),
     drop_last=st.booleans(),
+    in_blocks=st.booleans(),
 )
-def test_ranks_partition_the_epoch(n: int, batch_size: int, world: int, drop_last: bool) -> None:
+def test_ranks_partition_the_epoch(n: int, batch_size: int, world: int, drop_last: bool, in_blocks: bool) -> None:
     order = RandomOrder(n, 1, 2)
-    plans = [BatchPlan(batch_size=batch_size, drop_last=drop_last, rank=r, world=world) for r in range(world)]
+    options = {"batch_size": batch_size, "drop_last": drop_last, "world": world, "in_blocks": in_blocks}
+    plans = [BatchPlan(rank=r, **options) for r in range(world)]
     steps = {plan.steps(n) for plan in plans}
     assert len(steps) == 1
     seen = [plan.batch(order, step).tolist() for step in range(steps.pop()) for plan in plans]
@@ -39,6 +41,24 @@ def test_ranks_partition_the_epoch(n: int, batch_size: int, world: int, drop_las
     assert len(flat) == len(set(flat)) == expected
     if drop_last:
         assert all(len(batch) == batch_size for batch in seen)
+    expected_sizes = [plan.size_of(order, step) for step in range(plans[0].steps(n)) for plan in plans]
+    assert [len(batch) for batch in seen] == expected_sizes
+
+
+@given(step=st.integers(0, 9), world=st.integers(1, 5))
+def test_blocks_are_neighbours_in_the_step(step: int, world: int) -> None:
+    blocks = [
+        BatchPlan(batch_size=4, rank=r, world=world, in_blocks=True).batch(SequentialOrder(1000), step).tolist()
+        for r in range(world)
+    ]
+    assert all(block == list(range(block[0], block[0] + 4)) for block in blocks)
+    assert sorted(i for block in blocks for i in block) == list(range(4 * world * step, 4 * world * (step + 1)))
+
+
+def test_each_rank_has_each_block_of_a_step_now_and_then() -> None:
+    plan = BatchPlan(batch_size=1, rank=2, world=4, in_blocks=True)
+    blocks = [int(plan.batch(SequentialOrder(4000), step)[0]) % 4 for step in range(1000)]
+    assert all(200 < count < 300 for count in np.bincount(blocks, minlength=4))
 
 
 @given(step=st.integers(0, 5), worlds=st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)]))
