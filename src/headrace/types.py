@@ -387,6 +387,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def jpegs_indexed(self) -> int:
+        """JPEGs that have a tile index, by which crops are decoded without the rest of their pictures."""
+        ...
+
+    @property
     def page_size(self) -> int | None:
         """Bytes of a page, or None when the format has no pages."""
         ...

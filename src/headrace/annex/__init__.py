@@ -1,6 +1,7 @@
 """Extra sections beside the samples: checksums, names, classes, schema, metadata, tile indices of JPEGs."""
 
 from headrace.annex.container import REPAIR, TRAILER_SIZE, Annex, write_annex
+from headrace.annex.file_sums import FILES, FileSums
 from headrace.annex.places import COLUMNS, PLACES, places_section, read_places
 from headrace.annex.sections import (
     CHECKSUMS,
@@ -26,6 +27,7 @@ __all__ = [
     "CHECKSUMS",
     "CLASSES",
     "COLUMNS",
+    "FILES",
     "METADATA",
     "NAMES",
     "PLACES",
@@ -34,6 +36,7 @@ __all__ = [
     "TILE_INDEX",
     "TRAILER_SIZE",
     "Annex",
+    "FileSums",
     "Names",
     "TileIndex",
     "checksums_section",

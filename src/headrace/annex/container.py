@@ -78,12 +78,13 @@ class Annex:
         first: int,
         end: int,
         num_samples: int | None,
-        dataset_size: int,
-        dataset_fingerprint: int,
+        dataset_size: int | None,
+        dataset_fingerprint: int | None,
     ) -> Annex | None:
         """Parse the annex that ends at byte ``end`` and may begin at ``first`` at the earliest.
 
-        ``num_samples`` is None where the annex is what says how many there are.
+        ``num_samples`` is None where the annex is what says how many there are, size and fingerprint where the dataset
+        may have been changed since it was made.
         Returns None when there is none; raises AnnexError when there is one that is damaged or belongs to a
         dataset of another size or fingerprint.
         """
@@ -108,11 +109,12 @@ class Annex:
             raise fail(f"the annex claims {format_count(size, 'byte')}, there are {end - first}")
         if num_samples is not None and samples != num_samples:
             raise fail(f"the annex describes {format_count(samples, 'sample')}, the dataset has {num_samples:,}")
-        if (bound_size, fingerprint) != (dataset_size, dataset_fingerprint):
+        is_bound = dataset_size is not None and dataset_fingerprint is not None
+        if is_bound and (bound_size, fingerprint) != (dataset_size, dataset_fingerprint):
             raise fail(
                 "the annex belongs to another dataset, or the dataset was changed after it was made: "
                 f"it expects {format_count(bound_size, 'byte')} with fingerprint {fingerprint:#010x}, "
-                f"found {format_count(dataset_size, 'byte')} with {dataset_fingerprint:#010x}"
+                f"found {format_count(dataset_size or 0, 'byte')} with {dataset_fingerprint or 0:#010x}"
             )
         data = mapped[end - size : end]
         directory = data[len(data) - TRAILER_SIZE - section_count * _ROW.size : len(data) - TRAILER_SIZE]

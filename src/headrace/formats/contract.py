@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.report import Transfer
@@ -381,6 +382,16 @@ class BaseDataset(ABC):
     def has_checksums(self) -> bool:
         """Every value can be checked against a checksum."""
         return False
+
+    @property
+    def tile_index(self) -> TileIndex | None:
+        """Tile indices of the JPEGs, by which crops are decoded without the rest of their pictures, or None."""
+        return None
+
+    @property
+    def jpegs_indexed(self) -> int:
+        """JPEGs that have a tile index, by which crops are decoded without the rest of their pictures."""
+        return 0 if self.tile_index is None else self.tile_index.count
 
     def check_file(self) -> None:
         """Raise FormatError when the file was cut short while it was read, so that what came out means nothing."""

@@ -25,6 +25,7 @@ def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
     if found.summarize is not None and len(place.paths) == 1:
         return found.summarize(name, **options)
     with open_dataset(path, **options) as dataset:
+        indexed = dataset.jpegs_indexed
         samples, size_bytes = len(dataset), sum(map(found.size_bytes, place.paths))
         fields = {field: to_spec(kind) for field, kind in dataset.schema.items()}
         values: dict[str, object] = {
@@ -33,13 +34,18 @@ def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
             "samples": samples,
             "size_bytes": size_bytes,
             "fields": fields,
+            "has_checksums": dataset.has_checksums,
+            "jpegs_indexed": indexed,
         }
         values |= {"files": list(place.paths)} if len(place.paths) > 1 else {}
+    details = [("files", format_count(len(place.paths), "file"))] if len(place.paths) > 1 else []
+    details += [("checksums", "yes")] if values["has_checksums"] else []
+    details += [("jpeg index", f"of {format_count(indexed, 'JPEG')}")] if indexed else []
     return Summary(
         values=values,
         headline=f"{format_count(samples, 'sample')}, {format_bytes(size_bytes)}",
         fields={field: field_words(about) for field, about in fields.items()},
-        details=[("files", format_count(len(place.paths), "file"))] if len(place.paths) > 1 else [],
+        details=details,
     )
 
 

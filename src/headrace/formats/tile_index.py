@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headrace.types import Buffer, ImageSpans, IndexArray, Progress, Report
 
 __all__ = [
+    "WRONG_INDEX",
     "SideFacts",
     "open_tile_index",
     "refuse_annex_options",
@@ -46,6 +47,7 @@ __all__ = [
     "write_tile_index",
 ]
 
+WRONG_INDEX = "the index of the JPEG is not right"
 _CHUNK = 1024
 
 
@@ -195,5 +197,5 @@ def tile_index_problems(
             if fault is None:
                 continue
             problem = fault
-        found[position] = f"the index of the JPEG is not right ({problem}); make a new one with: headrace index"
+        found[position] = f"{WRONG_INDEX} ({problem}); make a new one with: headrace index"
     return found

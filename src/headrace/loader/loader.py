@@ -219,6 +219,8 @@ class Loader:
         lines += [f"{name}: left out" for name, ops in self.options.ops.items() if ops is None]
         if any(plan.kind == "image" for plan in self._plans):
             lines.append(self.options.describe_jpegs(simd_level()))
+            if indexed := self.dataset.jpegs_indexed:
+                lines.append(f"JPEGs: {format_count(indexed, 'tile index')}")
         lines += self._gpu.describe()
         lines.append(self._sources.describe())
         return "\n".join(lines)

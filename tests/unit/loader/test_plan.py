@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents
 
+import headrace as hr
 from headrace import Loader, ops
 from headrace._native import simd_level
 
@@ -48,6 +49,7 @@ def test_the_plan_is_told_in_words(path: Path) -> None:
         "array: one read for a batch",
         "text: left out",
         Loader(path, 1).options.describe_jpegs(simd_level()),
+        f"JPEGs: {hr.open(path).jpegs_indexed} tile indices",
         "bytes: from the mapped file",
     ]
 
@@ -89,7 +91,7 @@ def test_the_plan_of_pictures(path: Path, pipeline: list[Any], words: str) -> No
 def test_the_plan_of_branches_collate_and_reading(path: Path) -> None:
     pipelines = {"image": [ops.Resize(8), {"a": [], "b": [NORMALIZE]}], "label": [{"c": [ops.OneHot(40)], "d": []}]}
     plan = plan_of(path, pipelines | {"array": None}, collate="pad", cache="8MB")
-    assert plan[:-2] == [
+    assert plan[:-3] == [
         "image: one native call (decode, Resize, resize (area), uint8, NHWC); then for each of the following:",
         "  a: as it is",
         "  b: one native call (normalize, float32, NHWC)",

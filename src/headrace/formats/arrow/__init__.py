@@ -45,7 +45,6 @@ PARQUET = Format(
     has_files_beside=True,
     has_cache=True,
     index=index_parquet,
-    index_has_checksums=False,
 )
 
 ARROW = Format(
@@ -62,5 +61,4 @@ ARROW = Format(
     has_cache=True,
     size_bytes=_size_bytes,
     index=index_arrow,
-    index_has_checksums=False,
 )

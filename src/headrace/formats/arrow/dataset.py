@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from headrace._native import crc32c, gather
 from headrace.codecs import jpeg
 from headrace.errors import ClosedError, CorruptSampleError, FormatError, HeadraceError
 from headrace.fields import Bytes, Image, Json, NDArray
+from headrace.formats.annexed_dataset import AnnexedDataset, index_columns
 from headrace.formats.arrow.chunks import BytesChunk, CodedChunk
 from headrace.formats.arrow.columns import check_fields, find_columns, no_columns
 from headrace.formats.arrow.huggingface import data_files, read_info
@@ -21,18 +22,9 @@ from headrace.formats.arrow.ipc_parts import open_ipc
 from headrace.formats.arrow.parquet_parts import ParquetParts
 from headrace.formats.arrow.parts import SeveralParts, told
 from headrace.formats.arrow.table_reader import TableReader
-from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.contract import normalize_indices
 from headrace.formats.decodes import override_schema
-from headrace.formats.tile_index import (
-    SideFacts,
-    refuse_annex_options,
-    side_problems,
-    tile_index_or_warning,
-    with_problems,
-    with_tile_index,
-    write_tile_index,
-)
+from headrace.formats.tile_index import SideFacts
 from headrace.progress import format_bytes
 from headrace.storage import check_mapping
 from headrace.types import ImageSpans, Ragged
@@ -42,7 +34,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.arrow.parts import Parts
     from headrace.formats.decodes import Decode
@@ -56,7 +47,7 @@ _FINGERPRINT_PLACES = 16
 _INT64_MAX = np.uint64(2**63 - 1)
 
 
-class TableDataset(ColumnDataset):
+class TableDataset(AnnexedDataset):
     """Samples that are the rows of a table, and fields that are its columns; what all formats of Arrow share.
 
     Attributes:
@@ -96,7 +87,7 @@ class TableDataset(ColumnDataset):
         self._reader = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (type(self), self._absolute, self._options)
+        return _reopen, (type(self), self._absolute, self._options), self._state
 
     @cached_property
     def keys(self) -> Sequence[str] | None:
@@ -194,7 +185,8 @@ class TableDataset(ColumnDataset):
         self, indices: IndexArray, field: str, take: TakeArray, source: Source | None = None
     ) -> npt.NDArray[Any]:
         """Values of an array field as one array, which ``take`` makes."""
-        if not isinstance(self._check_field(field), NDArray) or self.reader.ways[field] != "array":
+        is_plain = isinstance(self._check_field(field), NDArray) and self.reader.ways[field] == "array"
+        if not is_plain or self._checks:
             return super().read_arrays(indices, field, take, source)
         with self._checked_file():
             return self.reader.arrays(indices, field, take)
@@ -202,7 +194,7 @@ class TableDataset(ColumnDataset):
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""
         self._check_field(field)
-        if self.reader.ways[field] != "bytes":
+        if self.reader.ways[field] != "bytes" or self._checks:
             return super().read_bytes(indices, field)
         with self._checked_file():
             return self.reader.byte_list(normalize_indices(indices, len(self)), field)
@@ -210,7 +202,7 @@ class TableDataset(ColumnDataset):
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""
         self._check_field(field)
-        if self.reader.ways[field] != "bytes":
+        if self.reader.ways[field] != "bytes" or self._checks:
             return super().read_ragged(indices, field, source)
         with self._checked_file():
             return self.reader.ragged(indices, field)
@@ -224,7 +216,7 @@ class TableDataset(ColumnDataset):
             spans = None if self.reader.ways[field] != "bytes" else self._jpegs(indices, field)
             if spans is None:  # a picture that is no JPEG among them: they are decoded
                 spans = super().image_spans(indices, field, source)
-        return with_tile_index(spans, self.tile_index if field == self.indexed_field else None, indices)
+        return self._with_annex(spans, indices, field)
 
     def _jpegs(self, indices: IndexArray, field: str) -> ImageSpans | None:
         base, offsets, sizes = self.reader.region(indices, field)
@@ -244,44 +236,25 @@ class TableDataset(ColumnDataset):
         return ImageSpans(base, offsets, sizes, modes, facts[:, 0].copy(), facts[:, 1].copy())
 
     @property
-    def indexed_field(self) -> str | None:
-        """The field whose JPEGs have tile indices: the first with pictures, or else the first with bytes."""
-        every = [*self._fields_of(Image), *self._fields_of(Bytes)]
-        return every[0] if every else None
+    def file_fields(self) -> list[str]:
+        """Fields with pictures, and then those with bytes."""
+        return [*self._fields_of(Image), *self._fields_of(Bytes)]
 
     def _fields_of(self, kind: type[Any]) -> list[str]:
         return [
             name for name, one in self._inferred.items() if isinstance(one, kind) and self.reader.ways[name] == "bytes"
         ]
 
-    @cached_property
-    def tile_index(self) -> TileIndex | None:
-        """Tile indices of the JPEGs of ``indexed_field``, by which crops are decoded without the rest, or None."""
-        return tile_index_or_warning(self.side_facts)
-
     @property
     def side_facts(self) -> SideFacts:
-        """What tile indices of JPEGs beside the file are bound to."""
+        """What an annex beside the file is bound to."""
         path = self.path.rstrip(os.sep)
         return SideFacts(path, len(self), self.parts.size_bytes, self._content_sum, self._options["follow_links"])
 
-    def _some_pictures(self, start: int, stop: int) -> list[bytes]:
-        assert self.indexed_field is not None
-        return self.read_bytes(range(start, stop), self.indexed_field)
-
-    def index_jpegs(self, progress: Progress | None = None) -> str:
-        """Write tile indices of the JPEGs of ``indexed_field`` beside the file; gives the path of the annex."""
-        if self.indexed_field is None:
-            raise ValueError(f"{self.path} has no field with pictures or bytes, so there is nothing to index")
-        return write_tile_index(self.side_facts, self._some_pictures, progress)
-
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
-        """Read every value; with ``decode`` also decode it. Tile indices beside the file are compared."""
+        """Read every value, and compare the checksums and tile indices of the annex; with ``decode`` also decode it."""
         report = super().verify(decode=decode, workers=workers, progress=progress)
-        report = replace(report, size_bytes=self.parts.size_bytes)
-        if not report.ok or self.indexed_field is None:
-            return report
-        return with_problems(report, side_problems(self.side_facts, self._some_pictures))
+        return replace(report, size_bytes=self.parts.size_bytes)
 
 
 class ParquetDataset(TableDataset):
@@ -294,7 +267,7 @@ class ParquetDataset(TableDataset):
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
         cache_size: bytes of decoded row groups that are kept; the newest of each field always is.
         checksums: compare the checksums of pages that have some.
-        follow_links: also use tile indices beside the file that are a symbolic link.
+        follow_links: also use an annex beside the file that is a symbolic link.
     """
 
     def __init__(
@@ -330,7 +303,7 @@ class ArrowDataset(TableDataset):
         decode: what the columns of bytes are, of all or by name; see ``headrace.formats.decodes``.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
         cache_size: bytes of record batches that are kept where they are compressed; the newest of each field always is.
-        follow_links: also read files of a folder, and tile indices, that are symbolic links.
+        follow_links: also read files of a folder, and an annex, that are symbolic links.
     """
 
     def __init__(
@@ -378,19 +351,7 @@ def _reopen(cls: type[Any], path: str, options: dict[str, Any]) -> Any:
     return cls(path, **options)
 
 
-def index_parquet(
-    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
-) -> str:
-    """Give a Parquet file tile indices of its JPEGs, beside it; see ``headrace.index``."""
-    refuse_annex_options(path, "parquet", options)
-    with ParquetDataset(path, follow_links=follow_links) as dataset:
-        return dataset.index_jpegs(progress)
-
-
-def index_arrow(
-    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
-) -> str:
-    """The same for an Arrow file, or a folder that Hugging Face has saved."""
-    refuse_annex_options(path, "arrow", options)
-    with ArrowDataset(path, follow_links=follow_links) as dataset:
-        return dataset.index_jpegs(progress)
+index_parquet = partial(index_columns, ParquetDataset)
+"""Gives a Parquet file an annex, beside it; see ``headrace.index``."""
+index_arrow = partial(index_columns, ArrowDataset)
+"""The same for an Arrow file, or a folder that Hugging Face has saved."""

@@ -24,5 +24,4 @@ FORMAT = Format(
     has_files_beside=True,
     has_cache=True,
     index=index_hdf5,
-    index_has_checksums=False,
 )

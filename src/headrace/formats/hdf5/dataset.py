@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,34 +15,25 @@ import numpy.typing as npt
 from headrace._native import crc32c
 from headrace.errors import FormatError
 from headrace.fields import Image
-from headrace.formats.column_dataset import ColumnDataset
+from headrace.formats.annexed_dataset import AnnexedDataset, index_columns
 from headrace.formats.decodes import override_schema
 from headrace.formats.description import Description
 from headrace.formats.hdf5.structure import read_structure
 from headrace.formats.mapped_values import pictures_in_place
 from headrace.formats.spans import SpanFile
-from headrace.formats.tile_index import (
-    SideFacts,
-    refuse_annex_options,
-    side_problems,
-    tile_index_or_warning,
-    with_problems,
-    with_tile_index,
-    write_tile_index,
-)
+from headrace.formats.tile_index import SideFacts
 from headrace.progress import format_count
 from headrace.storage import note_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.decodes import Decode
     from headrace.formats.hdf5.column import Column
     from headrace.formats.hdf5.structure import Structure
     from headrace.formats.report import Found
-    from headrace.types import Field, ImageSpans, IndexArray, Progress, Report, Source
+    from headrace.types import Field, ImageSpans, IndexArray, Source
 
 __all__ = ["Hdf5Dataset", "index_hdf5", "open_hdf5"]
 
@@ -50,7 +41,7 @@ _log = logging.getLogger(__name__)
 _CACHE_BYTES = 128 << 20
 
 
-class Hdf5Dataset(ColumnDataset):
+class Hdf5Dataset(AnnexedDataset):
     """Samples of an HDF5 file. Its bytes are read from the mapped file; the HDF5 library says where they are.
 
     Args:
@@ -61,7 +52,7 @@ class Hdf5Dataset(ColumnDataset):
         cold: how values of any length are read: True past the page cache, False always from the mapped file; by
             default as it fits.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
-        follow_links: also use tile indices beside it that are a symbolic link.
+        follow_links: also use an annex beside it that is a symbolic link.
 
     Attributes:
         left_out: a line for each dataset, group or link that is no field, and the reason.
@@ -113,7 +104,7 @@ class Hdf5Dataset(ColumnDataset):
         self.holds_picture_files = not is_raw
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (os.path.abspath(self._path), self._options)
+        return _reopen, (os.path.abspath(self._path), self._options), self._state
 
     def close(self) -> None:
         """Let go of the file."""
@@ -172,31 +163,16 @@ class Hdf5Dataset(ColumnDataset):
         return np.arange(len(self), dtype=np.int64) // max(packed)[1] if packed else None
 
     @property
-    def picture_field(self) -> str | None:
-        """The field whose JPEGs tile indices are for: the first with bytes of any length."""
-        return next((n for n, column in self._columns.items() if column.meaning == "bytes"), None)
-
-    @cached_property
-    def tile_index(self) -> TileIndex | None:
-        """Tile indices of the JPEGs of ``picture_field``, by which crops are decoded without the rest, or None."""
-        return tile_index_or_warning(self.side_facts)
+    def file_fields(self) -> list[str]:
+        """Fields with bytes of any length."""
+        return [name for name, column in self._columns.items() if column.meaning == "bytes"]
 
     @property
     def side_facts(self) -> SideFacts:
-        """What tile indices of JPEGs beside the file are bound to."""
+        """What an annex beside the file is bound to."""
         return SideFacts(
             self._path, len(self), self._file.size_bytes, self._file.fingerprint, self._options["follow_links"]
         )
-
-    def _pictures(self, start: int, stop: int) -> list[bytes]:
-        assert self.picture_field is not None
-        return [bytes(one) for one in self._stored(np.arange(start, stop, dtype=np.int64), self.picture_field)]
-
-    def index_jpegs(self, progress: Progress | None = None) -> str:
-        """Write tile indices of the JPEGs of ``picture_field`` beside the file; gives the path of the annex."""
-        if self.picture_field is None:
-            raise ValueError(f"{self._path} has no field with bytes of any length, so there are no JPEGs to index")
-        return write_tile_index(self.side_facts, self._pictures, progress)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures where they lie in the file, with tile indices where there are some."""
@@ -206,14 +182,7 @@ class Hdf5Dataset(ColumnDataset):
             spans = super().image_spans(indices, field, source)
         else:
             spans = pictures_in_place(self._path, field, indices, self._file, places)
-        return with_tile_index(spans, self.tile_index, indices) if field == self.picture_field else spans
-
-    def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
-        """Read every value, chunks with checksums against these; with ``decode`` also decode it."""
-        report = super().verify(decode=decode, workers=workers, progress=progress)
-        if not report.ok or self.picture_field is None:
-            return report
-        return with_problems(report, side_problems(self.side_facts, self._pictures))
+        return self._with_annex(spans, indices, field)
 
     def _check(self, indices: IndexArray, decode: bool) -> Found:
         found = super()._check(indices, decode)
@@ -281,13 +250,8 @@ def open_hdf5(path: PathLike, **options: Any) -> Hdf5Dataset:
     return dataset
 
 
-def index_hdf5(
-    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
-) -> str:
-    """Give an HDF5 file tile indices of its JPEGs, beside it; see ``headrace.index``."""
-    refuse_annex_options(path, "h5", options)
-    with Hdf5Dataset(path, follow_links=follow_links) as dataset:
-        return dataset.index_jpegs(progress)
+index_hdf5 = partial(index_columns, Hdf5Dataset)
+"""Gives an HDF5 file an annex, beside it; see ``headrace.index``."""
 
 
 def _reopen(path: str, options: dict[str, Any]) -> Hdf5Dataset:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 
+from headrace import _native
+from headrace.annex import FILES, TILE_INDEX, FileSums, read_tile_index, tile_index_section
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import Bytes, Float, Image, Int, NDArray, Text, problem_with_name
@@ -18,18 +22,22 @@ from headrace.formats.manifests.path_files import PathFiles
 from headrace.formats.manifests.records import KEY, MISSING, BadRecordError
 from headrace.formats.spans import SpanDataset
 from headrace.formats.spans.span_file import BadSpanError
+from headrace.formats.threads import map_ahead
+from headrace.formats.tile_index import tile_index_of, tile_index_problems
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import NoReturn
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import NoReturn, Self
 
     import numpy.typing as npt
 
+    from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.decodes import Decode
     from headrace.formats.report import Found
     from headrace.formats.spans import IndexedFile
-    from headrace.types import Field, ImageSpans, IndexArray, Ragged, Source
+    from headrace.types import Buffer, Field, ImageSpans, IndexArray, Ragged, Source
 
 __all__ = ["ManifestDataset", "ManifestOptions", "RecordKind"]
 
@@ -39,6 +47,8 @@ _FIRST_FILES = 16
 _CHUNK = 4096
 _KEPT_BATCHES = 4
 _KEPT_BYTES = 8 << 20
+_FILES_AT_ONCE = 64
+_REPLACED = "Restore it; or, if it was replaced on purpose, make a new annex with: headrace index --fresh"
 
 
 class RecordKind(Protocol):
@@ -102,6 +112,9 @@ class ManifestDataset(SpanDataset):
         kind: how records are read.
         options: as they were given, and those of the subclass.
     """
+
+    _checks_files = False
+    """Compare files with the checksums of the annex as they are read; by default only ``verify`` does."""
 
     def __init__(self, indexed: IndexedFile, kind: RecordKind, options: Mapping[str, Any]) -> None:
         path = indexed.file.path
@@ -205,6 +218,9 @@ class ManifestDataset(SpanDataset):
                 values.append(take(kind, value))
             except ValueError as error:
                 self._refuse(i, field, str(error))
+        if self._checks_files and (column := self._sums_column(field)) is not None:
+            for position, problem in self._wrong_files(indices, field, column, values).items():
+                self._refuse(int(indices[position]), field, problem)
         if isinstance(kind, Int | Float) and field not in self._file_fields:
             return np.array(values, np.int64 if isinstance(kind, Int) else np.float64)
         return values
@@ -219,8 +235,101 @@ class ManifestDataset(SpanDataset):
         return BaseDataset.read_ragged(self, indices, field, source)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
-        """The undecoded pictures of a batch, read from their files."""
-        return ColumnDataset.image_spans(self, indices, field, source)
+        """The undecoded pictures of a batch, read from their files; with tile indices where there are some.
+
+        The checksums are those of the files as they are now: by them the decoder does not use an index of other bytes.
+        """
+        spans = ColumnDataset.image_spans(self, indices, field, source)
+        column, tile_index = self._sums_column(field), self.tile_index
+        if column is None or tile_index is None:
+            return spans
+        sums = _native.crc32c_spans(spans.base, spans.offsets, spans.sizes)
+        return replace(spans, checksums=sums, tile_indices=tile_index.locate(indices, column))
+
+    # What the annex says about the files
+
+    @cached_property
+    def _file_sums(self) -> FileSums | None:
+        return None if self.indexed.annex is None else FileSums.read(self.indexed.annex)
+
+    def _sums_column(self, field: str) -> int | None:
+        sums = self._file_sums
+        is_known = sums is not None and field in self._file_fields and field in sums.fields
+        return sums.fields.index(field) if is_known and sums is not None else None
+
+    @cached_property
+    def tile_index(self) -> TileIndex | None:
+        """Tile indices of the JPEGs among the files, or None."""
+        annex, sums = self.indexed.annex, self._file_sums
+        return None if annex is None or sums is None else read_tile_index(annex, len(sums.fields))
+
+    @property
+    def has_checksums(self) -> bool:
+        """The annex has checksums of every record, and of every file."""
+        has_sums = all(self._sums_column(field) is not None for field in self._file_fields)
+        return super().has_checksums and has_sums
+
+    def with_checksums(self, is_checked: bool) -> Self:
+        """The same dataset, its records and files checked as they are read, or not."""
+        other = super().with_checksums(is_checked)
+        if is_checked == other._checks_files:
+            return other
+        other = copy.copy(self) if other is self else other
+        other._checks_files = is_checked
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"_checks_files": self._checks_files}
+
+    def _wrong_files(self, indices: IndexArray, field: str, column: int, stored: Sequence[Any]) -> dict[int, str]:
+        """What is wrong with files, by position: they are not those that the annex was made of."""
+        assert self._file_sums is not None
+        table = self._file_sums
+        sizes, sums = table.sizes[indices, column].tolist(), table.checksums[indices, column].tolist()
+        found = {}
+        for i, (data, size, checksum) in enumerate(zip(stored, sizes, sums, strict=True)):
+            if len(data) != size or _native.crc32c(data) != checksum:
+                name = self._parsed(indices[i : i + 1], field)[0]
+                found[i] = (
+                    f"the file {name!r} is not the one that the annex describes: {format_count(size, 'byte')} with "
+                    f"checksum {checksum:#010x} expected, found {len(data):,} with {_native.crc32c(data):#010x}. "
+                    f"{_REPLACED}"
+                )
+        return found
+
+    def _value_problems(
+        self, indices: IndexArray, field: str, stored: Sequence[Any] | npt.NDArray[Any]
+    ) -> tuple[int, dict[int, str]]:
+        column, tile_index = self._sums_column(field), self.tile_index
+        if column is None:
+            return 0, {}
+        found = self._wrong_files(indices, field, column, list(stored))
+        if tile_index is not None:
+            sizes = np.fromiter(map(len, stored), np.uint64, len(stored))
+            sums = np.fromiter(map(_native.crc32c, stored), np.uint32, len(stored))
+            found = tile_index_problems(tile_index, indices, column, sizes, sums) | found
+        return len(indices), found
+
+    def more_sections(self, schema: Mapping[str, Field], jpeg_index: bool) -> dict[str, Iterable[Buffer]]:
+        """Size and checksum of every file, and the tile indices of those that are JPEGs."""
+        fields = [name for name in schema if name in self._file_fields and isinstance(schema[name], Bytes | Image)]
+        if not fields:
+            return {}
+
+        def make(indices: IndexArray) -> list[tuple[int, int, bytes]]:
+            columns = [self._stored(indices, name) for name in fields]
+            rows = [data for row in zip(*columns, strict=True) for data in row]
+            return [(len(data), _native.crc32c(data), tile_index_of(data) if jpeg_index else b"") for data in rows]
+
+        made = [one for some in map_ahead(make, index_chunks(len(self), _FILES_AT_ONCE)) for one in some]
+        sizes, sums, packed = zip(*made, strict=True) if made else ((), (), ())
+        shape = (len(self), len(fields))
+        known = FileSums(tuple(fields), np.array(sizes, "<u8").reshape(shape), np.array(sums, "<u4").reshape(shape))
+        sections: dict[str, Iterable[Buffer]] = {FILES: known.section()}
+        if any(packed):
+            lengths = np.fromiter(map(len, packed), np.uint32, len(packed))
+            sections[TILE_INDEX] = tile_index_section(len(fields), lengths, packed)
+        return sections
 
     @property
     def reading(self) -> str:

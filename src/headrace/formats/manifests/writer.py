@@ -49,6 +49,7 @@ class ManifestWriter(RowWriter):
         annex: False: no annex; what the fields are is then guessed from their values.
         class_names: field name to names of its classes.
         metadata: anything JSON can hold.
+        jpeg_index: with tile indices of the JPEGs.
         files_folder: name of the folder of the files; by default that of the manifest and ``-files``, or ``-files-2``
             and so on where that is taken.
     """
@@ -63,13 +64,14 @@ class ManifestWriter(RowWriter):
         annex: bool = True,
         class_names: Mapping[str, Sequence[str]] | None = None,
         metadata: Any = None,
+        jpeg_index: bool = True,
         files_folder: str | None = None,
     ) -> None:
         super().__init__(fields, store)
         if not fields:
             raise ValueError(f"{os.fspath(path)}: a sample has at least one field")
         check_names(fields)
-        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata)
+        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
         self._annex.check(fields)
         self._file_fields = [name for name, field in fields.items() if isinstance(field, Bytes | Image)]
         self._names: list[str] = []

@@ -17,6 +17,8 @@ FORMAT = Format(
     max_fields=1,
     field_kinds=frozenset({"int", "float", "ndarray", "tensor"}),
     holds_names=False,
+    has_files_beside=True,
+    index=index_npz,
 )
 NPZ = Format(
     name="npz",
@@ -28,5 +30,4 @@ NPZ = Format(
     field_kinds=KINDS,
     has_files_beside=True,
     index=index_npz,
-    index_has_checksums=False,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,34 +14,26 @@ import numpy as np
 from headrace._native import crc32c
 from headrace.errors import ClosedError, FormatError
 from headrace.fields import Image, Int, problem_with_name
-from headrace.formats.column_dataset import ColumnDataset
+from headrace.formats.annexed_dataset import AnnexedDataset, index_columns
 from headrace.formats.decodes import Decode, override_schema
 from headrace.formats.description import Description
 from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn, SavedArray, column_of, pictures_of
 from headrace.formats.npy.contents import Content, MappedContent, PackedContent, check_unpacked_size
-from headrace.formats.npy.pictures import file_pictures, image_spans_of
+from headrace.formats.npy.pictures import image_spans_of
 from headrace.formats.npy.zip_directory import read_directory
-from headrace.formats.tile_index import (
-    SideFacts,
-    refuse_annex_options,
-    side_problems,
-    tile_index_or_warning,
-    with_problems,
-    with_tile_index,
-    write_tile_index,
-)
+from headrace.formats.report import MAX_PROBLEMS, Found
+from headrace.formats.tile_index import SideFacts
 from headrace.progress import format_count
 from headrace.storage import map_file
-from headrace.types import Problem, Report
+from headrace.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Field, ImageSpans, IndexArray, Progress, Ragged, Source, TakeArray
+    from headrace.types import Field, ImageSpans, IndexArray, Progress, Ragged, Report, Source, TakeArray
 
 __all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"]
 
@@ -53,7 +46,7 @@ _FINGERPRINT_BYTES = 1 << 16
 _FIX = "Write the dataset again."
 
 
-class NpyDataset(ColumnDataset):
+class NpyDataset(AnnexedDataset):
     """The array of a .npy as the field ``data``, or the arrays of a .npz as a field each.
 
     Items are read from the mapped file, whatever their byte order and the order of their axes. Compressed members are
@@ -68,7 +61,7 @@ class NpyDataset(ColumnDataset):
             the file can do anything that you can. Only for files that you, or people you trust, have written.
         max_unpacked_bytes: of all compressed members together; a file that wants more is refused. By default 1 GiB, or
             200 times the file where that is more, and 4 GiB at most.
-        follow_links: also use tile indices of JPEGs beside the file that are a symbolic link.
+        follow_links: also use an annex beside the file that is a symbolic link.
 
     Attributes:
         left_out: a line for each array that is no field, with the reason.
@@ -124,7 +117,7 @@ class NpyDataset(ColumnDataset):
             _log.warning("%s: no fields are %s", name, "; ".join(self.left_out))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._absolute, self._options)
+        return _reopen, (self._absolute, self._options), self._state
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
@@ -174,39 +167,33 @@ class NpyDataset(ColumnDataset):
     ) -> npt.NDArray[Any]:
         """Values of an array field, copied into memory that the caller gives."""
         column = self._column(field)
-        if isinstance(column, NumberColumn) and not isinstance(self.schema[field], Int):
+        if isinstance(column, NumberColumn) and not isinstance(self.schema[field], Int) and not self._checks:
             return column.read(indices, self.schema[field], take)
         return super().read_arrays(indices, field, take, source)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other, by one native call where values have any length."""
         column = self._column(field)
-        return column.ragged(indices) if isinstance(column, RaggedColumn) else super().read_ragged(indices, field)
+        if isinstance(column, RaggedColumn) and not self._checks:
+            return column.ragged(indices)
+        return super().read_ragged(indices, field)
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, with the tile indices of JPEGs where there are some."""
-        column = self._column(field)
-        spans = image_spans_of(column, self.schema[field], indices)
-        has_files = column is file_pictures(self._columns, self.schema)
-        return with_tile_index(spans, self.tile_index, indices) if has_files else spans
-
-    @cached_property
-    def tile_index(self) -> TileIndex | None:
-        """Tile indices of the JPEGs, by which crops are decoded without the rest, or None."""
-        return tile_index_or_warning(self._side_facts)
+        spans = image_spans_of(self._column(field), self.schema[field], indices)
+        return self._with_annex(spans, indices, field)
 
     @property
-    def _side_facts(self) -> SideFacts:
+    def file_fields(self) -> list[str]:
+        """Fields with values of any length, pictures first."""
+        found = [name for name, column in self._columns.items() if isinstance(column, RaggedColumn)]
+        return sorted(found, key=lambda name: not isinstance(self.schema[name], Image))
+
+    @property
+    def side_facts(self) -> SideFacts:
+        """What an annex beside the file is bound to."""
         facts = (len(self), len(self._mapped), self._content_fingerprint)
         return SideFacts(self.path, *facts, bool(self._options["follow_links"]))
-
-    def index_jpegs(self, progress: Progress | None = None) -> str:
-        """Write tile indices of all JPEGs beside the file; gives the path of the annex."""
-        column = file_pictures(self._columns, self.schema)
-        if column is None:
-            there = ", ".join(f"{name} ({field.kind})" for name, field in self.schema.items())
-            raise ValueError(f"{self.path}: one field must be pictures for tile indices, and there are {there}")
-        return write_tile_index(self._side_facts, partial(_files_of, column), progress)
 
     def view(self, field: str) -> npt.NDArray[Any]:
         """All values of an array field as they lie in the file: nothing is copied, and nothing is checked."""
@@ -226,22 +213,15 @@ class NpyDataset(ColumnDataset):
             except FormatError as error:
                 checked += 1
                 problems.append(Problem(sample=None, field=name, message=f"{name}: {error}"))
-        if problems:  # what the values are means nothing then
-            return self._report(0, checked, problems)
+        if problems and self._annex_found[0] is None:  # what the values are means nothing then
+            found = Found(checksums=checked, size_bytes=len(self._mapped), problems=problems)
+            return found.report(self.path)
         report = super().verify(decode=decode, workers=workers, progress=progress)
-        column = file_pictures(self._columns, self.schema)
-        if report.ok and column is not None:
-            report = with_problems(report, side_problems(self._side_facts, partial(_files_of, column)))
-        return self._report(report.samples_checked, checked, report.problems, report.images_decoded)
-
-    def _report(self, samples: int, checked: int, problems: Sequence[Problem], images: int = 0) -> Report:
-        return Report(
-            path=self.path,
-            samples_checked=samples,
-            checksums_checked=checked,
-            images_decoded=images,
+        return replace(
+            report,
+            checksums_checked=checked + report.checksums_checked,
             size_bytes=len(self._mapped),
-            problems=tuple(problems),
+            problems=(*problems, *report.problems)[:MAX_PROBLEMS],
         )
 
 
@@ -249,17 +229,8 @@ def _reopen(path: str, options: dict[str, Any]) -> NpyDataset:
     return NpyDataset(path, **options)
 
 
-def _files_of(column: RaggedColumn, start: int, stop: int) -> list[bytes]:
-    return column.stored(np.arange(start, stop, dtype=np.int64), column.field)
-
-
-def index_npz(
-    path: PathLike, *, progress: Progress | None = None, follow_links: bool = False, **options: object
-) -> str:
-    """Give a .npz tile indices of its JPEGs, beside it; see ``headrace.index``."""
-    refuse_annex_options(path, "npz", options)
-    with NpyDataset(path, follow_links=follow_links) as dataset:
-        return dataset.index_jpegs(progress)
+index_npz = partial(index_columns, NpyDataset)
+"""Gives a .npy or .npz an annex, beside it; see ``headrace.index``."""
 
 
 def _limit_of(size_bytes: int) -> int:

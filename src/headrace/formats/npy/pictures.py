@@ -14,18 +14,9 @@ from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn
 from headrace.types import ImageSpans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from headrace.types import Field, IndexArray
 
-__all__ = ["file_pictures", "image_spans_of"]
-
-
-def file_pictures(columns: Mapping[str, Column], schema: Mapping[str, Field]) -> RaggedColumn | None:
-    """The one column whose values are files of pictures; None where there is none, or more than one."""
-    found = [columns[name] for name, field in schema.items() if isinstance(field, Image) and name in columns]
-    files = [column for column in found if isinstance(column, RaggedColumn)]
-    return files[0] if len(files) == 1 else None
+__all__ = ["image_spans_of"]
 
 
 def image_spans_of(column: Column, field: Field, indices: IndexArray) -> ImageSpans:

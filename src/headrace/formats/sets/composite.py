@@ -47,6 +47,11 @@ class CompositeDataset(BaseDataset):
         return all(part.has_checksums for part in self.parts)
 
     @property
+    def jpegs_indexed(self) -> int:
+        """JPEGs of the whole parts that have a tile index."""
+        return sum(part.jpegs_indexed for part in self.parts)
+
+    @property
     def reading(self) -> str:
         """How the bytes of the parts are read, in words."""
         ways = dict.fromkeys(part.reading for part in self.parts)

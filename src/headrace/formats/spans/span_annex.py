@@ -124,6 +124,7 @@ def write_span_annex(
         if sizes.any():
             sections[TILE_INDEX] = tile_index_section(len(pictures), sizes, packed)
     schema = dataset.schema if description is None else description.fields
+    sections |= dataset.more_sections(schema, jpeg_index)
     if description is not None or class_names or metadata is not None:
         sections[SCHEMA] = json_section([[name, to_spec(field)] for name, field in schema.items()])
     classes = class_names or (description.class_names if description is not None else dataset.class_names)

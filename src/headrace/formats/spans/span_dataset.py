@@ -22,13 +22,13 @@ from headrace.formats.tile_index import tile_index_problems
 from headrace.types import ImageSpans, Problem, Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import NoReturn, Self
 
     from headrace.annex import TileIndex
     from headrace.formats.report import Found
     from headrace.formats.spans.indexed_file import IndexedFile
-    from headrace.types import Field, IndexArray, Progress, Report, Source
+    from headrace.types import Buffer, Field, IndexArray, Progress, Report, Source
 
 __all__ = ["SpanDataset"]
 
@@ -206,6 +206,10 @@ class SpanDataset(ColumnDataset):
             return read_tile_index(annex, len(self._pictures))
         except AnnexError:  # they are of other fields than these; they are there for speed alone
             return None
+
+    def more_sections(self, schema: Mapping[str, Field], jpeg_index: bool) -> dict[str, Iterable[Buffer]]:
+        """Sections of its annex besides those that all such files have; ``schema`` is as the annex will describe it."""
+        return {}
 
     # Checking
 

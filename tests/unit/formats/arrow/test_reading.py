@@ -171,8 +171,9 @@ def test_a_folder_of_hugging_face_is_indexed_beside_it(tmp_path: Path) -> None:
     assert headrace.index(f"{folder}/") == f"{folder}.annex"
     assert headrace.open(folder).image_spans(np.arange(3), "image").tile_indices is not None
     path = save(tmp_path / "y.parquet", pa.table({"n": [1]}))
-    with pytest.raises(ValueError, match="nothing to index"):
-        headrace.index(path)
+    headrace.index(path)
+    assert headrace.open(path).has_checksums
+    assert headrace.open(path).tile_index is None
 
 
 def test_pictures_that_are_no_jpegs_are_decoded(tmp_path: Path) -> None:

@@ -301,11 +301,14 @@ def test_windows_of_jpegs(tmp_path: Path) -> None:
         hr.index(path, names=["a"])
 
 
-def test_no_jpegs_to_index(path: Path) -> None:
+def test_without_jpegs_there_are_checksums(path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["x"] = [1, 2]
-    with pytest.raises(ValueError, match="no field with bytes of any length"):
-        hr.index(path)
+    hr.index(path)
+    dataset = hr.open(path)
+    assert dataset.has_checksums
+    assert dataset.tile_index is None
+    assert dataset.verify().checksums_checked == 2
 
 
 def test_the_cache_is_bounded() -> None:
