@@ -45,6 +45,7 @@ __all__ = ["FORMAT", "CsvDataset", "CsvWriter"]
 
 _SHARED = ("annex", "keep_index", "cold", "follow_links")
 _MAX_COLUMNS = 16384
+_QUOTES = "A cell with quotes stands in quotes, and those inside are doubled."
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _DIGITS = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]+)?|[+-]?(?i:nan|inf|infinity)")
@@ -76,13 +77,16 @@ class CsvRecords:
         try:
             cells = split_cells(str(record, "utf-8"), self.delimiter)
         except UnicodeDecodeError as error:
-            raise BadRecordError(position, "the record is not UTF-8", at=error.start) from None
+            problem, fix = "the record is not UTF-8", "Save the table as UTF-8."
+            raise BadRecordError(position, problem, fix=fix, at=error.start) from None
         except ValueError as error:
-            raise BadRecordError(position, str(error)) from None
+            raise BadRecordError(position, str(error), fix=_QUOTES) from None
         if len(cells) != len(self.header):
             found = format_count(len(cells), "cell")
             raise BadRecordError(
-                position, f"the record has {found}, and there are {format_count(len(self.header), 'column')}"
+                position,
+                f"the record has {found}, and there are {format_count(len(self.header), 'column')}",
+                fix=f"Every record needs a cell for each column, in quotes if {self.delimiter!r} is in it.",
             )
         return cells
 
@@ -107,7 +111,7 @@ class CsvRecords:
             try:
                 return plain_value(field, json.loads(value))
             except RecursionError:
-                raise ValueError("JSON that is too deep") from None
+                raise ValueError("the JSON is too deep; open with fields= and Text() to have it as it is") from None
         return plain_value(field, value)
 
 
@@ -200,16 +204,20 @@ def _scan(file: SpanFile, progress: Progress | None, *, delimiter: str, header: 
     try:
         facts["header"] = split_cells(str(file.mapped[start : start + size].tobytes(), "utf-8"), delimiter)
     except ValueError as error:
-        raise FormatError(file.path, offset=start, problem=f"the header cannot be read ({error})") from None
+        problem = f"the header cannot be read ({error})"
+        raise FormatError(file.path, offset=start, problem=problem, fix=f"{_QUOTES} Save it as UTF-8.") from None
     return record_index(offsets[1:], sizes[1:], facts)
 
 
 def _checked_header(path: str, header: object) -> tuple[str, ...]:
     if not isinstance(header, list) or not all(isinstance(name, str) for name in header):
-        raise FormatError(path, problem="the header has names that are no texts")
+        fix = f"The annex is damaged; make a new one with: headrace index --fresh {path}"
+        raise FormatError(path, problem="the header has names that are no texts", fix=fix)
     if len(header) > _MAX_COLUMNS:
         raise FormatError(
-            path, problem=f"the header has {format_count(len(header), 'column')}, the most is {_MAX_COLUMNS}"
+            path,
+            problem=f"the header has {format_count(len(header), 'column')}, the most is {_MAX_COLUMNS}",
+            fix="Is it a table, with the names of the columns in the first line? Give header= where they are missing.",
         )
     twice = next((name for name in header if header.count(name) > 1), None) if len({*header}) < len(header) else None
     if twice is not None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "JsonlDataset", "JsonlWriter"]
 
 _HELD = (Int, Float, Text, Json, NDArray, Bytes, Image)
+_FIX = 'Each line must be an object in UTF-8, such as {"label": 3}; mend or remove this one.'
 _SHARED = ("annex", "keep_index", "cold", "follow_links")
 
 
@@ -59,11 +60,12 @@ class JsonRecords:
                 row = json.loads(record)
             except json.JSONDecodeError as error:
                 at = len(error.doc[: error.pos].encode())
-                raise BadRecordError(position, f"the line is not JSON ({error.msg})", at=at) from None
+                raise BadRecordError(position, f"the line is not JSON ({error.msg})", fix=_FIX, at=at) from None
             except (ValueError, RecursionError) as error:
-                raise BadRecordError(position, f"the line cannot be read ({error})") from None
+                raise BadRecordError(position, f"the line cannot be read ({error})", fix=_FIX) from None
             if not isinstance(row, dict):
-                raise BadRecordError(position, f"the line is a {type(row).__name__}, and an object is needed")
+                found = f"the line is a {type(row).__name__}, and an object is needed"
+                raise BadRecordError(position, found, fix=_FIX)
             rows.append(row)
         return rows
 
@@ -114,7 +116,8 @@ def _check_fields(fields: Mapping[str, Field]) -> None:
     check_names(fields)
     for name, field in fields.items():
         if isinstance(field, NDArray) and field.dtype.kind not in "biuf":
-            raise ValueError(f"fields[{name!r}] holds {field.dtype}, for which JSON has no numbers")
+            found = f"holds {field.dtype}, for which JSON has no numbers"
+            raise ValueError(f"fields[{name!r}] {found}; store whole numbers, floats or Bytes()")
 
 
 class JsonlWriter(ManifestWriter):
@@ -124,7 +127,8 @@ class JsonlWriter(ManifestWriter):
         _check_fields(fields)
         for name, field in fields.items():
             if isinstance(field, FieldType) and not isinstance(field, _HELD):
-                raise ValueError(f"fields[{name!r}] is of kind {field.kind}, which JSON Lines cannot hold")
+                held = ", ".join(kind.kind for kind in _HELD)
+                raise ValueError(f"fields[{name!r}] is of kind {field.kind}, which JSON Lines cannot hold; use {held}")
         self._keys = [json.dumps(name, ensure_ascii=False) for name in fields]
         super().__init__(path, fields, _store, **options)
 

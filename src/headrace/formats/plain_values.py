@@ -16,6 +16,7 @@ __all__ = ["INT64", "plain_value"]
 INT64 = range(-(2**63), 2**63)
 """What an Int field holds."""
 _SHOWN = 40
+_OTHERWISE = "open with fields= if the column holds something else"
 
 
 def plain_value(field: Field, value: Any) -> Any:
@@ -61,7 +62,7 @@ def is_encodable(text: str) -> bool:
 def _unexpected(wanted: str, value: Any) -> ValueError:
     shown = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    return ValueError(f"{wanted} was expected, found {shown}; open with fields= if the column holds something else")
+    return ValueError(f"{wanted} was expected, found {shown}; {_OTHERWISE}")
 
 
 def _array(field: NDArray, value: Any) -> np.ndarray[Any, Any]:
@@ -71,8 +72,9 @@ def _array(field: NDArray, value: Any) -> np.ndarray[Any, Any]:
         raise _unexpected("a list of numbers", value) from None
     if array.shape != field.shape or array.dtype.kind not in "biuf":
         found = f"{array.dtype} {array.shape}" if array.dtype.kind in "biuf" else type(value).__name__
-        raise ValueError(f"an array of {field.dtype} {field.shape} was expected, found {found}")
+        raise ValueError(f"an array of {field.dtype} {field.shape} was expected, found {found}; {_OTHERWISE}")
     cast = array.astype(field.dtype)
     if field.dtype.kind in "biu" and not np.array_equal(cast, array):
-        raise ValueError(f"a number that {field.dtype} cannot hold")
+        wrong = array[cast != array].reshape(-1)[0]
+        raise ValueError(f"numbers that {field.dtype} can hold were expected, found {wrong}; {_OTHERWISE}")
     return cast

@@ -210,6 +210,44 @@ def test_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
         hr.open(text_file(tmp_path / name, text))
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "fix"),
+    [
+        ("x.jsonl", '{"a": 1}\n{"a": }\n', 'Each line must be an object in UTF-8, such as {"label": 3}'),
+        ("x.jsonl", "[1]\n", "Each line should be one JSON object"),
+        ("x.jsonl", "{}\n{}\n", "Write one value for each"),
+        ("x.csv", "a,b\n1,2,3\n", "Every record needs a cell for each column, in quotes if ',' is in it"),
+        ("x.csv", 'a,b\n1,"x"y\n', "those inside are doubled"),
+        ("x.csv", 'a,b\n1,"x\n', "Close the quote"),
+        ("x.csv", '"a"b,c\n1,2\n', "those inside are doubled"),
+    ],
+)
+def test_an_error_says_what_to_do(tmp_path: Path, name: str, text: str, fix: str) -> None:
+    path = text_file(tmp_path / name, text)
+    with pytest.raises(FormatError) as caught:
+        hr.open(path)
+    assert fix in caught.value.fix
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_an_error_about_a_value_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(samples(1, "csv")[0][4])
+    lines = '{"image": "a.jpg", "x": [1]}\n' * 1000
+    for bad, words in [
+        ('{"x": [1]}', "the path of a file was expected, found nothing; open with fields="),
+        ('{"image": 3, "x": [1]}', "the path of a file was expected, found a int; open with fields="),
+        ('{"image": "b.jpg", "x": [1]}', "b.jpg is missing; put it there, or open the manifest with root="),
+        ('{"image": "", "x": [1]}', "is no path of a file; open with fields= and Text()"),
+    ]:
+        path = text_file(tmp_path / "x.jsonl", lines + bad + "\n")
+        with pytest.raises(CorruptSampleError, match="sample 1000, field 'image'") as caught:
+            _ = hr.open(path)[1000]
+        assert words in str(caught.value)
+    dataset = hr.open(text_file(tmp_path / "y.jsonl", '{"x": [300]}\n'), fields={"x": NDArray("uint8", (1,))})
+    with pytest.raises(CorruptSampleError, match=r"that uint8 can hold were expected, found 300; open with fields="):
+        _ = dataset[0]
+
+
 def test_what_comes_later_is_checked_when_it_is_read(tmp_path: Path) -> None:
     lines = '{"a": 1, "b": "x"}\n' * 1000
     for bad, message in [

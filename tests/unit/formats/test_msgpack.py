@@ -163,11 +163,29 @@ def test_refused(tmp_path: Path, stream: bytes, message: str) -> None:
         hr.open(tmp_path / "x.msgpack")
 
 
+@pytest.mark.parametrize(
+    ("stream", "fix"),
+    [
+        (b"\x81\xa1a\x01\x81\xa1b\x01", "Every sample must be a map with the same keys"),
+        (b"\x81\xa1\xff\x01", "Write the dataset again with such keys"),
+        (b"\xc7\x01\x05x", "maps from texts to numbers, texts, bytes, lists and maps"),
+        (b"\x91" * 5000 + b"\x01", "maps from texts to numbers, texts, bytes, lists and maps"),
+        (b"\xc6\xff\xff\xff\xff", "write the dataset again"),
+        (b"\x01\xc4\x01x", "values of one kind"),
+    ],
+)
+def test_an_error_says_what_to_do(tmp_path: Path, stream: bytes, fix: str) -> None:
+    (tmp_path / "x.msgpack").write_bytes(stream)
+    with pytest.raises(FormatError) as caught:
+        hr.open(tmp_path / "x.msgpack")
+    assert fix in caught.value.fix
+
+
 def test_damaged_values(tmp_path: Path) -> None:
     (tmp_path / "x.msgpack").write_bytes(b"\xa1a\xa1\xff")
     dataset = hr.open(tmp_path / "x.msgpack")
     assert dataset[0].data == "a"
-    with pytest.raises(CorruptSampleError, match="sample 1, field 'data'"):
+    with pytest.raises(CorruptSampleError, match=r"sample 1, field 'data', byte 3: .*Restore the file, or open it"):
         _ = dataset[1]
     numbers = hr.open(make(tmp_path / "y.msgpack", [[1], [1, 2]]), fields={"data": NDArray("uint8", (1,))})
     assert numbers[0].data.tolist() == [1]

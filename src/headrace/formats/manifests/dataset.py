@@ -48,6 +48,7 @@ _CHUNK = 4096
 _KEPT_BATCHES = 4
 _KEPT_BYTES = 8 << 20
 _FILES_AT_ONCE = 64
+_CHANGED = "Restore the manifest; or, if it was changed on purpose, make a new annex with: headrace index --fresh"
 _REPLACED = "Restore it; or, if it was replaced on purpose, make a new annex with: headrace index --fresh"
 
 
@@ -134,7 +135,7 @@ class ManifestDataset(SpanDataset):
         )
         _check_names(path, schema)
         if not schema and len(indexed.index):
-            raise FormatError(path, problem="its records have no values", fix="A sample needs one field at least.")
+            raise FormatError(path, problem="its records have no values", fix="Write one value for each at least.")
         self._file_fields = {name for name in schema if _is_file_field(name, found, schema, fields or {})}
         keep = {"checksums": True, **options}
         if options.get("root") is not None:
@@ -170,7 +171,8 @@ class ManifestDataset(SpanDataset):
             for i, row in zip(chunk.tolist(), self._rows_of(chunk), strict=True):
                 name = row.get(self._key or KEY)
                 if not isinstance(name, str | int):
-                    self._refuse(i, self._key or KEY, "the name of the sample is missing, or no text")
+                    fix = f"Give every record a {self._key or KEY}, or leave key= away."
+                    self._refuse(i, self._key or KEY, "the name of the sample is missing, or no text", fix=fix)
                 names.append(str(name))
         return names
 
@@ -184,15 +186,15 @@ class ManifestDataset(SpanDataset):
         try:
             return self._kind.parse(self.indexed.file.read(offsets, sizes, checksums))
         except BadSpanError as error:
-            self._refuse(int(indices[error.position]), None, error.problem)
+            self._refuse(int(indices[error.position]), None, error.problem, fix=_CHANGED)
         except BadRecordError as error:
-            self._refuse(int(indices[error.position]), None, str(error), at=error.at)
+            self._refuse(int(indices[error.position]), None, str(error), at=error.at, fix=error.fix)
 
-    def _refuse(self, sample: int, field: str | None, problem: str, *, at: int = 0) -> NoReturn:
+    def _refuse(self, sample: int, field: str | None, problem: str, *, at: int = 0, fix: str = "") -> NoReturn:
         offset = int(self.indexed.index.offsets[sample, 0]) + at
         is_inside = offset <= self.indexed.file.size_bytes
         raise CorruptSampleError(
-            self.path, sample=sample, field=field, offset=offset if is_inside else None, problem=problem
+            self.path, sample=sample, field=field, offset=offset if is_inside else None, problem=problem, fix=fix
         ) from None
 
     def _parsed(self, indices: IndexArray, field: str) -> list[Any]:
@@ -227,7 +229,8 @@ class ManifestDataset(SpanDataset):
 
     def _content(self, field: Field, value: Any) -> bytes:
         if not isinstance(value, str):
-            raise ValueError("the path of a file was expected; the column holds something else here")
+            found = "nothing" if value is MISSING else f"a {type(value).__name__}"
+            raise ValueError(f"the path of a file was expected, found {found}; open with fields= if it is none")
         return self._path_files.read(value)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
@@ -359,10 +362,12 @@ def _first_rows(indexed: IndexedFile, kind: RecordKind) -> list[Mapping[str, Any
     try:
         return kind.parse(indexed.file.read(offsets, sizes[:count]))
     except BadSpanError as error:
-        raise FormatError(indexed.file.path, problem=f"sample {error.position}: {error.problem}") from None
+        problem = f"sample {error.position}: {error.problem}"
+        raise FormatError(indexed.file.path, problem=problem, fix=_CHANGED) from None
     except BadRecordError as error:
         at = int(offsets[error.position]) + error.at
-        raise FormatError(indexed.file.path, offset=at, problem=f"sample {error.position}: {error}") from None
+        problem = f"sample {error.position}: {error}"
+        raise FormatError(indexed.file.path, offset=at, problem=problem, fix=error.fix) from None
 
 
 def _key_column(path: str, names: list[str], key: str | None) -> str | None:

@@ -18,6 +18,7 @@ __all__ = ["PathFiles"]
 
 _MAX_FILE_BYTES = 2 << 30
 _MAX_PATH_CHARS = 4096
+_RESTORE = "put it there, or open the manifest with root= the folder that its paths start from"
 _ALLOW = "if you trust the manifest, open it with allow_outside=True, or root= the folder that its paths start from"
 
 
@@ -52,12 +53,12 @@ class PathFiles:
                 size = os.fstat(file.fileno()).st_size
                 if size > _MAX_FILE_BYTES:
                     problem = f"{path} has {format_count(size, 'byte')}, and at most {_MAX_FILE_BYTES} are read"
-                    raise ValueError(problem)
+                    raise ValueError(f"{problem}; store it in parts")
                 return file.read()
         except FileNotFoundError:
-            raise ValueError(f"the file {path} is missing") from None
+            raise ValueError(f"the file {path} is missing; {_RESTORE}") from None
         except OSError as error:
-            raise ValueError(f"the file {path} cannot be read ({error.strerror})") from None
+            raise ValueError(f"the file {path} cannot be read ({error.strerror}); {_RESTORE}") from None
 
     def is_file(self, name: str) -> bool:
         """A path leads to a file that ``read`` would read."""
@@ -68,7 +69,7 @@ class PathFiles:
 
     def _path_of(self, name: str) -> str:
         if not name or "\0" in name or len(name) > _MAX_PATH_CHARS:
-            raise ValueError(f"{name[:40]!r} is no path of a file")
+            raise ValueError(f"{name[:40]!r} is no path of a file; open with fields= and Text() if it is a text")
         if not self.allow_outside and (name.startswith("/") or ".." in name.split("/")):
             raise ValueError(f"{name!r} leads out of the folder; {_ALLOW}")
         return os.path.join(self.root, name)
@@ -77,7 +78,7 @@ class PathFiles:
         try:
             fd = open_for_reading(path, nofollow=False)
         except FormatError as error:
-            raise ValueError(f"{path}: {error.problem}") from None
+            raise ValueError(f"{path}: {error.problem}; {_RESTORE}") from None
         if self.allow_outside or self._is_inside(fd, path):
             return fd
         os.close(fd)

@@ -28,14 +28,20 @@ MAX_RECORD_BYTES = 256 << 20
 MISSING: Final = object()
 """Stands for the value of a record that lacks a column."""
 _STEP_BYTES = 64 << 20
+_FIXES = {
+    True: "Each line should be one JSON object; is it JSON Lines at all? A single JSON list is not.",
+    False: "Close the quote, and double those inside of a cell; or give the right delimiter=. Is it a table at all?",
+}
+"""What to do about records that cannot be found, by whether they are lines of JSON."""
 
 
 class BadRecordError(ValueError):
-    """A record cannot be read: its position among those asked for, why, and at which of its bytes."""
+    """A record cannot be read: its position among those asked for, why, what to do, and at which of its bytes."""
 
-    def __init__(self, position: int, problem: str, *, at: int = 0) -> None:
+    def __init__(self, position: int, problem: str, *, fix: str, at: int = 0) -> None:
         super().__init__(problem)
         self.position = position
+        self.fix = fix
         self.at = at
 
 
@@ -48,7 +54,7 @@ def scan_records(file: SpanFile, progress: Progress | None, *, delimiter: str | 
         except NativeError as error:
             offset = error.offset if error.offset >= 0 else None
             problem = f"line {records.line}: {error.detail}"
-            raise FormatError(file.path, offset=offset, problem=problem, fix="Is it a manifest at all?") from None
+            raise FormatError(file.path, offset=offset, problem=problem, fix=_FIXES[delimiter is None]) from None
         if progress is not None:
             progress(len(records), None, records.position)
     return records

@@ -32,7 +32,8 @@ __all__ = ["KEY", "ManifestWriter", "check_names"]
 def check_names(fields: Mapping[str, Field]) -> None:
     """ValueError when a field has the name of the column that the names of the samples stand in."""
     if KEY in fields:
-        raise ValueError(f"no field of a manifest can be called {KEY!r}: the names of the samples stand there")
+        problem = f"no field of a manifest can be called {KEY!r}: the names of the samples stand there"
+        raise ValueError(f"{problem}; give it another name")
 
 
 class ManifestWriter(RowWriter):
@@ -69,7 +70,7 @@ class ManifestWriter(RowWriter):
     ) -> None:
         super().__init__(fields, store)
         if not fields:
-            raise ValueError(f"{os.fspath(path)}: a sample has at least one field")
+            raise ValueError(f"{os.fspath(path)}: a sample has at least one field; give fields=")
         check_names(fields)
         self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
         self._annex.check(fields)
@@ -119,7 +120,8 @@ class ManifestWriter(RowWriter):
             record = self._record(values, name)
             if len(record) > MAX_RECORD_BYTES // 4:
                 size = format_count(len(record), "character")
-                raise WriteError(f"sample {index} has {size}, too many for a manifest", sample=index)
+                most = f"at most {MAX_RECORD_BYTES // 4:,} fit into a record; store large values as Bytes()"
+                raise WriteError(f"sample {index} has {size}, and {most}", sample=index)
             parts.append(record)
         self._file.write(["".join(parts).encode()])
         self._names += names or []

@@ -131,10 +131,11 @@ def _refuse_missing(
         return
     sample = int(np.argmax(is_missing.any(axis=1)))
     column = int(np.argmax(is_missing[sample]))
+    others = int((~is_missing[:, column]).sum())
     raise FormatError(
         files.path,
         problem=f"sample {sample} ({_text(groups.keys[sample])}) has no file that ends in .{columns[column]}, which "
-        f"{format_count(int((~is_missing[:, column]).sum()), 'other sample')} have",
+        f"{format_count(others, 'other sample')} {'has' if others == 1 else 'have'}",
         fix=f"Samples need the same endings everywhere; add what is missing. {_AS_FILES}",
     )
 

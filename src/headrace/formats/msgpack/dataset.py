@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace import _native
-from headrace.errors import FormatError
+from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import Bytes, Float, Image, Int, Json, Text
 from headrace.formats.contract import BaseDataset
 from headrace.formats.decodes import Coded, override_schema
@@ -111,6 +111,11 @@ class MsgpackDataset(SpanDataset):
             except ValueError as error:
                 raise self._corrupt(i, field, error) from error
         return values
+
+    def _corrupt(self, index: int, field: str, error: Exception) -> CorruptSampleError:
+        offset = int(self.indexed.index.offsets[index, self._columns[field]])
+        problem, fix = f"the value cannot be decoded ({error})", "Restore the file, or open it with other fields=."
+        return CorruptSampleError(self.path, sample=index, field=field, offset=offset, problem=problem, fix=fix)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other; of values that are no bytes or texts, as JSON."""

@@ -36,6 +36,7 @@ KINDS = (
 Kinds = dict[str, int]
 """What a column holds: the first sample of each kind that there is."""
 _STEP_BYTES = 64 << 20
+_SHOWN = 40
 
 
 def scan_msgpack(file: SpanFile, progress: Progress | None) -> SampleIndex:
@@ -66,7 +67,8 @@ def _failure(file: SpanFile, sample: int, error: NativeError) -> FormatError:
     fix = {
         "truncated": "The write was probably interrupted; write the dataset again.",
         "corrupt": "Every sample must be a map with the same keys; write the dataset again.",
-    }.get(error.code, "")
+        "out_of_memory": "Split the file, or give the process more memory.",
+    }.get(error.code, "Write the dataset again: maps from texts to numbers, texts, bytes, lists and maps.")
     offset = error.offset if error.offset >= 0 else None
     return FormatError(file.path, offset=offset, problem=f"sample {sample}: {error.detail}", fix=fix)
 
@@ -75,7 +77,17 @@ def _names_of(file: SpanFile, columns: list[bytes]) -> tuple[str, ...]:
     try:
         return tuple(column.decode() for column in columns)
     except UnicodeDecodeError:
-        raise FormatError(file.path, offset=0, problem="sample 0: a key that is not UTF-8") from None
+        wrong = next(column for column in columns if not _is_text(column))
+        problem = f"sample 0: a key that is not UTF-8: a text was expected, found {wrong[:_SHOWN]!r}"
+        raise FormatError(file.path, offset=0, problem=problem, fix="Write the dataset again with such keys.") from None
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def kinds_of(path: str, index: SampleIndex) -> Mapping[str, Kinds]:

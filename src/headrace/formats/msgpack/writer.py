@@ -61,11 +61,14 @@ class MsgpackWriter(RowWriter):
         self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
         self._annex.check(fields)
         if other := [name for name, field in fields.items() if not isinstance(field, _HELD)]:
-            raise ValueError(f"fields[{other[0]!r}] is of kind {fields[other[0]].kind}, which cannot be stored")
+            found, held = fields[other[0]].kind, ", ".join(kind.kind for kind in _HELD)
+            raise ValueError(f"fields[{other[0]!r}] is of kind {found}, which cannot be stored; use {held}")
         if not 0 < len(fields) <= MAX_FIELDS:
-            raise ValueError(f"a sample has 1 to {MAX_FIELDS} fields, got {len(fields)}")
+            problem = f"a sample has 1 to {MAX_FIELDS} fields, got {len(fields)}"
+            raise ValueError(f"{problem}; several values can be one Json()")
         if long := [name for name in fields if len(name.encode()) > _MAX_NAME_BYTES]:
-            raise ValueError(f"the name of a field has at most {_MAX_NAME_BYTES} bytes, got {long[0][:40]!r}...")
+            problem = f"the name of a field has at most {_MAX_NAME_BYTES} bytes, got {long[0][:40]!r}..."
+            raise ValueError(f"{problem}; give it a shorter one")
         pack = require("msgpack", _NEED).packb
         self._keys = [pack(name) for name in fields]
         count = len(fields)
