@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from headrace import _native
 from headrace.errors import CorruptSampleError, FormatError
 from headrace.formats.column_annex import (
     WRONG_VALUE,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnnexedDataset", "index_columns"]
 
+_PIXELS = 1  # of ImageSpans.modes
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 
 
@@ -124,16 +126,17 @@ class AnnexedDataset(ColumnDataset):
         annex = self.column_annex
         if annex is None:
             return spans
-        column = annex.picture_column(field)
+        column, sums, tiles = annex.picture_column(field), None, None
         if column is not None and annex.tile_index is not None:
-            spans = replace(spans, tile_indices=annex.tile_index.locate(indices, column))
-        if self._checks is False:
-            return spans
-        if (spans.modes != 1).all():  # otherwise there are pixels in place of files
-            return replace(spans, checksums=annex.sums(indices, field, self._schema[field]))
-        if self._checks:
-            self._taken(indices, field)
-        return spans
+            tiles = annex.tile_index.locate(indices, column)
+        if self._checks is not False:
+            if not (spans.modes == _PIXELS).any():
+                sums = annex.sums(indices, field, self._schema[field])
+            elif self._checks:  # pixels may stand in place of files
+                self._taken(indices, field)
+            if sums is None and tiles is not None:  # then at least no index of other bytes is used
+                sums = _native.crc32c_spans(spans.base, spans.offsets, spans.sizes)
+        return replace(spans, checksums=sums, tile_indices=tiles)
 
     # Checking
 

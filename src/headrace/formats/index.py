@@ -28,15 +28,16 @@ def index(
     progress: Progress | None = None,
     follow_links: bool = False,
 ) -> str:
-    """Give a dataset an annex.
+    """Give a dataset an annex: checksums of every value, and tile indices of the JPEGs of every field.
 
-    A .beton gets checksums of every value, tile indices of its JPEGs, names, classes and metadata as given. What an
-    annex that is there already knows is kept unless it is given anew. If it has checksums, the file is checked first,
-    and a damaged file is refused: new checksums would hide the damage.
+    A .beton keeps names, classes and metadata there, too, as given. What an annex that is there already knows is kept
+    unless it is given anew. If it has checksums, the file is checked first, and a damaged file is refused: new
+    checksums would hide the damage.
 
-    Formats that a pass over the file must find the samples of (tar, TFRecord and the like) keep where they are in the
-    annex, with names, checksums and tile indices. All other formats get tile indices of their JPEGs alone, beside them,
-    and ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
+    Formats that a pass over the file must find the samples of (tar, TFRecord, manifests and the like) keep where they
+    are in the annex, with names, checksums and tile indices. Formats of columns (HDF5, Parquet, Arrow, .npz, .npy) get
+    checksums and tile indices, .ffr and .barecat, which have checksums of their own, tile indices alone; there
+    ``embed``, ``names``, ``class_names`` and ``metadata`` are refused.
 
     Args:
         path: the dataset, for example a .beton that FFCV wrote; or a pattern such as ``train-*.beton``: each of the

@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 NAME = "index"
 HELP = "make checksums, names and tile indices of JPEGs for a file without"
 DESCRIPTION = """\
-Give a .beton an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the
-rest of their pictures, and names and classes if you have them. It goes beside the file as FILE.annex, or into it with
---embed; FFCV reads the file all the same. Names and classes that an annex has already are kept. An .ffr (a file, or a
-folder of parts) and a .barecat get tile indices of their JPEGs, beside them. The list of files of a .barecat can be
-written as a table, and made from one."""
+Give a dataset an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the
+rest of their pictures, and names and classes if you have them and the format has none. It goes beside the file as
+FILE.annex, or into a .beton with --embed; FFCV reads the file all the same. Names and classes that an annex has already
+are kept. An .ffr (a file, or a folder of parts) and a .barecat have checksums of their own, and get tile indices alone.
+The list of files of a .barecat can be written as a table, and made from one."""
 EXAMPLES = """\
 examples:
   headrace index train.beton
   headrace index train.beton --embed
   headrace index train.beton --embed --fresh      the annex is damaged: make a new one
-  headrace index photos.barecat                   tile indices of its JPEGs, beside it
+  headrace index photos.parquet                   checksums, and tile indices of its JPEGs, beside it
   headrace index photos.barecat --export index.csv
   headrace index train.beton --names names.txt --classes label=classes.txt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a .beton, .ffr or .barecat")
+    parser.add_argument("path", metavar="FILE", help="a dataset")
     parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
     parser.add_argument(
         "--fresh", action="store_true", help="do not look at the annex there is, for example a damaged one"
