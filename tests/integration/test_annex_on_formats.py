@@ -119,6 +119,8 @@ def test_damage_is_named(format_: Format, tmp_path: Path) -> None:
         warnings.simplefilter("ignore", RuntimeWarning)  # that the annex does not fit any more
         report = hr.verify(path)
     if format_.name in BY_VALUE:
+        with pytest.raises(FormatError, match="do not fit 1 sample"):  # that would hide it
+            hr.index(path)
         assert report.bad_samples == (BAD,)
         assert {problem.field for problem in report.problems if problem.sample == BAD} == {
             "data" if format_.name == "npy" else "image"

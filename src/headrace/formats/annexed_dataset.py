@@ -180,16 +180,26 @@ def index_columns(
     """Give a dataset of columns an annex; see ``headrace.index``. A format binds ``open_dataset``."""
     refuse_options(path, options)
     with open_dataset(path, follow_links=follow_links) as dataset:
-        if not fresh and dataset.has_checksums and not (report := dataset.verify()).ok:
-            raise FormatError(
-                dataset.path,
-                problem=f"the checksums it has already do not fit {format_count(len(report.bad_samples), 'sample')}",
-                fix="New checksums would hide that. See: headrace verify",
-            )
+        if not fresh:
+            _refuse_damage(dataset)
         return write_column_annex(
             dataset.side_facts,
             dataset.schema,
             dataset._stored,
             files=dataset.file_fields if jpeg_index else (),
             progress=progress,
+        )
+
+
+def _refuse_damage(dataset: AnnexedDataset) -> None:
+    """Raise FormatError if values are not those that an annex has checksums of; another dataset is no damage."""
+    annex, misfit = dataset._annex_found
+    if annex is None or annex.checksums is None:
+        return
+    report = dataset.verify()
+    if len(report.problems) > (misfit is not None):
+        raise FormatError(
+            dataset.path,
+            problem=f"the checksums it has already do not fit {format_count(len(report.bad_samples), 'sample')}",
+            fix="New checksums would hide that: see headrace verify. If it was changed on purpose, give --fresh.",
         )
