@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.annex import new_side_path, side_path
@@ -13,7 +14,7 @@ from headrace.formats.decodes import Coded
 from headrace.formats.description import Description
 from headrace.formats.member_files.endings import SafeKeys, choose_endings
 from headrace.formats.row_writer import Row, RowWriter
-from headrace.formats.spans import IndexedFile, SampleIndex, SpanDataset, write_span_annex
+from headrace.formats.spans import IndexedFile, SpanDataset, write_span_annex
 from headrace.formats.values import encode_value
 from headrace.storage import AtomicFile
 
@@ -106,11 +107,8 @@ class MemberWriter(RowWriter):
     def _write_annex(self) -> None:
         indexed = self._open_indexed(list(self._endings.values()))
         if self._coded:
-            found = indexed.index
-            facts = {**found.facts, "coded": self._coded}
-            indexed.index = SampleIndex(
-                columns=found.columns, offsets=found.offsets, sizes=found.sizes, names=found.names, facts=facts
-            )
+            facts = {**indexed.index.facts, "coded": self._coded}
+            indexed.index = replace(indexed.index, facts=facts)
         fields = self._description.fields
         with SpanDataset(indexed, schema=fields, options={"checksums": False}, columns=self._endings) as dataset:
             names = self._names if self._has_names else None

@@ -75,7 +75,8 @@ class TarWriter(MemberWriter):
     def _open_indexed(self, columns: Sequence[str]) -> IndexedFile:
         # What was written here may be any number of times its size.
         limit = self._written if self._packed is not None else None
-        return open_tar(self._path, group=True, columns=columns, annex=False, max_unpacked_bytes=limit)
+        how: dict[str, Any] = {"columns": columns, "annex": False, "make_checksums": True, "max_unpacked_bytes": limit}
+        return open_tar(self._path, group=True, **how)
 
     def _discard(self) -> None:
         super()._discard()

@@ -88,7 +88,7 @@ class TfrecordWriter(RowWriter):
         self._annex.write(self._path, self.fields, self._open, self._names if self._has_names else None)
 
     def _open(self) -> TfrecordDataset:
-        return TfrecordDataset(self._path, fields=self.fields if len(self) else None, annex=False)
+        return TfrecordDataset(self._path, fields=self.fields if len(self) else None, annex=False, make_checksums=True)
 
     def _discard(self) -> None:
         self._file.abort()
