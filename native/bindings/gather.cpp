@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -27,11 +29,24 @@ void check_checksums(const std::optional<Checksums>& checksums, std::size_t span
   }
 }
 
+// Bytes objects of a batch come and go together. malloc hands memory above a threshold back to the
+// system when it is freed, and then the next batch pays for each page again. The threshold rises to
+// twice the largest block that was freed, so one of the size of the batch is; nobody touches it.
+void expect_as_much_again(std::span<const std::uint64_t> sizes) {
+  constexpr std::uint64_t kFewest = 128 << 10, kMost = 32 << 20;  // others make no difference
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : sizes) total += std::min(size, kMost);
+  if (total < kFewest || total > kMost) return;
+  void* volatile block = std::malloc(total);  // volatile: or the compiler leaves both out
+  std::free(block);
+}
+
 }  // namespace
 
 nb::list new_bytes(std::span<const std::uint64_t> sizes, std::vector<std::byte*>& destinations) {
   nb::list out = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(sizes.size())));
   if (!out.is_valid()) throw nb::python_error();
+  expect_as_much_again(sizes);
   destinations.reserve(sizes.size());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(sizes[i]));

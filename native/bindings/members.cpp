@@ -25,7 +25,8 @@ nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.s
 // A scanner and the memory that it looks at.
 class Scan {
  public:
-  explicit Scan(ByteArray tar) : tar_(std::move(tar)), scanner_(bytes_of(tar_)) {}
+  Scan(ByteArray tar, bool makes_checksums)
+      : tar_(std::move(tar)), scanner_(bytes_of(tar_), makes_checksums) {}
 
   bool advance(std::size_t headers) {
     Status status;
@@ -110,7 +111,8 @@ void bind_members(nb::module_& module) {
   module.def("group_members", group, nb::arg("names"),
              "Samples as WebDataset makes them; the offset of a failure is a file.");
   nb::class_<Scan>(module, "TarScanner", "Finds the files of a tar by its headers.")
-      .def(nb::init<ByteArray>(), nb::arg("tar").noconvert())
+      .def(nb::init<ByteArray, bool>(), nb::arg("tar").noconvert(),
+           nb::arg("makes_checksums") = false)
       .def("advance", &Scan::advance, nb::arg("headers"),
            "Read so many headers more; False when the end was reached.")
       .def_prop_ro(
@@ -124,6 +126,10 @@ void bind_members(nb::module_& module) {
           "sizes", [](const Scan& scan) { return copied(scan.scanner().sizes()); },
           nb::rv_policy::automatic, nb::sig("def sizes(self) -> NDArray[numpy.uint64]"),
           "Bytes of contents.")
+      .def_prop_ro(
+          "checksums", [](const Scan& scan) { return copied(scan.scanner().checksums()); },
+          nb::rv_policy::automatic, nb::sig("def checksums(self) -> NDArray[numpy.uint32]"),
+          "CRC-32C of contents, where they are made.")
       .def_prop_ro(
           "names", [](const Scan& scan) -> const TextList& { return scan.scanner().names(); },
           nb::rv_policy::reference_internal, "Names of the files.")

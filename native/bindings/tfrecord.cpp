@@ -53,14 +53,17 @@ nb::typed<nb::tuple, PlaceArray, PlaceArray, std::uint64_t> scan_tfrecord_file(
       nb::make_tuple(vector_to_array(offsets), vector_to_array(sizes), found.next));
 }
 
-void check_tfrecord_spans(const ByteArray& base, const U64Array& offsets, const U64Array& sizes) {
+NewArray<std::uint32_t, 1> check_tfrecord_spans(const ByteArray& base, const U64Array& offsets,
+                                                const U64Array& sizes) {
   const SpanList records = checked_list(offsets, sizes);
+  ResultMemory<std::uint32_t> checksums(offsets.size());
   Status status;
   {
     nb::gil_scoped_release unlocked;
-    status = check_tfrecords(bytes_of(base), records);
+    status = check_tfrecords(bytes_of(base), records, checksums.span());
   }
   throw_if_error(status);
+  return checksums.to_array();
 }
 
 void check_same_count(const U64Array& records, const U64Array& parts) {
@@ -165,6 +168,18 @@ nb::typed<nb::tuple, NewArray<std::uint64_t, 2>, NewArray<std::uint64_t, 2>> exa
       nb::make_tuple(out_offsets.to_array(rows, stride), out_sizes.to_array(rows, stride)));
 }
 
+NewArray<std::uint32_t, 2> example_checksums(const TfExampleTable& table, const ByteArray& file) {
+  const std::size_t rows = table.rows();
+  const std::size_t stride = table.columns().size() + 1;
+  ResultMemory<std::uint32_t> out(rows * stride);
+  std::fill(out.span().begin(), out.span().end(), 0);
+  {
+    nb::gil_scoped_release unlocked;
+    table.checksums(bytes_of(file), out.span());
+  }
+  return out.to_array(rows, stride);
+}
+
 template <typename T, auto kRead>
 nb::typed<nb::tuple, NewArray<T, 1>, EndArray> tf_numbers(const ByteArray& base,
                                                           const U64Array& offsets,
@@ -220,10 +235,11 @@ void bind_tfrecord(nb::module_& module) {
       nb::arg("max_records"),
       "Offsets and sizes of the data of records from a byte on, and where the next begins.\n\n"
       "Lengths are checked. NativeError has the byte where a bad record begins as offset.");
-  module.def("check_tfrecords", check_tfrecord_spans, nb::arg("base").noconvert(),
-             nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
-             "Compare the data of records with the checksums behind them.\n\n"
-             "NativeError has the position of the bad record as offset.");
+  module.def(
+      "check_tfrecords", check_tfrecord_spans, nb::arg("base").noconvert(),
+      nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
+      "Compare the data of records with the checksums behind them, and give their CRC-32C.\n\n"
+      "NativeError has the position of the bad record as offset.");
   module.def("gather_tfrecords", gather_record_parts, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
              nb::arg("part_offsets").noconvert(), nb::arg("part_sizes").noconvert(),
@@ -240,8 +256,9 @@ void bind_tfrecord(nb::module_& module) {
              "Numbers as a packed field of a protocol buffer.");
   nb::class_<TfExampleTable>(module, "TfExampleTable",
                              "Where the features of tf.train.Examples are, row by row.")
-      .def(nb::init<std::uint64_t>(), nb::arg("max_cells"),
-           "Rows times columns are max_cells at most.")
+      .def(nb::init<std::uint64_t, bool>(), nb::arg("max_cells"),
+           nb::arg("makes_checksums") = false,
+           "Rows times columns are max_cells at most. With checksums, each record is compared.")
       .def("__len__", &TfExampleTable::rows, "Number of rows.")
       .def("add", add_examples, nb::arg("file").noconvert(), nb::arg("offsets").noconvert(),
            nb::arg("sizes").noconvert(),
@@ -254,7 +271,9 @@ void bind_tfrecord(nb::module_& module) {
            "Of each column: name, is_list, kind (0 none, 1 bytes, 2 floats, 3 ints), least and\n"
            "most values, least and most steps, is_message, and the row of another kind or -1.")
       .def("places", example_places, nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(),
-           "Offsets and sizes, rows x (1 + columns); the records that are given come first.");
+           "Offsets and sizes, rows x (1 + columns); the records that are given come first.")
+      .def("checksums", example_checksums, nb::arg("file").noconvert(),
+           "CRC-32C of what lies at these places, where they are made; else zeros.");
   module.def("read_tf_ints", tf_numbers<std::int64_t, read_tf_ints>, nb::arg("base").noconvert(),
              nb::arg("offsets").noconvert(), nb::arg("sizes").noconvert(), nb::arg("is_message"),
              "All ints of spans, and where those of each span end.");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fuzz.hpp"
+#include "headrace/checksum.hpp"
 #include "headrace/formats/tf_example.hpp"
 #include "headrace/formats/tfrecord.hpp"
 
@@ -38,7 +39,7 @@ void read_column(ByteSpan file, SpanList spans) {
   }
 }
 
-void check_file(ByteSpan file) {
+void check_file(ByteSpan file, bool makes_checksums) {
   std::vector<std::uint64_t> offsets(kMaxRecords), sizes(kMaxRecords);
   TfrecordScan found;
   static_cast<void>(scan_tfrecord(file, 0, offsets, sizes, found).is_ok());
@@ -46,7 +47,7 @@ void check_file(ByteSpan file) {
   sizes.resize(found.count);
   if (!check_spans({offsets, sizes}, file.size()).is_ok()) std::abort();
   static_cast<void>(check_tfrecords(file, {offsets, sizes}).is_ok());
-  TfExampleTable table(100000);
+  TfExampleTable table(100000, makes_checksums);
   for (std::size_t done = 0; done < offsets.size();) {
     const SpanList rest{std::span(offsets).subspan(done), std::span(sizes).subspan(done)};
     const Status status = table.add(file, rest);
@@ -62,15 +63,25 @@ void check_file(ByteSpan file) {
     const bool is_bad_row = all_offsets[i] == ~std::uint64_t{0} && all_sizes[i] == 0;
     if (!is_bad_row && !is_inside(all_offsets[i], all_sizes[i], file.size())) std::abort();
     read_column(file, {std::span(all_offsets).subspan(i, 1), std::span(all_sizes).subspan(i, 1)});
+    if (is_bad_row) all_offsets[i] = 0;
+  }
+  if (!makes_checksums) return;
+  std::vector<std::uint32_t> expected(all_offsets.size()), sums((columns + 1) * table.rows());
+  if (!crc32c_spans(file, all_offsets, all_sizes, expected).is_ok()) std::abort();
+  table.checksums(file, sums);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (sums[i + i / columns + 1] != expected[i]) std::abort();
   }
 }
 
 void check(ByteSpan data) {
   if (data.empty()) return;
-  if (data[0] == std::byte{}) {
-    check_file(data.subspan(1));
-  } else {
-    check_file(framed(data.subspan(1)));
+  for (const bool makes_checksums : {false, true}) {
+    if (data[0] == std::byte{}) {
+      check_file(data.subspan(1), makes_checksums);
+    } else {
+      check_file(framed(data.subspan(1)), makes_checksums);
+    }
   }
 }
 

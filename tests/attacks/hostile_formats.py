@@ -49,6 +49,7 @@ SOUND = (
     "wds-one.tar.gz",
     "examples.tfrecord",
     "examples.tfrecord.gz",
+    "examples.zlib.tfrecord",
     "images.rec",
     "stream.msgpack",
     "table.lmdb",

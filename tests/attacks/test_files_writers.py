@@ -12,7 +12,6 @@ WRITERS = {
     "storage/": "every file that appears when it is complete, and every file below a folder",
     "formats/barecat/edit/": "archives that are changed in place",
     "formats/manifests/files_folder.py": "the folder of the files that a manifest names",
-    "formats/member_files/member_writer.py": "removes the annex of what was there before",
     "formats/spans/new_annex.py": "the same",
     "formats/beton/index.py": "removes an annex that was replaced by one inside the file",
     "transfer/checked_writer.py": "gives a file its name once it was compared with its source",

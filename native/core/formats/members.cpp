@@ -45,6 +45,7 @@ class Grouping {
   explicit Grouping(const TextList& names) : names_(names) {
     found_.groups.reserve(names.size());
     found_.columns.reserve(names.size());
+    keys_.reserve(names.size());
   }
 
   Status add(std::size_t member) {

@@ -1,8 +1,10 @@
 #include "headrace/formats/tar_scan.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
+#include "headrace/checksum.hpp"
 #include "headrace/formats/tar.hpp"
 
 namespace headrace {
@@ -66,24 +68,34 @@ std::optional<std::uint64_t> number_of(std::string_view field) noexcept {
   return number;
 }
 
+// The sum of the bytes of words, each masked first: eight bytes at a time, added in pairs. A pair
+// holds the sum of all words of a block.
+std::uint64_t sum_of_bytes(ByteSpan words, std::uint64_t mask) noexcept {
+  constexpr std::uint64_t kPairs = 0x00FF00FF00FF00FF;
+  std::uint64_t pairs = 0;
+  for (std::size_t i = 0; i < words.size(); i += sizeof pairs) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, words.data() + i, sizeof word);
+    word &= mask;
+    pairs += (word & kPairs) + (word >> 8U & kPairs);
+  }
+  std::uint64_t sum = 0;
+  for (unsigned shift = 0; shift < 64; shift += 16) sum += pairs >> shift & 0xFFFFU;
+  return sum;
+}
+
 // The sum of all bytes, those of the checksum taken as blanks; some old programs added signed ones.
 bool has_right_checksum(ByteSpan header) noexcept {
+  constexpr std::uint64_t kAll = 0xFFFFFFFFFFFFFFFF;
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
   const auto said = number_of(text_of(header, kChecksum));
   if (!said) return false;
-  std::uint32_t sum = 0;
-  std::uint32_t high = 0;
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    const std::uint32_t byte = byte_of(header, i);
-    sum += byte;
-    high += byte >> 7U;
-  }
-  for (std::size_t i = kChecksum.at; i < kChecksum.at + kChecksum.size; ++i) {
-    const std::uint32_t byte = byte_of(header, i);
-    sum += ' ' - byte;
-    high -= byte >> 7U;
-  }
-  return *said == sum ||
-         static_cast<std::int64_t>(*said) == std::int64_t{sum} - 256 * std::int64_t{high};
+  const ByteSpan own = header.subspan(kChecksum.at, kChecksum.size);
+  const std::uint64_t sum =
+      sum_of_bytes(header, kAll) - sum_of_bytes(own, kAll) + kChecksum.size * std::uint64_t{' '};
+  if (*said == sum) return true;
+  const std::uint64_t high = sum_of_bytes(header, kHighBits) - sum_of_bytes(own, kHighBits);
+  return *said == sum - 2 * high;  // modulo 2^64, where it is negative
 }
 
 std::optional<std::uint64_t> decimal_of(std::string_view text) noexcept {
@@ -248,7 +260,20 @@ Status TarScanner::add_file(std::uint64_t size) {
   offsets_.push_back(start);
   sizes_.push_back(size);
   names_.add(cleaned_);
+  if (makes_checksums_) sum_up(start, size);
   return {};
+}
+
+// What a file is filled up with is read, too: the CPU fetches memory ahead only of reads that leave
+// no gap, and twice as fast.
+void TarScanner::sum_up(std::uint64_t start, std::uint64_t size) {
+  const std::uint64_t end = start + size;
+  const std::uint64_t next =
+      std::min<std::uint64_t>(round_up(end, tar_headers::kBlock), tar_.size());
+  checksums_.push_back(crc32c(tar_.subspan(start, size)));
+  for (std::uint64_t at = end; at < next; at += 64) {
+    *static_cast<const volatile std::byte*>(&tar_[at]);
+  }
 }
 
 // The map of a sparse file goes on in blocks after its header.

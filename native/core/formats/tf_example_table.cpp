@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/formats/tf_feature.hpp"
+#include "headrace/checksum.hpp"
 #include "headrace/formats/tf_example.hpp"
 #include "headrace/formats/tfrecord.hpp"
 #include "headrace/formats/wire.hpp"
@@ -44,6 +45,9 @@ struct Found {
 struct Column {
   TfColumn facts;
   std::vector<Cell> cells;
+  std::vector<std::uint32_t> checksums;
+  std::size_t stale_rows = 0;  // were summed up before it was known what their places are
+  bool is_summed_as_message = false;
   bool has_counts = false;
   bool has_rows = false;
   bool has_other_encoding = false;
@@ -54,6 +58,21 @@ struct Column {
   [[nodiscard]] bool is_message() const noexcept {
     const bool is_single = facts.min_count == 1 && facts.max_count == 1;
     return facts.is_list || has_other_encoding || (facts.kind == TfKind::bytes && !is_single);
+  }
+
+  [[nodiscard]] const Place& place(std::size_t row) const noexcept {
+    return is_message() ? cells[row].message : cells[row].values;
+  }
+
+  [[nodiscard]] std::uint32_t checksum_of(ByteSpan file, std::size_t row) const noexcept {
+    const auto [offset, size] = place(row);
+    return is_inside(offset, size, file.size()) ? crc32c(file.subspan(offset, size)) : 0;
+  }
+
+  void sum_up(ByteSpan file) {
+    if (is_message() != is_summed_as_message) stale_rows = checksums.size();
+    is_summed_as_message = is_message();
+    checksums.push_back(checksum_of(file, checksums.size()));
   }
 };
 
@@ -131,7 +150,9 @@ bool find_list(ByteSpan file, ByteSpan message, Found& found) noexcept {
 }
 
 struct Table {
-  std::uint64_t max_cells;
+  std::uint64_t max_cells = 0;
+  bool makes_checksums = false;
+  std::vector<std::uint32_t> record_checksums;
   std::size_t count = 0;
   std::vector<Column> columns;
   ColumnNumbers features;
@@ -158,6 +179,7 @@ struct Table {
     added.facts.name = name;
     added.facts.is_list = is_list;
     added.cells.resize(count);
+    if (makes_checksums) added.checksums.resize(count);  // of no bytes
     for (const std::size_t row : bad_rows) added.cells[row] = kBadCell;
     added.has_rows = count > bad_rows.size();  // samples that have none
     added.has_counts = added.has_rows && !is_list;
@@ -202,11 +224,13 @@ struct Table {
   }
 
   // What the record had goes into the columns.
-  void finish_row() {
+  void finish_row(ByteSpan file, std::uint32_t record_checksum) {
+    if (makes_checksums) record_checksums.push_back(record_checksum);
     for (Column& column : columns) {
       const Found found = column.row_seen == count ? column.found : Found{};
       column.cells.push_back(found.cell);
       note(column, found);
+      if (makes_checksums) column.sum_up(file);
     }
     ++count;
   }
@@ -270,8 +294,10 @@ struct Table {
 
 struct TfExampleTable::Rows : tf_rows::Table {};
 
-TfExampleTable::TfExampleTable(std::uint64_t max_cells) : rows_(std::make_unique<Rows>()) {
+TfExampleTable::TfExampleTable(std::uint64_t max_cells, bool makes_checksums)
+    : rows_(std::make_unique<Rows>()) {
   rows_->max_cells = max_cells;
+  rows_->makes_checksums = makes_checksums;
 }
 
 TfExampleTable::~TfExampleTable() = default;
@@ -285,15 +311,23 @@ Status TfExampleTable::add(ByteSpan file, SpanList records) noexcept {
       return {Code::out_of_bounds, "the record lies outside of the file", position};
     }
     const std::size_t columns_before = rows_->columns.size();
-    Status status;
+    const SpanList one{records.offsets.subspan(i, 1), records.sizes.subspan(i, 1)};
+    std::uint32_t checksum = 0;
+    const auto check = [&] {
+      return check_tfrecords(file, one, {&checksum, 1}).is_ok()
+                 ? Status()
+                 : Status(Code::corrupt, "it is damaged, as its checksum says");
+    };
+    const bool is_each_checked = rows_->makes_checksums;
+    Status status = is_each_checked ? check() : Status();
     try {
-      status = rows_->add_record(file, file.subspan(records.offsets[i], records.sizes[i]));
-      if (status.is_ok() && rows_->is_surprise(columns_before) &&
-          !check_tfrecords(file, {records.offsets.subspan(i, 1), records.sizes.subspan(i, 1)})
-               .is_ok()) {
-        status = {Code::corrupt, "it is damaged, as its checksum says"};
+      if (status.is_ok()) {
+        status = rows_->add_record(file, file.subspan(records.offsets[i], records.sizes[i]));
       }
-      if (status.is_ok()) rows_->finish_row();
+      if (status.is_ok() && !is_each_checked && rows_->is_surprise(columns_before)) {
+        status = check();
+      }
+      if (status.is_ok()) rows_->finish_row(file, checksum);
     } catch (const std::bad_alloc&) {
       status = tf_rows::no_memory_for_places();
     }
@@ -307,7 +341,11 @@ Status TfExampleTable::add(ByteSpan file, SpanList records) noexcept {
 
 Status TfExampleTable::add_bad() noexcept {
   try {
-    for (tf_rows::Column& column : rows_->columns) column.cells.push_back(tf_rows::kBadCell);
+    for (tf_rows::Column& column : rows_->columns) {
+      column.cells.push_back(tf_rows::kBadCell);
+      if (rows_->makes_checksums) column.checksums.push_back(0);
+    }
+    if (rows_->makes_checksums) rows_->record_checksums.push_back(0);
     rows_->bad_rows.push_back(rows_->count);
   } catch (const std::bad_alloc&) {
     return tf_rows::no_memory_for_places();
@@ -329,12 +367,25 @@ void TfExampleTable::places(std::size_t first, std::size_t stride, std::span<std
                             std::span<std::uint64_t> sizes) const noexcept {
   for (std::size_t i = 0; i < rows_->columns.size(); ++i) {
     const tf_rows::Column& column = rows_->columns[i];
-    const bool is_message = column.is_message();
     for (std::size_t row = 0; row < rows_->count; ++row) {
-      const tf_rows::Place& place =
-          is_message ? column.cells[row].message : column.cells[row].values;
+      const tf_rows::Place& place = column.place(row);
       offsets[row * stride + first + i] = place.offset;
       sizes[row * stride + first + i] = place.size;
+    }
+  }
+}
+
+void TfExampleTable::checksums(ByteSpan file, std::span<std::uint32_t> out) const noexcept {
+  const std::size_t stride = rows_->columns.size() + 1;
+  if (!rows_->makes_checksums || out.size() < rows_->count * stride) return;
+  for (std::size_t row = 0; row < rows_->count; ++row) {
+    out[row * stride] = rows_->record_checksums[row];
+  }
+  for (std::size_t i = 0; i < rows_->columns.size(); ++i) {
+    const tf_rows::Column& column = rows_->columns[i];
+    for (std::size_t row = 0; row < rows_->count; ++row) {
+      const bool is_stale = row < column.stale_rows;
+      out[row * stride + 1 + i] = is_stale ? column.checksum_of(file, row) : column.checksums[row];
     }
   }
 }

@@ -15,12 +15,13 @@ void store_le(std::byte* to, std::uint64_t value, std::size_t size) noexcept {
   for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-}  // namespace
-
-std::uint32_t masked_crc32c(ByteSpan data) noexcept {
-  const std::uint32_t checksum = crc32c(data);
+std::uint32_t mask(std::uint32_t checksum) noexcept {
   return (checksum >> 15 | checksum << 17) + 0xA282EAD8U;
 }
+
+}  // namespace
+
+std::uint32_t masked_crc32c(ByteSpan data) noexcept { return mask(crc32c(data)); }
 
 Status scan_tfrecord(ByteSpan file, std::uint64_t start, std::span<std::uint64_t> offsets,
                      std::span<std::uint64_t> sizes, TfrecordScan& out) noexcept {
@@ -62,8 +63,8 @@ Status scan_tfrecord(ByteSpan file, std::uint64_t start, std::span<std::uint64_t
 
 namespace {
 
-Status check_record(ByteSpan base, std::uint64_t offset, std::uint64_t size,
-                    std::int64_t position) noexcept {
+Status check_record(ByteSpan base, std::uint64_t offset, std::uint64_t size, std::int64_t position,
+                    std::uint32_t& checksum) noexcept {
   if (!is_inside(offset, size, base.size()) ||
       !is_inside(offset + size, kTfrecordTailSize, base.size())) {
     return Status(Code::out_of_bounds,
@@ -72,17 +73,21 @@ Status check_record(ByteSpan base, std::uint64_t offset, std::uint64_t size,
                   position);
   }
   const std::uint32_t expected = load_u32_le(base.data() + offset + size);
-  const std::uint32_t found = masked_crc32c(base.subspan(offset, size));
+  checksum = crc32c(base.subspan(offset, size));
+  const std::uint32_t found = mask(checksum);
   return expected == found ? Status() : wrong_checksum(expected, found, position);
 }
 
 }  // namespace
 
-Status check_tfrecords(ByteSpan base, SpanList records) noexcept {
+Status check_tfrecords(ByteSpan base, SpanList records,
+                       std::span<std::uint32_t> checksums) noexcept {
   for (std::size_t i = 0; i < records.offsets.size(); ++i) {
-    Status status =
-        check_record(base, records.offsets[i], records.sizes[i], static_cast<std::int64_t>(i));
+    std::uint32_t checksum = 0;
+    Status status = check_record(base, records.offsets[i], records.sizes[i],
+                                 static_cast<std::int64_t>(i), checksum);
     if (!status.is_ok()) return status;
+    if (i < checksums.size()) checksums[i] = checksum;
   }
   return {};
 }
@@ -92,7 +97,8 @@ Status copy_checked_tfrecords(ByteSpan base, SpanList records, SpanList parts,
   for (std::size_t i = 0; i < records.offsets.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
     const std::uint64_t offset = records.offsets[i];
-    Status status = check_record(base, offset, records.sizes[i], position);
+    std::uint32_t checksum = 0;
+    Status status = check_record(base, offset, records.sizes[i], position, checksum);
     if (!status.is_ok()) return status;
     const std::uint64_t size = parts.sizes[i];
     if (size == 0) continue;

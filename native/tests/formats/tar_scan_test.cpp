@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "headrace/checksum.hpp"
 #include "headrace/formats/tar.hpp"
 #include "tests/support.hpp"
 
@@ -65,6 +66,46 @@ TEST(TarScan, StepsGoOnWhereTheyStopped) {
   EXPECT_EQ(scanner.position(), 1024U);
   expect_ok(scanner.advance(kAll));
   EXPECT_EQ(scanner.names().size(), 2U);
+}
+
+TEST(TarScan, ChecksumsInTheSamePass) {
+  const std::string large(5000, 'x');
+  const std::string tar =
+      member("a", "hello") + of_type('2', "link", "") + member("b", "") + member("c", large) + kEnd;
+  TarScanner scanner(std::as_bytes(std::span(tar)), true);
+  expect_ok(scanner.advance(2));
+  expect_ok(scanner.advance(kAll));
+  EXPECT_EQ(scanner.checksums(),
+            (std::vector<std::uint32_t>{0x9A71BB4CU, 0, crc32c(std::as_bytes(std::span(large)))}));
+  // The last file has no room to be filled up in.
+  const std::string cut = member("c", large).substr(0, 512 + large.size());
+  TarScanner at_end(std::as_bytes(std::span(cut)), true);
+  expect_code(at_end.advance(kAll), Code::truncated);
+  EXPECT_EQ(at_end.checksums().size(), 1U);
+  EXPECT_TRUE(scanner_of(tar).checksums().empty());
+}
+
+// Some old programs add bytes as signed numbers.
+TEST(TarScan, HeadersWithSignedSums) {
+  std::string tar = member("abc", "hello") + kEnd;
+  tar.replace(0, 2, "\xff\x80");
+  const auto sum_with = [&](int high) {
+    tar.replace(148, 8, 8, ' ');
+    int sum = 0;
+    for (std::size_t i = 0; i < kTarBlockSize; ++i) {
+      const int byte = static_cast<unsigned char>(tar[i]);
+      sum += byte >= 128 ? byte - high : byte;
+    }
+    char text[9];
+    std::snprintf(text, sizeof text, "%06o", static_cast<unsigned>(sum));
+    tar.replace(148, 7, text, 7);
+    TarScanner scanner = scanner_of(tar);
+    return scan(tar, scanner).is_ok();
+  };
+  EXPECT_TRUE(sum_with(0));
+  EXPECT_TRUE(sum_with(256));
+  EXPECT_FALSE(sum_with(128));
+  EXPECT_FALSE(sum_with(1));
 }
 
 TEST(TarScan, LongNames) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/checksum.hpp"
 #include "headrace/formats/tf_example.hpp"
 #include "headrace/formats/wire.hpp"
 #include "tests/support.hpp"
@@ -66,7 +67,10 @@ TEST(Tfrecord, ScanFindsWhatWasFramed) {
   EXPECT_EQ(found.count, 1U);
   EXPECT_EQ(sizes[0], 100U);
   EXPECT_EQ(found.next, file.bytes.size());
-  expect_ok(check_tfrecords(bytes_of(file.bytes), file.spans()));
+  std::vector<std::uint32_t> checksums(3);
+  expect_ok(check_tfrecords(bytes_of(file.bytes), file.spans(), checksums));
+  EXPECT_EQ(checksums[0], crc32c(bytes_of("one")));
+  EXPECT_EQ(checksums[1], 0U);
 }
 
 TEST(Tfrecord, EveryCutIsSeen) {
@@ -166,6 +170,57 @@ TEST(TfExample, DamagedRecordsDoNotCount) {
   const SpanList rest{std::span(file.offsets).subspan(2), std::span(file.sizes).subspan(2)};
   expect_ok(table.add(bytes_of(file.bytes), rest));
   EXPECT_EQ(table.columns()[0].min_count, 1U);
+}
+
+// What lies at the places of a table, summed up afterwards.
+std::vector<std::uint32_t> summed(const TfExampleTable& table, const File& file) {
+  const std::size_t stride = table.columns().size() + 1;
+  std::vector<std::uint64_t> offsets(table.rows() * stride), sizes(table.rows() * stride);
+  table.places(1, stride, offsets, sizes);
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    offsets[i * stride] = file.offsets[i];
+    sizes[i * stride] = file.sizes[i];
+  }
+  std::vector<std::uint32_t> out(offsets.size());
+  expect_ok(crc32c_spans(bytes_of(file.bytes), offsets, sizes, out));
+  return out;
+}
+
+TEST(TfExample, ChecksumsInTheSamePass) {
+  const std::string two = field(1, field(1, "x") + field(1, "y"));
+  const std::string list = field(2, field(1, field(1, "s") + field(2, field(1, ints("\x05")))));
+  const File file({example("a", ints("\x05")) + example("t", field(1, field(1, "text"))),
+                   example("a", ints("\x06\x07")) + example("t", field(1, field(1, "more"))), list,
+                   example("a", field(3, "\x08\x01\x08\x02")) + example("t", two), std::string()});
+  TfExampleTable table(1000, true);
+  expect_ok(table.add(bytes_of(file.bytes),
+                      {std::span(file.offsets).first(2), std::span(file.sizes).first(2)}));
+  EXPECT_FALSE(table.columns()[0].is_message);
+  EXPECT_FALSE(table.columns()[1].is_message);
+  expect_ok(table.add(bytes_of(file.bytes),
+                      {std::span(file.offsets).subspan(2), std::span(file.sizes).subspan(2)}));
+  EXPECT_TRUE(table.columns()[0].is_message);  // so that the first rows have other places now
+  EXPECT_TRUE(table.columns()[1].is_message);
+  std::vector<std::uint32_t> found(5 * 4);
+  table.checksums(bytes_of(file.bytes), found);
+  EXPECT_EQ(found, summed(table, file));
+  EXPECT_NE(found[1], 0U);
+}
+
+TEST(TfExample, EveryRecordIsComparedWhereChecksumsAreMade) {
+  File file({example("a", ints("\x05")), example("a", ints("\x06"))});
+  file.bytes[file.offsets[1] + file.sizes[1] - 1] ^= 1;  // another number, nothing unusual
+  TfExampleTable trusting(1000);
+  expect_ok(trusting.add(bytes_of(file.bytes), file.spans()));
+  TfExampleTable table(1000, true);
+  const Status status = table.add(bytes_of(file.bytes), file.spans());
+  expect_code(status, Code::corrupt);
+  EXPECT_EQ(status.offset(), 1);
+  expect_ok(table.add_bad());
+  std::vector<std::uint32_t> found(4, 1);
+  table.checksums(bytes_of(file.bytes), found);
+  EXPECT_EQ(found[3], 0U);
+  EXPECT_NE(found[0], 0U);
 }
 
 TEST(TfExample, LimitOfCells) {

@@ -755,9 +755,9 @@ def scan_tfrecord(file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), orde
     Lengths are checked. NativeError has the byte where a bad record begins as offset.
     """
 
-def check_tfrecords(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+def check_tfrecords(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
     """
-    Compare the data of records with the checksums behind them.
+    Compare the data of records with the checksums behind them, and give their CRC-32C.
 
     NativeError has the position of the bad record as offset.
     """
@@ -783,8 +783,10 @@ def pack_tf_ints(values: Annotated[NDArray[numpy.int64], dict(shape=(None,), ord
 class TfExampleTable:
     """Where the features of tf.train.Examples are, row by row."""
 
-    def __init__(self, max_cells: int) -> None:
-        """Rows times columns are max_cells at most."""
+    def __init__(self, max_cells: int, makes_checksums: bool = False) -> None:
+        """
+        Rows times columns are max_cells at most. With checksums, each record is compared.
+        """
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -809,6 +811,9 @@ class TfExampleTable:
         """
         Offsets and sizes, rows x (1 + columns); the records that are given come first.
         """
+
+    def checksums(self, file: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None, None))]:
+        """CRC-32C of what lies at these places, where they are made; else zeros."""
 
 def read_tf_ints(base: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], is_message: bool) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """All ints of spans, and where those of each span end."""
@@ -893,7 +898,7 @@ def group_members(names: TextList) -> MemberGroups:
 class TarScanner:
     """Finds the files of a tar by its headers."""
 
-    def __init__(self, tar: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, tar: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], makes_checksums: bool = False) -> None: ...
 
     def advance(self, headers: int) -> bool:
         """Read so many headers more; False when the end was reached."""
@@ -909,6 +914,10 @@ class TarScanner:
     @property
     def sizes(self) -> NDArray[numpy.uint64]:
         """Bytes of contents."""
+
+    @property
+    def checksums(self) -> NDArray[numpy.uint32]:
+        """CRC-32C of contents, where they are made."""
 
     @property
     def names(self) -> TextList:

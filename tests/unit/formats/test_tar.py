@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from headrace import _native
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, HeadraceError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
@@ -210,6 +211,28 @@ def test_plain_files_are_a_folder_of_pictures(tmp_path: Path) -> None:
     assert again.has_checksums
     assert (again.schema, again.class_names) == (dataset.schema, dataset.class_names)
     assert again.verify(decode=True).ok
+
+
+def test_checksums_are_made_in_the_pass_that_finds_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"{i:04}.{end}": f"{i}".encode() * 300 * (end == "txt") for i in range(600) for end in ("txt", "bin")}
+    path = make_tar(tmp_path / "x.tar", {**files, "left-out": b"?"})
+    seen: list[tuple[int, int | None, int]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(_native, "crc32c_spans", None)  # no second pass
+        hr.index(path, progress=lambda *about: seen.append(about))
+    dataset: Any = hr.open(path)
+    index = dataset.indexed.index
+    expected = _native.crc32c_spans(dataset.indexed.file.mapped, index.offsets.reshape(-1), index.sizes.reshape(-1))
+    assert dataset.indexed.checksums().reshape(-1).tolist() == expected.tolist()
+    assert dataset.verify().ok
+    assert 0 < seen[0][2] < path.stat().st_size
+    assert seen[-1] == (600, 600, path.stat().st_size)
+
+
+def test_options_that_there_are_not(tmp_path: Path) -> None:
+    path = make_tar(tmp_path / "x.tar", {"a.txt": b"x"})
+    with pytest.raises(TypeError, match=r"no option 'grouped'; the options are .*group"):
+        hr.open(path, grouped=True)
 
 
 def test_group_and_decode_say_otherwise(tmp_path: Path) -> None:

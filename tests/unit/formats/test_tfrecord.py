@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import shutil
 import struct
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ def make(path: Path, records: list[bytes]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["examples.tfrecord", "examples.tfrecord.gz"])
+@pytest.mark.parametrize("name", ["examples.tfrecord", "examples.tfrecord.gz", "examples.zlib.tfrecord"])
 def test_golden(name: str) -> None:
     dataset = hr.open(GOLDEN / name)
     assert not missing_members(dataset, Dataset)
@@ -368,6 +369,102 @@ def test_compressed_or_not_is_seen_from_the_content(tmp_path: Path) -> None:
     assert len(hr.open(tmp_path / "x.tfrecord")) == len(hr.open(tmp_path / "x.data")) == 20
     data = bytes(0x088B1F)  # its length begins as gzip does
     assert hr.open(make(tmp_path / "y.tfrecord", [data]))[0].data == data
+
+
+@pytest.mark.parametrize("wbits", [15, 9])
+def test_zlib(tmp_path: Path, wbits: int) -> None:
+    packer = zlib.compressobj(wbits=wbits)
+    packed = packer.compress((GOLDEN / "examples.tfrecord").read_bytes()) + packer.flush()
+    for name in ("x.tfrecord", "x.data"):
+        (tmp_path / name).write_bytes(packed)
+        dataset = hr.open(tmp_path / name)
+        assert find_format(tmp_path / name).name == "tfrecord"
+        assert dataset.read_bytes(range(20), "image/encoded") == JPEGS
+    path = tmp_path / "x.tfrecord"
+    hr.index(path)
+    assert hr.open(path).has_checksums
+    assert hr.verify(path).ok
+    twice = tmp_path / "twice.tfrecord"
+    twice.write_bytes(packed + packed)
+    assert len(hr.open(twice)) == 40
+    for cut in (len(packed) // 2, len(packed) - 1):
+        twice.write_bytes(packed[:cut])
+        with pytest.raises(FormatError, match=r"cannot be unpacked by zlib .*end-of-stream"):
+            hr.open(twice)
+    twice.write_bytes(packed[:-1] + bytes([packed[-1] ^ 1]))
+    with pytest.raises(FormatError, match=r"cannot be unpacked by zlib"):
+        hr.open(twice)
+
+
+def test_what_only_looks_like_zlib(tmp_path: Path) -> None:
+    data = bytes(0x9C78)  # its length begins as zlib does
+    path = make(tmp_path / "x.tfrecord", [data])
+    assert hr.open(path)[0].data == data
+    damaged = bytearray(path.read_bytes())
+    damaged[9] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(FormatError, match="the length of a record has the checksum"):
+        hr.open(path)
+    path.write_bytes(zlib.compress(b""))
+    assert len(hr.open(path)) == 0
+
+
+def test_zlib_packs_much_into_little(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    record = bytes(5 << 20)
+    path.write_bytes(zlib.compress(framed(record)))  # more comes out than fits into a piece
+    assert hr.open(path)[0].data == record
+    with pytest.raises(FormatError, match="max_unpacked_bytes"):
+        hr.open(path, max_unpacked_bytes=1 << 20)
+
+
+def _checksums_of(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the annex, and those of what lies at its places."""
+    indexed = hr.open(path).indexed  # type: ignore[attr-defined]
+    index = indexed.index
+    places = index.offsets.reshape(-1), index.sizes.reshape(-1)
+    return indexed.checksums(), _native.crc32c_spans(indexed.file.mapped, *places).reshape(index.offsets.shape)
+
+
+def test_checksums_are_made_in_the_pass_that_finds_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [features([("t", feature(1, bytes([i % 256]) * 50)), ("n", ints(i))]) for i in range(1500)]
+    records.append(features([("t", feature(1, b"two", b"values")), ("late", floats(1.0))]))
+    examples = make(tmp_path / "examples.tfrecord", records)
+    plain = make(tmp_path / "plain.tfrecord", [b"\xff" * i for i in range(1100)])
+    seen: list[tuple[int, int | None, int]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(_native, "crc32c_spans", None)  # no second pass
+        for path in (examples, plain):
+            hr.index(path, progress=lambda *about: seen.append(about))
+    for path in (examples, plain):
+        found, expected = _checksums_of(path)
+        assert np.array_equal(found, expected)
+        assert len(np.unique(found[:, 0])) > 1000
+        assert hr.verify(path).ok
+    assert (1024, None) in [about[:2] for about in seen]
+    assert seen[-1][:2] == (1100, 1100)
+
+
+def test_no_checksums_are_made_of_what_is_damaged(tmp_path: Path) -> None:
+    for name, record in (("a", features([("n", ints(5))])), ("b", b"\xff" * 100)):
+        path = make(tmp_path / f"{name}.tfrecord", [record] * 2000)
+        data = bytearray(path.read_bytes())
+        data[-5] ^= 1  # of the last record; as a number or as bytes it is as good as another
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match="do not fit 1 sample"):
+            hr.index(path)
+        assert not path.with_name(f"{path.name}.annex").exists()
+
+
+def test_samples_before_a_bad_one_come_first(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.tfrecord", [b"\xff" * 100] * 10)
+    data = bytearray(path.read_bytes())
+    data[116 * 6 + 50] ^= 1
+    path.write_bytes(data)
+    samples = iter(hr.open(path))
+    assert [next(samples).data for _ in range(6)] == [b"\xff" * 100] * 6
+    with pytest.raises(CorruptSampleError, match="sample 6"):
+        next(samples)
 
 
 def test_index_and_annex(tmp_path: Path) -> None:

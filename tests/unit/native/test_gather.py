@@ -1,8 +1,11 @@
-"""Spans of a mapped file that is not in memory: fetched many at a time, and the same bytes."""
+"""Spans of a mapped file: fetched many at a time where it is not in memory, and the memory that batches take."""
 
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,3 +56,26 @@ def test_spans_are_the_same_whether_they_are_in_memory_or_not(file: Path, count:
     np.cumsum(sizes[:-1], out=places[1:])
     _native.gather_into(mapped, offsets, sizes, out, places)
     assert out.tobytes() == b"".join(expected)
+
+
+_BATCHES = """
+import resource
+import numpy as np
+from headrace import _native
+
+base = np.zeros(10_000, np.uint8)
+offsets, sizes = np.zeros(256, np.uint64), np.full(256, 10_000, np.uint64)
+for turn in range(40):
+    if turn == 10:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    values = None
+    values = _native.gather(base, offsets, sizes)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's malloc that gives memory back")
+def test_a_batch_takes_the_memory_of_the_one_before_it() -> None:
+    done = subprocess.run([sys.executable, "-c", _BATCHES], capture_output=True, text=True, check=True)
+    pages_of_a_batch = 256 * 10_000 // 4096
+    assert int(done.stdout) < pages_of_a_batch  # of 30 batches

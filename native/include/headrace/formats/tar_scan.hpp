@@ -1,4 +1,5 @@
-// Where the files of a tar are. Only headers are looked at, so a scan reads a page for each file.
+// Where the files of a tar are. Only headers are looked at, so a scan reads a page for each file;
+// unless it sums up the files in the same pass.
 //
 // A tar is a row of blocks of 512 bytes: a header, then the content, filled up with zeros. A name
 // or a size that has no room in a header stands before it, in a member of its own (GNU: L; pax: x
@@ -27,7 +28,8 @@ struct TarNote {
 // the scanner is not used any more.
 class TarScanner {
  public:
-  explicit TarScanner(ByteSpan tar) noexcept : tar_(tar) {}
+  explicit TarScanner(ByteSpan tar, bool makes_checksums = false) noexcept
+      : tar_(tar), makes_checksums_(makes_checksums) {}
 
   // Goes on until so many headers were read, or to the end. The offset of a failure is a byte.
   [[nodiscard]] Status advance(std::size_t headers) noexcept;
@@ -36,6 +38,8 @@ class TarScanner {
   [[nodiscard]] std::uint64_t position() const noexcept { return at_; }
   [[nodiscard]] const std::vector<std::uint64_t>& offsets() const noexcept { return offsets_; }
   [[nodiscard]] const std::vector<std::uint64_t>& sizes() const noexcept { return sizes_; }
+  // CRC-32C of each file, where they are made.
+  [[nodiscard]] const std::vector<std::uint32_t>& checksums() const noexcept { return checksums_; }
   [[nodiscard]] const TextList& names() const noexcept { return names_; }
   [[nodiscard]] const std::vector<TarNote>& notes() const noexcept { return notes_; }
   // The name that the last header said, for errors about it.
@@ -57,11 +61,13 @@ class TarScanner {
   [[nodiscard]] Status read_record(std::string_view record, std::uint64_t at, Extras& extras) const;
   [[nodiscard]] Status content_of(std::uint64_t size, ByteSpan& content) const;
   [[nodiscard]] Status add_file(std::uint64_t size);
+  void sum_up(std::uint64_t start, std::uint64_t size);
   [[nodiscard]] Status skip_sparse(ByteSpan header);
   void note(std::string_view reason);
   void look_behind();
 
   ByteSpan tar_;
+  bool makes_checksums_;
   std::uint64_t at_ = 0;
   bool is_done_ = false;
   Extras always_;
@@ -70,6 +76,7 @@ class TarScanner {
   std::string cleaned_;
   std::vector<std::uint64_t> offsets_;
   std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint32_t> checksums_;
   TextList names_;
   std::vector<TarNote> notes_;
 };

@@ -45,15 +45,16 @@ struct TfColumn {
 // place there.
 class TfExampleTable {
  public:
-  explicit TfExampleTable(std::uint64_t max_cells);
+  explicit TfExampleTable(std::uint64_t max_cells, bool makes_checksums = false);
   ~TfExampleTable();
   TfExampleTable(const TfExampleTable&) = delete;
   TfExampleTable& operator=(const TfExampleTable&) = delete;
 
   // Adds a row for each record of a TFRecord file. A record that is unlike those before it is
-  // compared with its checksum, which follows it: what is damaged does not count. An error's offset
-  // is the index of the bad record, and all before it are added: `corrupt` when it is no example,
-  // `too_large` when there are too many columns or rows.
+  // compared with its checksum, which follows it: what is damaged does not count. Where checksums
+  // are made, each record is compared and its features are summed up while it is in the CPU's
+  // cache. An error's offset is the index of the bad record, and all before it are added: `corrupt`
+  // when it is no example, `too_large` when there are too many columns or rows.
   Status add(ByteSpan file, SpanList records) noexcept;
 
   // Adds a row whose places are all outside of any file.
@@ -65,6 +66,10 @@ class TfExampleTable {
   // Places of all rows, `stride` apart, from column `first` of the outputs on.
   void places(std::size_t first, std::size_t stride, std::span<std::uint64_t> offsets,
               std::span<std::uint64_t> sizes) const noexcept;
+
+  // CRC-32C of the records and of what lies at all places, where they are made: rows of 1 +
+  // columns.
+  void checksums(ByteSpan file, std::span<std::uint32_t> out) const noexcept;
 
  private:
   struct Rows;

@@ -33,8 +33,10 @@ Status scan_tfrecord(ByteSpan file, std::uint64_t start, std::span<std::uint64_t
                      std::span<std::uint64_t> sizes, TfrecordScan& out) noexcept;
 
 // Compares the data of records with the checksums that follow them. Each span is the data of a
-// record; `base` also has the checksum. An error's offset is the index of the bad record.
-Status check_tfrecords(ByteSpan base, SpanList records) noexcept;
+// record; `base` also has the checksum. An error's offset is the index of the bad record. Where
+// `checksums` has room for all records, the CRC-32C of their data goes there.
+Status check_tfrecords(ByteSpan base, SpanList records,
+                       std::span<std::uint32_t> checksums = {}) noexcept;
 
 // The same, and copies a part of each record, span i of `parts`, to destinations[i]; a record is
 // still in the CPU's cache when it is copied. A part that does not lie in its record is

@@ -37,12 +37,13 @@ _AS_FILES = "Open it with group=False to have each file as a sample."
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FileList:
-    """Files and where their bytes are."""
+    """Files, where their bytes are, and CRC-32C of these where they were made."""
 
     path: str
     names: _native.TextList
     offsets: npt.NDArray[np.uint64]
     sizes: npt.NDArray[np.uint64]
+    checksums: npt.NDArray[np.uint32] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -148,7 +149,12 @@ def _samples(
     facts: dict[str, Any],
 ) -> Samples:
     index = SampleIndex(
-        columns=tuple(columns), offsets=files.offsets[numbers], sizes=files.sizes[numbers], names=names, facts=facts
+        columns=tuple(columns),
+        offsets=files.offsets[numbers],
+        sizes=files.sizes[numbers],
+        names=names,
+        facts=facts,
+        checksums=None if files.checksums is None else files.checksums[numbers],
     )
     return Samples(index=index, numbers=numbers)
 

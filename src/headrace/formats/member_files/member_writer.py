@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.annex import new_side_path, side_path
 from headrace.fields import Bytes
 from headrace.formats.decodes import Coded
-from headrace.formats.description import Description
 from headrace.formats.member_files.endings import SafeKeys, choose_endings
-from headrace.formats.row_writer import Row, RowWriter
-from headrace.formats.spans import IndexedFile, SampleIndex, SpanDataset, write_span_annex
+from headrace.formats.spans import IndexedFile, SpanDataset, SpanWriter
 from headrace.formats.values import encode_value
-from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from headrace.errors import PathLike
+    from headrace.formats.row_writer import Row
+    from headrace.formats.spans import AnnexOptions
     from headrace.types import Field
 
 __all__ = ["MemberWriter"]
+
+_BUFFERED_BYTES = 1 << 20
 
 
 def _store(field: Field, value: Any, index: int) -> bytes:
     return encode_value(field, value, index)[1]
 
 
-class MemberWriter(RowWriter):
+class MemberWriter(SpanWriter):
     """Writes each value as a file that is called by its sample's key and its field's ending.
 
     A subclass writes files into ``self._file`` and ends the archive. The annex is written when the archive has its
@@ -40,10 +41,7 @@ class MemberWriter(RowWriter):
         path: where the file goes.
         fields: name to field, in order.
         length: number of samples, if known; it is not needed.
-        class_names: field name to names of its classes.
-        metadata: anything JSON can hold.
-        annex: write the annex.
-        jpeg_index: with tile indices of the JPEGs.
+        **annex: see ``AnnexOptions``.
     """
 
     def __init__(
@@ -52,28 +50,18 @@ class MemberWriter(RowWriter):
         fields: Mapping[str, Field],
         *,
         length: int | None = None,
-        class_names: Mapping[str, Sequence[str]] | None = None,
-        metadata: Any = None,
-        annex: bool = True,
-        jpeg_index: bool = True,
+        **annex: Unpack[AnnexOptions],
     ) -> None:
-        super().__init__(fields, _store)
         if not fields:
             raise ValueError(f"{os.fspath(path)}: there are no fields, so there would be no files")
-        if not annex and (class_names or metadata is not None):
-            raise ValueError("class_names and metadata are kept in the annex; do not pass annex=False")
-        self._path = os.fspath(path)
-        self._endings = choose_endings(self.fields)
-        self._coded = _codecs_of(self.fields)
-        described = {name: Bytes() if name in self._coded else field for name, field in self.fields.items()}
-        self._description = Description(fields=described, class_names=class_names or {}, metadata=metadata)
-        Description.parse(self._path, self._description.to_text())  # an error now, not after the work
-        self._annex, self._jpeg_index = annex, jpeg_index
+        self._endings = choose_endings(dict(fields))
+        self._coded = _codecs_of(fields)
         self._keys = SafeKeys()
-        self._names: list[str] = []
-        if annex:
-            new_side_path(self._path)
-        self._file = AtomicFile(self._path)
+        self._written = 0
+        self._parts: list[bytes] = []
+        self._part_bytes = 0
+        described = {name: Bytes() if name in self._coded else field for name, field in fields.items()}
+        super().__init__(path, fields, _store, described=described, **annex)
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
         for i, row in enumerate(rows):
@@ -88,36 +76,34 @@ class MemberWriter(RowWriter):
 
     @abstractmethod
     def _end_archive(self) -> None:
-        """All files are written."""
+        """All files are written; write what follows them, and flush."""
 
     @abstractmethod
     def _open_indexed(self, columns: Sequence[str]) -> IndexedFile:
         """What was written, opened without an annex; the columns are there even if no sample is."""
 
+    def _write(self, part: bytes) -> None:
+        """Write bytes of the archive, many at a time."""
+        self._written += len(part)
+        self._parts.append(part)
+        self._part_bytes += len(part)
+        if self._part_bytes >= _BUFFERED_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._file.write(self._parts)
+        self._parts, self._part_bytes = [], 0
+
     def _finish(self) -> None:
         self._end_archive()
-        self._file.commit()
-        if self._annex:
-            self._write_annex()
-            return
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(side_path(self._path))  # it belonged to what was there before
+        super()._finish()
 
-    def _write_annex(self) -> None:
+    def _open(self) -> SpanDataset:
         indexed = self._open_indexed(list(self._endings.values()))
         if self._coded:
-            found = indexed.index
-            facts = {**found.facts, "coded": self._coded}
-            indexed.index = SampleIndex(
-                columns=found.columns, offsets=found.offsets, sizes=found.sizes, names=found.names, facts=facts
-            )
-        fields = self._description.fields
-        with SpanDataset(indexed, schema=fields, options={"checksums": False}, columns=self._endings) as dataset:
-            names = self._names if self._has_names else None
-            write_span_annex(dataset, description=self._description, names=names, jpeg_index=self._jpeg_index)
-
-    def _discard(self) -> None:
-        self._file.abort()
+            facts = {**indexed.index.facts, "coded": self._coded}
+            indexed.index = replace(indexed.index, facts=facts)
+        return SpanDataset(indexed, schema=self._described, options={"checksums": False}, columns=self._endings)
 
 
 def _codecs_of(fields: Mapping[str, Field]) -> dict[str, str]:

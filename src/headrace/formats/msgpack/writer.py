@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.msgpack.dataset import MsgpackDataset
 from headrace.formats.msgpack.stream import empty_index
-from headrace.formats.row_writer import RowWriter
-from headrace.formats.spans import NewAnnex
+from headrace.formats.spans import SpanWriter
 from headrace.formats.values import encode_value
 from headrace.registry import require
-from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from headrace.errors import PathLike
     from headrace.formats.row_writer import Row
+    from headrace.formats.spans import AnnexOptions
     from headrace.types import Field
 
 __all__ = ["MAX_FIELDS", "MsgpackWriter"]
@@ -30,7 +30,7 @@ _HELD = (Int, Float, Text, Json, NDArray, Bytes, Image)
 _NEED = "writing MessagePack"
 
 
-class MsgpackWriter(RowWriter):
+class MsgpackWriter(SpanWriter):
     """Writes a map for each sample: numbers, texts and JSON values as they are, pictures and bytes as bin.
 
     Arrays are stored as bin, too, in the .npy format. Names of the samples, and which fields they are exactly, stand in
@@ -40,10 +40,7 @@ class MsgpackWriter(RowWriter):
         path: where the file goes; it appears when it is complete.
         fields: name to field, in order.
         length: number of samples, if known.
-        annex: False: no annex, so no names, checksums or tile indices.
-        jpeg_index: put a tile index of every JPEG into the annex.
-        class_names: field name to names of its classes.
-        metadata: anything JSON can hold.
+        **annex: see ``AnnexOptions``.
     """
 
     def __init__(
@@ -52,14 +49,8 @@ class MsgpackWriter(RowWriter):
         fields: Mapping[str, Field],
         *,
         length: int | None = None,
-        annex: bool = True,
-        jpeg_index: bool = True,
-        class_names: Mapping[str, Sequence[str]] | None = None,
-        metadata: Any = None,
+        **annex: Unpack[AnnexOptions],
     ) -> None:
-        super().__init__(fields, pack_value)
-        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
-        self._annex.check(fields)
         if other := [name for name, field in fields.items() if not isinstance(field, _HELD)]:
             found, held = fields[other[0]].kind, ", ".join(kind.kind for kind in _HELD)
             raise ValueError(f"fields[{other[0]!r}] is of kind {found}, which cannot be stored; use {held}")
@@ -73,24 +64,16 @@ class MsgpackWriter(RowWriter):
         self._keys = [pack(name) for name in fields]
         count = len(fields)
         self._head = bytes([0x80 | count]) if count < 16 else b"\xde" + struct.pack(">H", count)
-        self._names: list[str] = []
-        self._file = AtomicFile(path)
+        super().__init__(path, fields, pack_value, **annex)
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
-        if names is not None and not self._annex.is_wanted:
-            raise ValueError("names are kept in the annex; do not pass annex=False")
+        self._note_names(names)
         pieces: list[bytes] = []
         for row in rows:
             pieces.append(self._head)
             for key, value in zip(self._keys, row, strict=True):
                 pieces += (key, value)
         self._file.write([b"".join(pieces)])
-        self._names += names or []
-
-    def _finish(self) -> None:
-        path = self._file.path
-        self._file.commit()
-        self._annex.write(path, self.fields, self._open, self._names if self._has_names else None)
 
     def _open(self) -> MsgpackDataset:
         if len(self):
@@ -98,9 +81,6 @@ class MsgpackWriter(RowWriter):
         dataset = MsgpackDataset(self._file.path, annex=False)
         dataset.indexed.index = empty_index(tuple(self.fields))  # nothing in the file says what its columns are
         return dataset
-
-    def _discard(self) -> None:
-        self._file.abort()
 
 
 def pack_value(field: Field, value: Any, index: int) -> bytes:

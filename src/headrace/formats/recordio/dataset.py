@@ -19,18 +19,19 @@ from headrace.formats.guesses import FIRST_VALUES, guess_field
 from headrace.formats.recordio.header import HEADER, split_header
 from headrace.formats.recordio.key_file import key_path, read_keys
 from headrace.formats.recordio.scan import CONTENT, RECORD, RecordFacts, scan
-from headrace.formats.spans import IndexedFile, SpanDataset
+from headrace.formats.spans import IndexedFile, SpanDataset, fill_options
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from headrace.errors import PathLike
-    from headrace.formats.decodes import Decode
     from headrace.formats.description import Description
     from headrace.formats.recordio.key_file import Keys
     from headrace.formats.report import Found
+    from headrace.formats.spans import SpanOptions
     from headrace.types import Field, ImageSpans, IndexArray, Ragged, Source
 
 __all__ = ["RecordioDataset"]
@@ -49,51 +50,37 @@ class RecordioDataset(SpanDataset):
 
     Args:
         path: the file.
-        fields: name to field, where another one is wanted than what was found.
-        decode: what bytes are; see ``headrace.formats.decodes``.
-        allow_pickle: needed for ``decode="pickle"``.
         headers: whether records begin as MXNet's do; by default that is found out.
         keys: use the ``.idx`` beside the file: it gives the order and, unless its keys just count, the names.
-        checksums: compare those that the annex has whenever a value is read.
-        annex: use what lies beside the file.
-        keep_index: write what a pass over a large file has found beside it.
-        cold: True reads past the page cache, False always from the mapped file; by default as it fits.
-        follow_links: also read an annex and an ``.idx`` that are symbolic links.
         description: what the fields are where no annex says it, such as a writer knows it.
+        **options: see ``SpanOptions``.
     """
 
     def __init__(
         self,
         path: PathLike,
         *,
-        fields: Mapping[str, Field] | None = None,
-        decode: Decode | Mapping[str, Decode] | None = None,
-        allow_pickle: bool = False,
         headers: bool | None = None,
         keys: bool = True,
-        checksums: bool = True,
-        annex: bool = True,
-        keep_index: bool = True,
-        cold: bool | None = None,
-        follow_links: bool = False,
         description: Description | None = None,
+        **options: Unpack[SpanOptions],
     ) -> None:
-        options = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
-        keep = keep_index and headers is None and keys
-        open_file = partial(
-            IndexedFile, path, format_name="recordio", keep_index=keep, cold=cold, follow_links=follow_links
-        )
-        indexed = _open(path, open_file, headers, annex, _find_keys(path, follow_links) if keys else None)
+        known = fill_options(options, headers=headers, keys=keys, description=description)
+        follow_links = known["follow_links"]
+        how = {"keep_index": known["keep_index"] and headers is None and keys, "cold": known["cold"]}
+        open_file = partial(IndexedFile, path, format_name="recordio", follow_links=follow_links, **how)
+        indexed = _open(path, open_file, headers, known["annex"], _find_keys(path, follow_links) if keys else None)
         self._facts = _read_facts(indexed)
         self._split = np.array(sorted(self._facts.split), np.int64)
         described = indexed.description or description
         found, content = _found_schema(indexed, described, self._facts, self._split)
-        schema = override_schema(indexed.file.path, found, fields=fields, decode=decode, allow_pickle=allow_pickle)
+        wanted = {name: known[name] for name in ("fields", "decode", "allow_pickle")}
+        schema = override_schema(indexed.file.path, found, **wanted)
         _check_label(indexed.file.path, schema, self._facts)
         super().__init__(
             indexed,
             schema=schema,
-            options=options,
+            options=known,
             columns={content: CONTENT},
             class_names=None if described is None else described.class_names,
         )

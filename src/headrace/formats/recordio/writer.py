@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace import _native
-from headrace.annex import new_side_path
 from headrace.errors import WriteError
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.recordio.dataset import RecordioDataset
 from headrace.formats.recordio.header import encode_header
 from headrace.formats.recordio.key_file import key_path
-from headrace.formats.row_writer import RowWriter
-from headrace.formats.spans import NewAnnex
+from headrace.formats.spans import SpanWriter
 from headrace.formats.values import encode_value
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     import numpy.typing as npt
 
     from headrace.errors import PathLike
     from headrace.formats.row_writer import Row
+    from headrace.formats.spans import AnnexOptions
     from headrace.types import Field
 
 __all__ = ["RecordioWriter", "check_fields"]
@@ -44,7 +43,7 @@ def _store(field: Field, value: Any, index: int) -> Any:
     return encode_value(field, value, index)[1]
 
 
-class RecordioWriter(RowWriter):
+class RecordioWriter(SpanWriter):
     """Samples as records: a picture or other bytes, with the header that MXNet writes.
 
     Args:
@@ -52,10 +51,7 @@ class RecordioWriter(RowWriter):
         fields: one field of bytes (Image, Bytes, Text), and at most ``label`` (Int, Float, an NDArray of float32, or
             Json: a number or a list of numbers) and ``id`` (Int). Labels are stored as float32.
         length: not needed.
-        class_names: field name to names of its classes, for the annex.
-        metadata: anything JSON can hold, for the annex.
-        annex: write one: places, names, checksums, and what the fields are, so that they are read back as they were.
-        jpeg_index: with tile indices of the JPEGs.
+        **annex: see ``AnnexOptions``.
     """
 
     def __init__(
@@ -64,22 +60,12 @@ class RecordioWriter(RowWriter):
         fields: Mapping[str, Field],
         *,
         length: int | None = None,
-        class_names: Mapping[str, Sequence[str]] | None = None,
-        metadata: Any = None,
-        annex: bool = True,
-        jpeg_index: bool = True,
+        **annex: Unpack[AnnexOptions],
     ) -> None:
-        super().__init__(fields, _store)
-        self._content = check_fields(self.fields)
-        self._annex = NewAnnex(is_wanted=annex, class_names=class_names, metadata=metadata, jpeg_index=jpeg_index)
-        self._annex.check(self.fields)
-        self._path = os.fspath(path)
-        self._has_headers = len(self.fields) > 1 or isinstance(self.fields[self._content], Image)
-        self._names: list[str] = []
+        self._content = check_fields(fields)
+        self._has_headers = len(fields) > 1 or isinstance(fields[self._content], Image)
         self._offsets: list[int] = []
-        if annex:
-            new_side_path(self._path)  # an error now, not after the work
-        self._file = AtomicFile(self._path)
+        super().__init__(path, fields, _store, **annex)
         try:
             self._keys = AtomicFile(key_path(self._path))
         except BaseException:
@@ -87,9 +73,7 @@ class RecordioWriter(RowWriter):
             raise
 
     def _put(self, rows: list[Row], names: Sequence[str] | None) -> None:
-        if names is not None and not self._annex.is_wanted:
-            raise ValueError("names are kept in the annex; do not pass annex=False")
-        self._names += names or ()
+        self._note_names(names)
         records = [self._record(row, len(self) + i) for i, row in enumerate(rows)]
         try:
             encoded = _native.encode_recordio(records)
@@ -130,7 +114,7 @@ class RecordioWriter(RowWriter):
         return RecordioDataset(self._path, headers=headers, annex=False, description=described)
 
     def _discard(self) -> None:
-        self._file.abort()
+        super()._discard()
         self._keys.abort()
 
 

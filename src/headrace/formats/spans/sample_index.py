@@ -42,6 +42,7 @@ class SampleIndex:
         sizes: bytes of each value, samples x columns.
         names: names of the samples, or None.
         facts: what the format must know besides, as JSON.
+        checksums: CRC-32C of each value, samples x columns, where the pass that found them has made them.
     """
 
     columns: tuple[str, ...]
@@ -49,6 +50,7 @@ class SampleIndex:
     sizes: npt.NDArray[np.uint64]
     names: Sequence[str] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    checksums: npt.NDArray[np.uint32] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)

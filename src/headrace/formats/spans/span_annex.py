@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,13 +53,21 @@ def index_spans(
     jpeg_index: bool = True,
     progress: Progress | None = None,
     follow_links: bool = False,
+    is_one_pass: bool = False,
 ) -> str:
-    """Give a file an annex; see ``headrace.index``. A format binds ``open_dataset`` and has its ``Format.index``."""
+    """Give a file an annex; see ``headrace.index``.
+
+    A format binds ``open_dataset`` and has its ``Format.index``. With ``is_one_pass`` it takes ``make_checksums`` and
+    ``progress``, and the pass that finds the samples sums them up.
+    """
     if embed:
         raise ValueError(f"{os.fspath(path)}: embed is for .beton files; the annex of this format lies beside the file")
     new_side_path(path)  # an error now, not after the work
-    with open_dataset(path, annex=not fresh, keep_index=False, follow_links=follow_links) as dataset:
-        if dataset.has_checksums:
+    options: dict[str, Any] = {"annex": not fresh, "keep_index": False, "follow_links": follow_links}
+    if is_one_pass:
+        options |= {"make_checksums": True, "progress": progress}
+    with open_dataset(path, **options) as dataset:
+        if dataset.has_checksums and dataset.indexed.index.checksums is None:
             _refuse_damage(dataset)
         if names is not None and len(names) != len(dataset):
             raise ValueError(
@@ -112,9 +121,7 @@ def write_span_annex(
     index = indexed.index
     chosen = names if names is not None else dataset.keys
     if chosen is not index.names:
-        index = type(index)(
-            columns=index.columns, offsets=index.offsets, sizes=index.sizes, names=chosen, facts=index.facts
-        )
+        index = replace(index, names=chosen)
     sections = index.sections(indexed.format_name, fields)
     sections[CHECKSUMS] = checksums_section(len(index.columns), _checksums(dataset, progress))
     pictures = [name for name, field in dataset.schema.items() if isinstance(field, Image) and name in fields]
@@ -138,6 +145,11 @@ def write_span_annex(
 
 def _checksums(dataset: SpanDataset, progress: Progress | None) -> Iterator[Buffer]:
     index, mapped = dataset.indexed.index, dataset.indexed.file.mapped
+    if index.checksums is not None:
+        if progress is not None:
+            progress(len(index), len(index), dataset.indexed.file.size_bytes)
+        yield index.checksums.astype("<u4", copy=False).reshape(-1).view(np.uint8)
+        return
     done = 0
     for chunk in index_chunks(len(index), _CHUNK):
         offsets, sizes = index.offsets[chunk], index.sizes[chunk]

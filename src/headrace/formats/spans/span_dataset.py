@@ -13,25 +13,26 @@ import numpy.typing as npt
 from headrace import _native
 from headrace.annex import read_tile_index
 from headrace.codecs import image as image_codec
-from headrace.errors import AnnexError, CorruptSampleError, FormatError
+from headrace.errors import AnnexError, CorruptSampleError, FormatError, HeadraceError
 from headrace.fields import Image
 from headrace.formats.column_dataset import ColumnDataset
-from headrace.formats.contract import join_images
+from headrace.formats.contract import index_chunks, join_images
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.tile_index import tile_index_problems
 from headrace.types import ImageSpans, Problem, Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import NoReturn, Self
 
     from headrace.annex import TileIndex
     from headrace.formats.report import Found
     from headrace.formats.spans.indexed_file import IndexedFile
-    from headrace.types import Buffer, Field, IndexArray, Progress, Report, Source
+    from headrace.types import Buffer, Field, IndexArray, Progress, Report, Sample, Source
 
 __all__ = ["SpanDataset"]
 
+_AHEAD_BYTES, _MOST_AHEAD = 4 << 20, 256
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 
 
@@ -152,6 +153,18 @@ class SpanDataset(ColumnDataset):
             problem=error.problem,
             fix=_RESTORE,
         ) from None
+
+    def __iter__(self) -> Iterator[Sample]:
+        """All samples in order; some are read at a time, as many as are small together."""
+        mean = max(1, int(self.indexed.index.sizes.sum()) // max(1, len(self)))
+        for chunk in index_chunks(len(self), min(_MOST_AHEAD, max(1, _AHEAD_BYTES // mean))):
+            try:
+                samples = self._samples(chunk)
+            except HeadraceError:  # those before the bad one come first
+                for i in chunk.tolist():
+                    yield self[i]
+            else:
+                yield from samples
 
     def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
         try:

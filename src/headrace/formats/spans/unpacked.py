@@ -15,7 +15,7 @@ import lzma
 import os
 import tempfile
 import zlib
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from headrace.codecs.zstd import open_zst
 from headrace.errors import FormatError
@@ -26,13 +26,16 @@ from headrace.storage import open_stream, temporary_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from typing import Self
 
     from headrace.errors import PathLike
     from headrace.types import Progress
 
-__all__ = ["COMPRESSIONS", "Compression", "compression_of", "compression_of_name", "compressor", "unpack"]
+__all__ = ["COMPRESSIONS", "Compression", "Packing", "compression_of", "compression_of_name", "compressor", "unpack"]
 
 Compression = Literal["gzip", "bzip2", "xz", "zstd"]
+Packing: TypeAlias = Compression | Literal["zlib"]
+"""zlib is known by no first bytes of its own, so only formats that look further know it."""
 COMPRESSIONS: dict[bytes, Compression] = {
     b"\x1f\x8b\x08": "gzip",
     b"BZh": "bzip2",
@@ -80,7 +83,38 @@ def compressor(file: IO[bytes], kind: Compression) -> AbstractContextManager[IO[
     return cast("AbstractContextManager[IO[bytes]]", opened)
 
 
-def _unpacker(file: BinaryIO, kind: Compression) -> BinaryIO:
+class _ZlibStream:
+    """What zlib has packed without gzip's frame, as a file that is read; several, one after the other, too."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._stream = zlib.decompressobj()
+        self._packed = b""
+
+    def read(self, size: int) -> bytes:
+        piece = b""
+        while not piece:
+            self._packed = self._packed or self._file.read(_PIECE)
+            if self._stream.eof:
+                if not self._packed:
+                    break
+                self._stream = zlib.decompressobj()
+            piece = self._stream.decompress(self._packed, size)  # without new bytes, what is left inside
+            if not piece and not self._packed and not self._stream.eof:
+                raise EOFError("it ends before its end-of-stream marker")
+            self._packed = self._stream.unconsumed_tail or self._stream.unused_data
+        return piece
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        pass
+
+
+def _unpacker(file: BinaryIO, kind: Packing) -> BinaryIO:
+    if kind == "zlib":
+        return cast("BinaryIO", _ZlibStream(file))
     if kind == "gzip":
         return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))
     if kind == "bzip2":
@@ -91,7 +125,7 @@ def _unpacker(file: BinaryIO, kind: Compression) -> BinaryIO:
 
 
 def unpack(
-    path: PathLike, kind: Compression, *, max_bytes: int | None = None, progress: Progress | None = None
+    path: PathLike, kind: Packing, *, max_bytes: int | None = None, progress: Progress | None = None
 ) -> SpanFile:
     """Unpack a whole file and give it as a SpanFile whose path is that of the compressed file.
 

@@ -27,5 +27,5 @@ FORMAT = Format(
     decodes=DECODES,
     has_files_beside=True,
     holds_files=True,
-    index=partial(index_spans, TarDataset),
+    index=partial(index_spans, TarDataset, is_one_pass=True),
 )

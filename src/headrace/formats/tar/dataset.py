@@ -13,32 +13,36 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.member_files.grouping import FileList, arrange_files
 from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
-from headrace.formats.spans import IndexedFile
+from headrace.formats.spans import IndexedFile, fill_options
 from headrace.formats.spans.unpacked import compression_of, unpack
 from headrace.progress import format_count
+from headrace.storage import release_mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from typing import Unpack
 
     from headrace.errors import PathLike
-    from headrace.formats.decodes import Decode
-    from headrace.formats.spans import SampleIndex, SpanFile
-    from headrace.types import Field, Progress, Report
+    from headrace.formats.spans import SampleIndex, SpanFile, SpanOptions
+    from headrace.types import Progress, Report
 
 __all__ = ["TarDataset", "open_tar"]
 
 _log = logging.getLogger("headrace")
 _HEADERS = 1 << 16
+_SUMMED_HEADERS = 1 << 10
 _CUT = "It was probably cut short: fetch or write it again."
 _DAMAGED = "It is damaged, or was made to do harm; make it again with tar, with names that stay inside of it."
 _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 
-def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
-    """The regular files of a tar, found by its headers."""
-    scanner = _native.TarScanner(file.mapped)
+def scan_files(file: SpanFile, progress: Progress | None = None, *, make_checksums: bool = False) -> FileList:
+    """The regular files of a tar, found by its headers; summed up in the same pass, if wanted."""
+    scanner = _native.TarScanner(file.mapped, make_checksums)
     try:
-        while scanner.advance(_HEADERS):
+        while scanner.advance(_SUMMED_HEADERS if make_checksums else _HEADERS):
+            if make_checksums:
+                release_mapped()
             if progress is not None:
                 progress(0, None, scanner.position)
     except _native.NativeError as error:
@@ -50,7 +54,10 @@ def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
     ]
     if notes:
         _log.warning("%s: %s", file.path, "; ".join(notes))
-    return FileList(path=file.path, names=scanner.names, offsets=scanner.offsets, sizes=scanner.sizes)
+    checksums = scanner.checksums if make_checksums else None
+    return FileList(
+        path=file.path, names=scanner.names, offsets=scanner.offsets, sizes=scanner.sizes, checksums=checksums
+    )
 
 
 def _failure(file: SpanFile, error: _native.NativeError, name: bytes) -> FormatError:
@@ -70,8 +77,10 @@ def _scan(
     group: bool | None = None,
     as_bytes: bool = False,
     columns: Sequence[str] = (),
+    make_checksums: bool = False,
 ) -> SampleIndex:
-    return arrange_files(scan_files(file, progress), group=group, as_bytes=as_bytes, columns=columns).index
+    files = scan_files(file, progress, make_checksums=make_checksums)
+    return arrange_files(files, group=group, as_bytes=as_bytes, columns=columns).index
 
 
 def open_tar(
@@ -80,12 +89,13 @@ def open_tar(
     group: bool | None = None,
     as_bytes: bool = False,
     columns: Sequence[str] = (),
+    make_checksums: bool = False,
     max_unpacked_bytes: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> IndexedFile:
     """A tar and where its samples are; a compressed one is unpacked. Options are those of IndexedFile."""
-    scan = partial(_scan, group=group, as_bytes=as_bytes, columns=columns)
+    scan = partial(_scan, group=group, as_bytes=as_bytes, columns=columns, make_checksums=make_checksums)
     kind = compression_of(os.fspath(path))
     if kind is None:
         return IndexedFile(path, format_name="tar", scan=scan, progress=progress, **options)
@@ -101,15 +111,10 @@ class TarDataset(MemberDataset):
         path: the tar; a compressed one (gzip, bzip2, xz, Zstandard) is unpacked into a temporary file first.
         group: True: files whose names are the same up to the first dot are one sample, with a field for each ending.
             False: each file is a sample; if there are pictures, only they are. By default what the names suggest.
-        fields: name to Field, in place of what was found.
-        decode: what bytes are, of all fields of bytes or by name. ``"bytes"`` makes every file a sample of its bytes.
-        allow_pickle: needed for ``decode="pickle"``.
-        checksums: check everything that is read, where the annex has checksums.
-        annex: False: do not look for an annex, and keep none.
-        keep_index: keep what was found beside a large file.
-        cold: how files are read that are not in the page cache, see ``SpanFile``.
-        follow_links: also read an annex that is a symbolic link.
         max_unpacked_bytes: refuse what unpacks to more; by default 1 GiB, or 200 times the file.
+        make_checksums: sum up all files in the pass that finds them, for a new annex.
+        progress: called while the files are searched for.
+        **options: see ``SpanOptions``; ``decode="bytes"`` makes every file a sample of its bytes.
 
     Example:
         >>> import os, tempfile, headrace
@@ -124,21 +129,15 @@ class TarDataset(MemberDataset):
         path: PathLike,
         *,
         group: bool | None = None,
-        fields: Mapping[str, Field] | None = None,
-        decode: Decode | Mapping[str, Decode] | None = None,
-        allow_pickle: bool = False,
-        checksums: bool = True,
-        annex: bool = True,
-        keep_index: bool = True,
-        cold: bool | None = None,
-        follow_links: bool = False,
         max_unpacked_bytes: int | None = None,
+        make_checksums: bool = False,
+        progress: Progress | None = None,
+        **options: Unpack[SpanOptions],
     ) -> None:
-        options: dict[str, Any] = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle}
-        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index, "cold": cold}
-        options |= {"follow_links": follow_links, "max_unpacked_bytes": max_unpacked_bytes}
-        indexed = open_fitting(open_tar, path, options)
-        super().__init__(indexed, options, partial(read_spans, indexed))
+        known = fill_options(options, group=group, max_unpacked_bytes=max_unpacked_bytes)
+        open_indexed = partial(open_tar, make_checksums=make_checksums, progress=progress)
+        indexed = open_fitting(open_indexed, path, known)
+        super().__init__(indexed, known, partial(read_spans, indexed))
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check all headers, and every checksum that there is; with ``decode`` also that every value decodes."""

@@ -22,7 +22,6 @@ __all__ = ["TarWriter"]
 _BLOCK = 512
 _RECORD = 10240
 _MODE = 0o644
-_BUFFERED_BYTES = 1 << 20
 
 
 class TarWriter(MemberWriter):
@@ -34,9 +33,6 @@ class TarWriter(MemberWriter):
     def __init__(self, path: PathLike, fields: Mapping[str, Field], **options: Any) -> None:
         super().__init__(path, fields, **options)
         self._stack = contextlib.ExitStack()
-        self._written = 0
-        self._parts: list[bytes] = []
-        self._part_bytes = 0
         kind = compression_of_name(self._path)
         self._packed: IO[bytes] | None = None
         try:
@@ -52,18 +48,12 @@ class TarWriter(MemberWriter):
         self._write(data)
         self._write(bytes(-len(data) % _BLOCK))
 
-    def _write(self, part: bytes) -> None:
-        self._written += len(part)
-        if self._packed is not None:
-            self._packed.write(part)
-            return
-        self._parts.append(part)
-        self._part_bytes += len(part)
-        if self._part_bytes >= _BUFFERED_BYTES:
-            self._flush()
-
     def _flush(self) -> None:
-        self._file.write(self._parts)
+        if self._packed is None:
+            super()._flush()
+            return
+        for part in self._parts:
+            self._packed.write(part)
         self._parts, self._part_bytes = [], 0
 
     def _end_archive(self) -> None:
@@ -75,7 +65,8 @@ class TarWriter(MemberWriter):
     def _open_indexed(self, columns: Sequence[str]) -> IndexedFile:
         # What was written here may be any number of times its size.
         limit = self._written if self._packed is not None else None
-        return open_tar(self._path, group=True, columns=columns, annex=False, max_unpacked_bytes=limit)
+        how: dict[str, Any] = {"columns": columns, "annex": False, "make_checksums": True, "max_unpacked_bytes": limit}
+        return open_tar(self._path, group=True, **how)
 
     def _discard(self) -> None:
         super()._discard()

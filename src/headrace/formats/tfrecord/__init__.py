@@ -6,14 +6,14 @@ mask turns the checksum right by 15 bits and adds 0xA282EAD8. There is no header
 
 import os
 import re
-import zlib
 from functools import partial
 
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
 from headrace.formats.spans import index_spans
-from headrace.formats.tfrecord.dataset import GZIP, TfrecordDataset
-from headrace.formats.tfrecord.scan import HEAD_BYTES, is_head
+from headrace.formats.tfrecord.dataset import TfrecordDataset
+from headrace.formats.tfrecord.packing import unpacked_head
+from headrace.formats.tfrecord.scan import is_head
 from headrace.formats.tfrecord.writer import TfrecordWriter
 
 __all__ = ["FORMAT", "TfrecordDataset", "TfrecordWriter"]
@@ -25,12 +25,7 @@ def _matches(path: str, head: bytes) -> bool:
     """The first bytes are a length and its checksum, perhaps compressed; or the name says it, of an empty file."""
     if not head:
         return bool(_NAME.search(path)) and os.path.isfile(path)
-    if head.startswith(GZIP) and not is_head(head):
-        try:
-            head = zlib.decompressobj(31).decompress(head, HEAD_BYTES)
-        except zlib.error:
-            return False
-    return is_head(head)
+    return is_head(head) or is_head(unpacked_head(head) or b"")
 
 
 FORMAT = Format(
@@ -43,5 +38,5 @@ FORMAT = Format(
     holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
-    index=partial(index_spans, TfrecordDataset),
+    index=partial(index_spans, TfrecordDataset, is_one_pass=True),
 )

@@ -13,26 +13,24 @@ from headrace.codecs.image import find_native_spans
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset, join_images
 from headrace.formats.report import Found
-from headrace.formats.spans import IndexedFile, SpanDataset, unpack
+from headrace.formats.spans import IndexedFile, SpanDataset, fill_options, unpack
 from headrace.formats.spans.span_file import BadSpanError
+from headrace.formats.tfrecord.packing import packing_of
 from headrace.formats.tfrecord.record_parts import RecordParts
-from headrace.formats.tfrecord.scan import HEAD_BYTES, RECORD, is_head, scan
+from headrace.formats.tfrecord.scan import RECORD, scan
 from headrace.formats.tfrecord.schema import choose_schema, read_features
 from headrace.formats.tfrecord.stored import values_of
-from headrace.storage import open_stream
 from headrace.types import ImageSpans, Problem, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from headrace.errors import PathLike
-    from headrace.formats.decodes import Decode
-    from headrace.types import Field, IndexArray, Source
+    from headrace.formats.spans import SpanOptions
+    from headrace.types import Field, IndexArray, Progress, Source
 
-__all__ = ["GZIP", "TfrecordDataset"]
-
-GZIP = b"\x1f\x8b\x08"
-"""What a file begins with that gzip has compressed."""
+__all__ = ["TfrecordDataset"]
 
 Spans = npt.NDArray[np.uint64]
 
@@ -46,53 +44,46 @@ class TfrecordDataset(SpanDataset):
     an entry for each step.
 
     Args:
-        path: the file, plain or compressed by gzip; that is unpacked once to a temporary file.
-        fields: name to field, where another one is wanted than what was found.
-        decode: what bytes are, of all Bytes fields or by name; see ``headrace.formats.decodes``.
-        allow_pickle: needed for ``decode="pickle"``.
+        path: the file, plain or compressed by gzip or zlib; that is unpacked once to a temporary file.
         examples: whether records are Examples; by default that is found out.
-        checksums: compare the checksum of a record whenever something of it is read.
-        annex: use what lies beside the file.
-        keep_index: write what a pass over a large file has found beside it.
-        cold: True reads past the page cache, False always from the mapped file; by default as it fits.
-        follow_links: also read an annex that is a symbolic link.
-        max_unpacked_bytes: the most that a compressed file may unpack to.
+        max_unpacked_bytes: refuse what unpacks to more; by default 1 GiB, or 200 times the file.
+        make_checksums: compare all records and sum up their features in the pass that finds them, for a new annex.
+        progress: called while the records are searched for.
+        **options: see ``SpanOptions``.
     """
 
     def __init__(
         self,
         path: PathLike,
         *,
-        fields: Mapping[str, Field] | None = None,
-        decode: Decode | Mapping[str, Decode] | None = None,
-        allow_pickle: bool = False,
         examples: bool | None = None,
-        checksums: bool = True,
-        annex: bool = True,
-        keep_index: bool = True,
-        cold: bool | None = None,
-        follow_links: bool = False,
         max_unpacked_bytes: int | None = None,
+        make_checksums: bool = False,
+        progress: Progress | None = None,
+        **options: Unpack[SpanOptions],
     ) -> None:
-        options = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
+        known = fill_options(options, examples=examples, max_unpacked_bytes=max_unpacked_bytes)
+        kind = packing_of(path)
         indexed = IndexedFile(
             path,
             format_name="tfrecord",
-            scan=partial(scan, examples=examples),
-            keep_index=keep_index and examples is None,
-            annex=annex,
-            cold=cold,
-            follow_links=follow_links,
-            file=unpack(path, "gzip", max_bytes=max_unpacked_bytes) if _is_gzip(path) else None,
+            scan=partial(scan, examples=examples, make_checksums=make_checksums),
+            keep_index=known["keep_index"] and examples is None,
+            annex=known["annex"],
+            cold=known["cold"],
+            follow_links=known["follow_links"],
+            progress=progress,
+            file=None if kind is None else unpack(path, kind, max_bytes=max_unpacked_bytes, progress=progress),
         )
         self._features = read_features(indexed, examples)
         self._record_column = indexed.index.columns.index(RECORD)
         self._is_checked = np.zeros(len(indexed.index), bool)
-        schema = choose_schema(indexed, self._features, fields=fields, decode=decode, allow_pickle=allow_pickle)
+        wanted = {name: known[name] for name in ("fields", "decode", "allow_pickle")}
+        schema = choose_schema(indexed, self._features, **wanted)
         super().__init__(
             indexed,
             schema=schema,
-            options=options,
+            options=known,
             columns={"data": RECORD} if "data" not in indexed.index.columns else None,
             class_names=_classes(indexed, schema),
         )
@@ -262,13 +253,6 @@ class TfrecordDataset(SpanDataset):
                 problems.append(Problem(sample=int(indices[start]), field=None, message=str(told)))
                 start += 1
         return problems
-
-
-def _is_gzip(path: PathLike) -> bool:
-    """By its content, whatever it is called; a record may begin with the same bytes, but then its head is right."""
-    with open_stream(path) as file:
-        head = file.read(HEAD_BYTES)
-    return head.startswith(GZIP) and not is_head(head)
 
 
 def _classes(indexed: IndexedFile, schema: Mapping[str, Field]) -> dict[str, Sequence[str]]:

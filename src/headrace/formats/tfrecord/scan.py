@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ from headrace.errors import FormatError
 from headrace.formats.spans import SampleIndex
 from headrace.formats.tfrecord.features import KINDS, Feature
 from headrace.progress import format_count
+from headrace.storage import release_mapped
 
 if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
@@ -28,7 +30,7 @@ HEAD_BYTES = 12
 
 _LENGTH_BYTES = 8
 _MASK = 0xA282EAD8
-_CHUNK = 4096
+_CHUNK, _SUMMED_CHUNK = 4096, 1024
 _LOOKED_AT = 16
 _LEAST_CELLS = 1 << 22
 _CELL_BYTES = 4
@@ -52,42 +54,58 @@ def is_head(head: bytes) -> bool:
     return masked == int.from_bytes(head[_LENGTH_BYTES:HEAD_BYTES], "little")
 
 
-def scan(file: SpanFile, progress: Progress | None, *, examples: bool | None = None) -> SampleIndex:
+def scan(
+    file: SpanFile, progress: Progress | None, *, examples: bool | None = None, make_checksums: bool = False
+) -> SampleIndex:
     """Find all records and, if they are tf.train.Examples, the features of each.
 
     Args:
         file: the file.
         progress: called as the work advances.
         examples: whether they are; by default that is found out from the first records.
+        make_checksums: sum up records and features in the same pass; no checksums are given if a record is damaged.
     """
     mapped, start = file.mapped, 0
     parts: list[tuple[Spans, Spans]] = []
+    sums: list[npt.NDArray[np.uint32]] = []
     table: _native.TfExampleTable | None = None
+    is_intact = make_checksums
     count = 0
     while start < file.size_bytes or not parts:
-        offsets, sizes, start = _records(file, start, count)
+        offsets, sizes, start = _records(file, start, count, _SUMMED_CHUNK if make_checksums else _CHUNK)
         if not parts and _is_wanted(mapped, offsets, sizes, examples):
             # A cell takes more room in a file than here, unless most of them are missing.
-            table = _native.TfExampleTable(max(_LEAST_CELLS, file.size_bytes // _CELL_BYTES))
+            table = _native.TfExampleTable(max(_LEAST_CELLS, file.size_bytes // _CELL_BYTES), make_checksums)
         if table is not None:
-            _add(file, table, offsets, sizes)
+            is_intact &= _add(file, table, offsets, sizes)
+        elif is_intact:
+            sums.append(_checked(file, offsets, sizes))
+            is_intact = len(sums[-1]) == len(offsets)
+        if make_checksums:
+            release_mapped()
         parts.append((offsets, sizes))
         count += len(offsets)
         if progress is not None:
             progress(count, None, start)
     offsets, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if table is None:
-        return SampleIndex(columns=(RECORD,), offsets=offsets[:, None], sizes=sizes[:, None], facts={FEATURES: None})
-    return _index(file, table, offsets, sizes)
+    if table is not None:
+        return replace(_index(file, table, offsets, sizes), checksums=table.checksums(mapped) if is_intact else None)
+    return SampleIndex(
+        columns=(RECORD,),
+        offsets=offsets[:, None],
+        sizes=sizes[:, None],
+        facts={FEATURES: None},
+        checksums=np.concatenate(sums)[:, None] if is_intact else None,
+    )
 
 
-def _records(file: SpanFile, start: int, done: int) -> tuple[Spans, Spans, int]:
+def _records(file: SpanFile, start: int, done: int, most: int) -> tuple[Spans, Spans, int]:
     try:
-        return _native.scan_tfrecord(file.mapped, start, _CHUNK)
+        return _native.scan_tfrecord(file.mapped, start, most)
     except _native.NativeError as error:
         file.check()
         end = max(error.offset, 0)
-        good = done + len(_native.scan_tfrecord(file.mapped[:end], start, _CHUNK)[0])
+        good = done + len(_native.scan_tfrecord(file.mapped[:end], start, most)[0])
         problem = f"{error.detail}; {format_count(good, 'record')} before it could be read"
         raise FormatError(file.path, offset=end, problem=problem, fix=_CUT) from None
 
@@ -109,28 +127,29 @@ def _is_wanted(mapped: npt.NDArray[np.uint8], offsets: Spans, sizes: Spans, exam
     return False
 
 
-def _add(file: SpanFile, table: _native.TfExampleTable, offsets: Spans, sizes: Spans) -> None:
-    """Add records; one that is damaged, as its checksum says, is a row that cannot be read."""
-    done = 0
+def _add(file: SpanFile, table: _native.TfExampleTable, offsets: Spans, sizes: Spans) -> bool:
+    """Add records; one that is damaged, as its checksum says, is a row that cannot be read. False if there are some."""
+    done, is_intact = 0, True
     while done < len(offsets):
         try:
             table.add(file.mapped, offsets[done:], sizes[done:])
-            return
+            break
         except _native.NativeError as error:
             file.check()
             bad = done + error.offset
-            if error.code != "corrupt" or _is_intact(file, offsets[bad : bad + 1], sizes[bad : bad + 1]):
+            if error.code != "corrupt" or len(_checked(file, offsets[bad : bad + 1], sizes[bad : bad + 1])):
                 _refuse(file, len(table), int(offsets[bad]), error)
             table.add_bad()
-            done = bad + 1
+            done, is_intact = bad + 1, False
+    return is_intact
 
 
-def _is_intact(file: SpanFile, offsets: Spans, sizes: Spans) -> bool:
+def _checked(file: SpanFile, offsets: Spans, sizes: Spans) -> npt.NDArray[np.uint32]:
+    """CRC-32C of records, or nothing where one is damaged."""
     try:
-        _native.check_tfrecords(file.mapped, offsets, sizes)
+        return _native.check_tfrecords(file.mapped, offsets, sizes)
     except _native.NativeError:
-        return False
-    return True
+        return np.empty(0, np.uint32)
 
 
 def _refuse(file: SpanFile, sample: int, offset: int, error: _native.NativeError) -> NoReturn:

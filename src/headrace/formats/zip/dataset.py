@@ -11,18 +11,20 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.contract import BaseDataset, join_images
 from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
+from headrace.formats.spans import fill_options
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.zip.members import DEFLATED, ZipMembers, open_zip
 from headrace.types import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from typing import Unpack
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.formats.decodes import Decode
     from headrace.formats.report import Found
-    from headrace.types import Field, ImageSpans, IndexArray, Ragged, Source
+    from headrace.formats.spans import SpanOptions
+    from headrace.types import ImageSpans, IndexArray, Ragged, Source
 
 __all__ = ["ZipDataset"]
 
@@ -37,15 +39,8 @@ class ZipDataset(MemberDataset):
         path: the zip.
         group: True: files whose names are the same up to the first dot are one sample, with a field for each ending.
             False: each file is a sample; if there are pictures, only they are. By default what the names suggest.
-        fields: name to Field, in place of what was found.
-        decode: what bytes are, of all fields of bytes or by name. ``"bytes"`` makes every file a sample of its bytes.
-        allow_pickle: needed for ``decode="pickle"``.
-        checksums: check everything that is read, where the annex has checksums.
-        annex: False: do not look for an annex, and keep none.
-        keep_index: keep what was found beside a large file.
-        cold: how files are read that are not in the page cache, see ``SpanFile``.
-        follow_links: also read an annex that is a symbolic link.
         max_unpacked_bytes: refuse what unpacks to more; by default 1 GiB, or 200 times the file.
+        **options: see ``SpanOptions``; ``decode="bytes"`` makes every file a sample of its bytes.
 
     Example:
         >>> import os, tempfile, headrace
@@ -60,27 +55,18 @@ class ZipDataset(MemberDataset):
         path: PathLike,
         *,
         group: bool | None = None,
-        fields: Mapping[str, Field] | None = None,
-        decode: Decode | Mapping[str, Decode] | None = None,
-        allow_pickle: bool = False,
-        checksums: bool = True,
-        annex: bool = True,
-        keep_index: bool = True,
-        cold: bool | None = None,
-        follow_links: bool = False,
         max_unpacked_bytes: int | None = None,
+        **options: Unpack[SpanOptions],
     ) -> None:
-        options: dict[str, Any] = {"group": group, "fields": fields, "decode": decode, "allow_pickle": allow_pickle}
-        options |= {"checksums": checksums, "annex": annex, "keep_index": keep_index, "cold": cold}
-        options |= {"follow_links": follow_links, "max_unpacked_bytes": max_unpacked_bytes}
-        indexed = open_fitting(open_zip, path, options)
+        known = fill_options(options, group=group, max_unpacked_bytes=max_unpacked_bytes)
+        indexed = open_fitting(open_zip, path, known)
         self._members = members = ZipMembers(indexed, max_unpacked_bytes=max_unpacked_bytes)
 
         def read(indices: IndexArray, column: str) -> list[bytes]:
             stored = read_spans(indexed, indices, column)
             return members.unpacked(indices, indexed.index.columns.index(column), stored)
 
-        super().__init__(indexed, options, read)
+        super().__init__(indexed, known, read)
 
     def _stored(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
         stored = super()._stored(indices, field)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.member_files.grouping import FileList, Samples, arrange_files
-from headrace.formats.spans import IndexedFile, SampleIndex
+from headrace.formats.spans import IndexedFile
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.progress import format_count
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace.errors import PathLike
-    from headrace.formats.spans import SpanFile
+    from headrace.formats.spans import SampleIndex, SpanFile
     from headrace.types import IndexArray, Progress
 
 __all__ = ["DEFLATED", "ZipMembers", "open_zip"]
@@ -67,7 +68,7 @@ def _scan(file: SpanFile, progress: Progress | None, **about: Any) -> SampleInde
     found = samples.index
     is_packed = bool((files.methods[samples.numbers] == DEFLATED).any())
     facts = {**found.facts, "packed": is_packed}
-    return SampleIndex(columns=found.columns, offsets=found.offsets, sizes=found.sizes, names=found.names, facts=facts)
+    return replace(found, facts=facts)
 
 
 def open_zip(

@@ -33,7 +33,6 @@ _ON_UNIX = 3 << 8
 _ATTRIBUTES = 0o100644 << 16
 _FIRST_DAY = (0 << 9) | (1 << 5) | 1  # 1980-01-01
 _U16, _U32 = 0xFFFF, 0xFFFFFFFF
-_BUFFERED_BYTES = 1 << 20
 
 
 class ZipWriter(MemberWriter):
@@ -42,9 +41,6 @@ class ZipWriter(MemberWriter):
     def __init__(self, path: PathLike, fields: Mapping[str, Field], **options: Any) -> None:
         super().__init__(path, fields, **options)
         self._entries: list[bytes] = []
-        self._written = 0
-        self._parts: list[bytes] = []
-        self._part_bytes = 0
 
     def _put_file(self, name: str, data: bytes) -> None:
         encoded, checksum, at = name.encode(), crc32(data), self._written
@@ -56,17 +52,6 @@ class ZipWriter(MemberWriter):
         self._write(_LOCAL.pack(b"PK\3\4", version, *facts, len(wide)) + encoded + wide)
         self._write(data)
         self._entries.append(_entry(encoded, checksum, size, at))
-
-    def _write(self, part: bytes) -> None:
-        self._written += len(part)
-        self._parts.append(part)
-        self._part_bytes += len(part)
-        if self._part_bytes >= _BUFFERED_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._file.write(self._parts)
-        self._parts, self._part_bytes = [], 0
 
     def _end_archive(self) -> None:
         at, count = self._written, len(self._entries)
