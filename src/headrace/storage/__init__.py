@@ -15,6 +15,7 @@ from headrace.storage.local import (
 )
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
+from headrace.storage.process_lock import process_lock
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
 from headrace.storage.spool import Spool
 from headrace.storage.walk import check_folder, group_left_out, note_left_out, summarize_left_out, walk_folder
@@ -39,6 +40,7 @@ __all__ = [
     "note_left_out",
     "open_for_reading",
     "open_stream",
+    "process_lock",
     "release_mapped",
     "remove_leftovers",
     "room_for",
