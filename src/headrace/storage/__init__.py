@@ -11,7 +11,10 @@ from headrace.storage.local import (
     map_descriptor,
     map_file,
     mapping_faults,
+    records_ahead,
+    release_behind,
     release_mapped,
+    released_meanwhile,
 )
 from headrace.storage.memory import allocate_pages, available_bytes, room_for
 from headrace.storage.new_file import temporary_file
@@ -41,7 +44,10 @@ __all__ = [
     "open_for_reading",
     "open_stream",
     "process_lock",
+    "records_ahead",
+    "release_behind",
     "release_mapped",
+    "released_meanwhile",
     "remove_leftovers",
     "room_for",
     "summarize_left_out",

@@ -16,6 +16,7 @@ from headrace.formats.member_files.member_dataset import MemberDataset, open_fit
 from headrace.formats.spans import IndexedFile
 from headrace.formats.spans.unpacked import compression_of, unpack
 from headrace.progress import format_count
+from headrace.storage import release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["TarDataset", "open_tar"]
 
 _log = logging.getLogger("headrace")
-_HEADERS = 1 << 16
+_HEADERS = 1024
 _CUT = "It was probably cut short: fetch or write it again."
 _DAMAGED = "It is damaged, or was made to do harm; make it again with tar, with names that stay inside of it."
 _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
@@ -36,9 +37,10 @@ _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 def scan_files(file: SpanFile, progress: Progress | None = None) -> FileList:
     """The regular files of a tar, found by its headers."""
-    scanner = _native.TarScanner(file.mapped)
+    scanner, released = _native.TarScanner(file.mapped), 0
     try:
         while scanner.advance(_HEADERS):
+            released = release_behind(file.mapped, released, scanner.position)
             if progress is not None:
                 progress(0, None, scanner.position)
     except _native.NativeError as error:

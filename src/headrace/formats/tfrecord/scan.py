@@ -12,6 +12,7 @@ from headrace.errors import FormatError
 from headrace.formats.spans import SampleIndex
 from headrace.formats.tfrecord.features import KINDS, Feature
 from headrace.progress import format_count
+from headrace.storage import records_ahead, release_behind
 
 if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
@@ -63,9 +64,10 @@ def scan(file: SpanFile, progress: Progress | None, *, examples: bool | None = N
     mapped, start = file.mapped, 0
     parts: list[tuple[Spans, Spans]] = []
     table: _native.TfExampleTable | None = None
-    count = 0
+    count = released = 0
     while start < file.size_bytes or not parts:
-        offsets, sizes, start = _records(file, start, count)
+        most = records_ahead(count, start, _CHUNK) if parts else _LOOKED_AT
+        offsets, sizes, start = _records(file, start, count, most)
         if not parts and _is_wanted(mapped, offsets, sizes, examples):
             # A cell takes more room in a file than here, unless most of them are missing.
             table = _native.TfExampleTable(max(_LEAST_CELLS, file.size_bytes // _CELL_BYTES))
@@ -73,6 +75,7 @@ def scan(file: SpanFile, progress: Progress | None, *, examples: bool | None = N
             _add(file, table, offsets, sizes)
         parts.append((offsets, sizes))
         count += len(offsets)
+        released = release_behind(mapped, released, start)
         if progress is not None:
             progress(count, None, start)
     offsets, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -81,13 +84,13 @@ def scan(file: SpanFile, progress: Progress | None, *, examples: bool | None = N
     return _index(file, table, offsets, sizes)
 
 
-def _records(file: SpanFile, start: int, done: int) -> tuple[Spans, Spans, int]:
+def _records(file: SpanFile, start: int, done: int, most: int) -> tuple[Spans, Spans, int]:
     try:
-        return _native.scan_tfrecord(file.mapped, start, _CHUNK)
+        return _native.scan_tfrecord(file.mapped, start, most)
     except _native.NativeError as error:
         file.check()
         end = max(error.offset, 0)
-        good = done + len(_native.scan_tfrecord(file.mapped[:end], start, _CHUNK)[0])
+        good = done + len(_native.scan_tfrecord(file.mapped[:end], start, most)[0])
         problem = f"{error.detail}; {format_count(good, 'record')} before it could be read"
         raise FormatError(file.path, offset=end, problem=problem, fix=_CUT) from None
 
