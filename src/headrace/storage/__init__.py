@@ -16,7 +16,7 @@ from headrace.storage.local import (
     release_mapped,
     released_meanwhile,
 )
-from headrace.storage.memory import allocate_pages, available_bytes, room_for
+from headrace.storage.memory import allocate_pages, available_bytes, is_lent, room_for
 from headrace.storage.new_file import temporary_file
 from headrace.storage.process_lock import process_lock
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
@@ -36,6 +36,7 @@ __all__ = [
     "check_regular",
     "file_identity",
     "group_left_out",
+    "is_lent",
     "is_mapped_file",
     "map_descriptor",
     "map_file",
