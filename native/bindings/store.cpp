@@ -22,7 +22,7 @@ struct Item {
 
 Item item_of(nb::handle source) {
   Item item;
-  if (PyBytes_Check(source.ptr())) {
+  if (PyObject_CheckBuffer(source.ptr()) != 0) {
     if (!item.given.acquire(source)) throw nb::type_error("a source has no contiguous bytes");
     return item;
   }
@@ -77,9 +77,9 @@ void bind_store(nb::module_& module) {
   module.def(
       "store_jpegs", store_jpegs, nb::arg("sources"), nb::arg("max_side"), nb::arg("quality"),
       nb::arg("jpg_above").noconvert(),
-      nb::sig("def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, "
+      nb::sig("def store_jpegs(sources: list[Buffer | str | os.PathLike[str]], max_side: int, "
               "quality: int, jpg_above: NDArray[numpy.uint64]) -> "
-              "list[tuple[bool, int, int, bytes] | None]"),
+              "list[tuple[bool, int, int, Any] | None]"),
       "Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one "
       "needs other means.");
 }

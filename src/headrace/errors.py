@@ -241,7 +241,7 @@ class FileTooLargeError(HeadraceError, ValueError):
 
 
 class ArchiveBusyError(HeadraceError, RuntimeError):
-    """Somebody else writes to an archive."""
+    """Somebody else writes to an archive, or to a set of files that is resumed."""
 
 
 class ImageError(HeadraceError, ValueError):

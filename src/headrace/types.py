@@ -343,6 +343,14 @@ class SampleBlocks(SampleSequence, Protocol):
         ...
 
 
+class LendingSamples(SampleBlocks, Protocol):
+    """Samples whose bytes need not be copied on their way into a file."""
+
+    def lend(self, indices: Sequence[int], /) -> Iterable[Any]:
+        """As ``__getitems__``, but bytes may be views of memory that is lent, which stays as it is; for encoders."""
+        ...
+
+
 @runtime_checkable
 class Dataset(Protocol):
     """A random-access sequence of samples with a schema: what ``headrace.open`` returns.

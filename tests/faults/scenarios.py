@@ -277,7 +277,7 @@ def _converts() -> Iterator[Scenario]:
     yield Scenario(words=words, base=("x.beton", "old.ffr"), targets=("old.ffr",))
     words = ("convert", "x.beton", "t-%d.npz", "--shard-samples", "2", "--resume", "-q", "-j1")
     files = tuple(f"t-{number}.npz" for number in range(2))
-    notes = (".t-%d.npz.convert.json",)
+    notes = (".t-%d.npz.convert.json", ".t-%d.npz.convert.lock")
     yield Scenario(words=words, base=("x.beton",), targets=files, by_file=True, notes=notes, again=_again(words))
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headrace as hr
-from headrace.errors import FormatError
+from headrace.errors import ArchiveBusyError, FormatError
+from headrace.storage import process_lock
 from headrace.testing.columns import picture_of
 
 if TYPE_CHECKING:
@@ -118,3 +119,49 @@ def test_a_set_that_is_complete_is_not_begun_again(source: str, tmp_path: Path) 
     for wrong in ({"resume": True, "skip_broken": True, **OPTIONS}, {"resume": True}):
         with pytest.raises(ValueError, match="resume= or --resume is for a set of files"):
             hr.convert(source, tmp_path / "u-%02d.npz", **wrong)
+
+
+HOLDING = """
+import sys
+import headrace as hr
+def progress(done, total, size_bytes):
+    if done == 60:
+        print("here", flush=True)
+        sys.stdin.readline()
+hr.convert(sys.argv[1], sys.argv[2], shard_samples=7, resume=True, shuffle_seed=3, workers=1, progress=progress)
+"""
+
+
+def test_two_processes_do_not_write_one_set(source: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "t-%02d.npz")
+    command = [sys.executable, "-c", HOLDING, source, target]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "here\n"
+        before = contents(tmp_path)
+        with pytest.raises(ArchiveBusyError, match=rf"t-%02d\.npz: process {other.pid} on \S* is writing it\. Wait"):
+            hr.convert(source, target, resume=True, **OPTIONS)
+        assert contents(tmp_path) == before
+        other.communicate("go on\n", timeout=60)
+    assert other.returncode == 0
+    assert len(hr.open(str(tmp_path / "t-*.npz"))) == COUNT
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_the_lock_of_a_killed_process_is_free(source: str, tmp_path: Path) -> None:
+    target = begun(source, tmp_path)
+    assert (tmp_path / ".t-%02d.npz.convert.lock").exists()
+    hr.convert(source, target, resume=True, **OPTIONS)
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_what_a_lock_says_is_not_repeated_unless_it_is_a_process(tmp_path: Path) -> None:
+    path = tmp_path / ".x.lock"
+    with process_lock(str(path), "x"):
+        path.write_text("\x1b[31mnobody")
+        with (
+            pytest.raises(ArchiveBusyError, match=r"^x: another process is writing it\."),
+            process_lock(str(path), "x"),
+        ):
+            pass

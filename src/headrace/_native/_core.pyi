@@ -276,7 +276,7 @@ class FfrTable:
     def copy_bytes(self, files: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], checksums: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None = None) -> list[bytes]:
         """Copy each span to a bytes object, with its CRC-32 if wanted."""
 
-def store_jpegs(sources: list[bytes | str | os.PathLike[str]], max_side: int, quality: int, jpg_above: NDArray[numpy.uint64]) -> list[tuple[bool, int, int, bytes] | None]:
+def store_jpegs(sources: list[Buffer | str | os.PathLike[str]], max_side: int, quality: int, jpg_above: NDArray[numpy.uint64]) -> list[tuple[bool, int, int, Any] | None]:
     """
     Store JPEG files or bytes: (is JPEG, width, height, payload), or None where this one needs other means.
     """

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Field,
         IndexArray,
         Indices,
+        LendingSamples,
         Progress,
         RepairReport,
         Report,
@@ -49,7 +50,9 @@ __all__ = [
     "BaseDataset",
     "BaseWriter",
     "Format",
+    "byte_chunks",
     "can_fetch_many",
+    "can_lend",
     "check_contract",
     "check_field_names",
     "count_workers",
@@ -243,6 +246,22 @@ def index_chunks(length: int, size: int) -> Iterator[IndexArray]:
     """
     for start in range(0, length, size):
         yield np.arange(start, min(start + size, length), dtype=np.int64)
+
+
+def byte_chunks(sizes: npt.NDArray[np.uint64], *, size_bytes: int, most: int) -> Iterator[IndexArray]:
+    """All indices in order, at a time as many as have together ``size_bytes``, from one up to ``most``.
+
+    Example:
+        >>> [chunk.tolist() for chunk in byte_chunks(np.array([2, 2, 9, 1], np.uint64), size_bytes=4, most=8)]
+        [[0, 1], [2], [3]]
+    """
+    ends, start = np.cumsum(np.minimum(sizes, np.uint64(size_bytes))), 0  # sizes of a hostile file do not overflow
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        end = int(np.searchsorted(ends, before + size_bytes, "right"))
+        end = max(start + 1, min(end, start + most))
+        yield np.arange(start, end, dtype=np.int64)
+        start = end
 
 
 def _out_of_range(index: int, length: int) -> IndexError:
@@ -508,6 +527,11 @@ def fetch_many(samples: SampleSequence, indices: Sequence[int]) -> Iterable[Any]
 def can_fetch_many(samples: object) -> TypeGuard[SampleBlocks]:
     """Samples have ``__getitems__`` (a check of the whole protocol would take longer than a fetch)."""
     return hasattr(samples, "__getitems__")
+
+
+def can_lend(samples: object) -> TypeGuard[LendingSamples]:
+    """Samples have ``lend``."""
+    return hasattr(samples, "lend")
 
 
 def _brief(value: object) -> object:

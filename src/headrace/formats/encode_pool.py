@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace.errors import WriteError
-from headrace.formats.contract import can_fetch_many
+from headrace.formats.contract import can_fetch_many, can_lend
 from headrace.formats.process_pool import interrupt_held, open_processes
 from headrace.formats.sample_size import size_of
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from headrace.formats.write import Block
-    from headrace.types import SampleSequence
+    from headrace.types import SampleBlocks, SampleSequence
 
 __all__ = ["Encode", "Pending", "Work", "open_pool"]
 
 
 _GRACE_S = 2.0
 _FETCHED_BYTES = 4 << 20
+_FETCHED_SAMPLES = 256  # small samples, too: those that follow may be large
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
 
@@ -75,6 +76,8 @@ class Work(Generic[Result]):
     stop: _StopFlag = field(default_factory=_StopFlag)
     usual: list[int] = field(default_factory=lambda: [_FETCHED_BYTES])
     """Bytes of a sample that was fetched, roughly; at first one is fetched alone, which tells."""
+    takes_lent: bool = False
+    """The encoder takes bytes in memory that is lent to it."""
 
     def __call__(self, block: Block) -> Result:
         """Encode the block's samples."""
@@ -94,21 +97,25 @@ class Work(Generic[Result]):
         # Few at a time: a sample may be a hundred times larger before it is encoded.
         done = 0
         while done < len(block.sources):
-            first, many = done, block.sources[done : done + max(1, _FETCHED_BYTES // self.usual[0])]
+            count = min(_FETCHED_SAMPLES, max(1, _FETCHED_BYTES // self.usual[0]))
+            first, many = done, block.sources[done : done + count]
             if len(many) > 1 and can_fetch_many(self.dataset):
                 with contextlib.suppress(Exception):  # one of them cannot be read; alone it tells which
-                    for sample in self.dataset.__getitems__(many):
+                    for sample in self._fetch_many(self.dataset, many):
                         done += 1
                         yield sample
-                        self._note_size(sample)
+                    self._note_size(sample, done - first)
             if done == first:
                 sample = self._fetch(block.sources[done], block.first_index + done)
                 done += 1
                 yield sample
-                self._note_size(sample)
+                self._note_size(sample, 1)
 
-    def _note_size(self, sample: Any) -> None:
-        self.usual[0] = max(1, size_of(sample), self.usual[0] // 2)
+    def _fetch_many(self, dataset: SampleBlocks, sources: list[int]) -> Iterable[Any]:
+        return dataset.lend(sources) if self.takes_lent and can_lend(dataset) else dataset.__getitems__(sources)
+
+    def _note_size(self, last: Any, count: int) -> None:
+        self.usual[0] = max(1, size_of(last), self.usual[0] >> min(count, 32))
 
     def _fetch(self, source: int, index: int) -> Any:
         assert self.dataset is not None  # only a block of an iterator brings its samples along

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
-__all__ = ["check_names", "check_new_name", "clean_name", "parent_of", "safe_name"]
+__all__ = ["check_names", "check_new_name", "clean_name", "parent_of", "safe_name", "safe_names"]
 
 _PERHAPS_ODD = ("/.", "//", "\n.", "\n/", "/\n", "\0")
 _ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")  # an empty part, . or .. as a part, a NUL
@@ -66,6 +66,18 @@ def parent_of(name: str) -> str:
         ('a/b', '')
     """
     return name.rpartition("/")[0]
+
+
+def safe_names(names: list[str]) -> list[str]:
+    """Many names at once; see ``safe_name``.
+
+    Example:
+        >>> safe_names(["a/b", "./c"])
+        ['a/b', 'c']
+    """
+    joined = "\n".join(("", *names, ""))
+    is_plain = joined.isascii() and "\n\n" not in joined and not any(odd in joined for odd in _PERHAPS_ODD)
+    return names if is_plain else [safe_name(name) for name in names]
 
 
 def safe_name(name: str) -> str:

@@ -22,14 +22,16 @@ from headrace.types import Chunk, Dataset
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
-    from headrace.formats.encode_pool import Pending
+    from headrace.formats.encode_pool import Encode, Pending
     from headrace.types import Encoder, Field, IndexArray, Indices, Progress, SampleSequence, Writer
 
 __all__ = ["BROKEN", "Block", "BrokenSamples", "WorkerKind", "fill", "write"]
 
 WorkerKind: TypeAlias = Literal["auto", "thread", "process"]
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 2 << 20
+_MAX_CHUNK_BYTES = 8 << 20  # where samples are larger than those before them
+_UNDER_WAY_BYTES = 64 << 20
 _MAX_CHUNK_SAMPLES = 1024
 _MAX_DRAWN_BYTES = 32 << 20
 BROKEN = (ImageError, FormatError, OSError)
@@ -44,6 +46,11 @@ class Block:
     first_index: int
     samples: list[Any] | None
     sources: list[int]
+
+    def without(self, count: int) -> Block:
+        """What follows after the first samples."""
+        samples = None if self.samples is None else self.samples[count:]
+        return Block(self.first_index + count, samples, self.sources[count:])
 
 
 def write(
@@ -271,6 +278,36 @@ class _Salvage(Generic[Chunk]):
 
 
 @dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of the first ``samples`` samples of a block."""
+
+    samples: int
+    encoded: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """Encodes as many of the samples that it is given as may lie in memory together, and at least one."""
+
+    encode: Encode[Any]
+
+    def __call__(self, samples: Iterable[Any], *, first_index: int) -> _Outcome:
+        taken = [0]
+        encoded = self.encode(_first_of(samples, taken), first_index=first_index)
+        return _Outcome(taken[0], encoded)
+
+
+def _first_of(samples: Iterable[Any], taken: list[int]) -> Iterator[Any]:
+    size_bytes = 0
+    for sample in samples:
+        taken[0] += 1
+        yield sample
+        size_bytes += size_of(sample)
+        if size_bytes >= _MAX_CHUNK_BYTES:
+            return
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenSamples:
     """Samples that cannot be encoded, by their numbers in the source.
 
@@ -294,13 +331,19 @@ def _run(
     from headrace.formats import encode_pool as pools  # loads the machinery of threads and processes
 
     encode: Any = writer.encoder if broken is None else _Salvage(writer.encoder)
-    work: pools.Work[Any] = pools.Work(encode, supply.dataset)
-    position, done, count = start, start, 8
+    work: pools.Work[_Outcome] = pools.Work(
+        _Bounded(encode), supply.dataset, takes_lent=getattr(writer.encoder, "takes_lent", False)
+    )
+    # One sample at first, alone: it tells how large they are.
+    position, done, count, usual_bytes = start, start, 1, _UNDER_WAY_BYTES
+    most = 1 if workers <= 1 else 2 * workers  # one worker: what was read is written while it is still in the cache
     with pools.open_pool(workers, kind, work, advice=_ADVICE) as submit:
-        under_way: deque[tuple[Block, Pending[Any]]] = deque()
+        under_way: deque[tuple[Block, Pending[_Outcome]]] = deque()
         is_exhausted = False
         while under_way or not is_exhausted:
-            while not is_exhausted and len(under_way) < max(1, 2 * workers):
+            while not is_exhausted and len(under_way) < most:
+                if under_way and usual_bytes * (position - done + count) > _UNDER_WAY_BYTES:
+                    break
                 block = supply.take(position, count)
                 is_exhausted = block is None
                 if block is not None:
@@ -308,12 +351,17 @@ def _run(
                     under_way.append((block, submit(block)))
             if under_way:
                 block, pending = under_way.popleft()
-                done += len(block.sources)
-                for sources, chunk in _parts(pending.result(), block.sources, broken):
-                    writer.append_chunk(chunk, names=supply.names_of(sources))
-                    size_bytes = int(chunk.sizes.sum()) // len(chunk)
+                outcome = pending.result()
+                if outcome.samples < len(block.sources):
+                    rest = block.without(outcome.samples)
+                    under_way.appendleft((rest, submit(rest)))
+                sources = block.sources[: outcome.samples]
+                done += len(sources)
+                for numbers, chunk in _parts(outcome.encoded, sources, broken):
+                    writer.append_chunk(chunk, names=supply.names_of(numbers))
+                    usual_bytes = max(1, int(chunk.sizes.sum()) // len(chunk))
                     # Not more than twice as many as before: a slow source is to be seen advancing.
-                    count = max(1, min(2 * count, _MAX_CHUNK_SAMPLES, _CHUNK_BYTES // max(size_bytes, 1)))
+                    count = max(1, min(2 * count, _MAX_CHUNK_SAMPLES, _CHUNK_BYTES // usual_bytes))
                 if progress is not None:
                     progress(done, supply.length, writer.size_bytes)
     if supply.iterator is not None and supply.names is not None and position != len(supply.names):

@@ -11,10 +11,14 @@ from headrace.storage.local import (
     map_descriptor,
     map_file,
     mapping_faults,
+    records_ahead,
+    release_behind,
     release_mapped,
+    released_meanwhile,
 )
-from headrace.storage.memory import allocate_pages, available_bytes, room_for
+from headrace.storage.memory import allocate_pages, available_bytes, is_lent, room_for
 from headrace.storage.new_file import temporary_file
+from headrace.storage.process_lock import process_lock
 from headrace.storage.regular import check_regular, open_for_reading, open_stream
 from headrace.storage.spool import Spool
 from headrace.storage.walk import check_folder, group_left_out, note_left_out, summarize_left_out, walk_folder
@@ -32,6 +36,7 @@ __all__ = [
     "check_regular",
     "file_identity",
     "group_left_out",
+    "is_lent",
     "is_mapped_file",
     "map_descriptor",
     "map_file",
@@ -39,7 +44,11 @@ __all__ = [
     "note_left_out",
     "open_for_reading",
     "open_stream",
+    "process_lock",
+    "records_ahead",
+    "release_behind",
     "release_mapped",
+    "released_meanwhile",
     "remove_leftovers",
     "room_for",
     "summarize_left_out",

@@ -7,8 +7,11 @@ somebody has cut the file short or the disk fails, reads as zeros and is counted
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 import os
+import threading
 import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,12 +24,27 @@ from headrace.errors import FormatError
 from headrace.storage.regular import open_for_reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.errors import PathLike
 
-__all__ = ["check_mapping", "is_mapped_file", "map_descriptor", "map_file", "mapping_faults", "release_mapped"]
+__all__ = [
+    "check_mapping",
+    "is_mapped_file",
+    "map_descriptor",
+    "map_file",
+    "mapping_faults",
+    "records_ahead",
+    "release_behind",
+    "release_mapped",
+    "released_meanwhile",
+]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MADV_DONTNEED = 4
+_BEHIND_BYTES = 16 << 20
+_FEW = 4
+_PAUSE_S = 0.01
 _MAPPED: dict[int, weakref.ref[npt.NDArray[np.uint8]]] = {}  # all mapped files, by id; changed in single steps
 
 
@@ -77,6 +95,73 @@ def release_mapped() -> None:
         array = reference()
         if array is not None:
             _LIBC.madvise(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), _MADV_DONTNEED)
+
+
+def release_behind(array: npt.NDArray[np.uint8], start: int, end: int) -> int:
+    """Give back the memory of a mapped file behind a reader that has come from byte ``start`` to byte ``end``.
+
+    Returns:
+        What to pass as ``start`` the next time: a few bytes are not worth a call, and wait until there are more.
+
+    Example:
+        >>> release_behind(np.zeros(3, np.uint8), 0, 3)
+        0
+    """
+    if end - start < _BEHIND_BYTES or not is_mapped_file(array):
+        return start
+    first = start // mmap.PAGESIZE * mmap.PAGESIZE
+    _LIBC.madvise(ctypes.c_void_p(array.ctypes.data + first), ctypes.c_size_t(end - first), _MADV_DONTNEED)
+    return end
+
+
+def records_ahead(done: int, position: int, most: int) -> int:
+    """How many records to read before ``release_behind``, by the size of those that were read; at most ``most``.
+
+    Args:
+        done: how many were read.
+        position: where they end.
+        most: not more, also of small ones.
+
+    Example:
+        >>> records_ahead(0, 0, 1000), records_ahead(10, 80, 1000), records_ahead(10, 10 << 20, 1000)
+        (4, 1000, 16)
+    """
+    return max(_FEW, min(most, _BEHIND_BYTES * done // max(position, 1)))
+
+
+@contextlib.contextmanager
+def released_meanwhile(fd: int) -> Iterator[None]:
+    """Give back the memory of a file again and again, while a library that has mapped it passes through it once.
+
+    Shared mappings alone: there nothing is lost, also where the library has written.
+
+    Args:
+        fd: of the file; it stays open.
+    """
+    is_done = threading.Event()
+
+    def release() -> None:
+        while not is_done.wait(_PAUSE_S):
+            for start, end in _shared_mappings(os.fstat(fd).st_ino):
+                _LIBC.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED)
+
+    thread = threading.Thread(target=release, name="headrace-release")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
+
+
+def _shared_mappings(inode: int) -> Iterator[tuple[int, int]]:
+    """Where in memory a file is mapped; a line is ``start-end rwxs offset device inode name``."""
+    with contextlib.suppress(OSError), open("/proc/self/maps", errors="replace") as file:
+        for line in file:
+            place, flags, _, _, number = line.split(maxsplit=5)[:5]
+            if flags[3] == "s" and int(number) == inode:
+                start, _, end = place.partition("-")
+                yield int(start, 16), int(end, 16)
 
 
 def mapping_faults(array: npt.NDArray[Any]) -> int:

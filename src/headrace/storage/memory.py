@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import PooledBuffer
 from headrace.progress import format_bytes
 
-__all__ = ["allocate_pages", "available_bytes", "room_for", "total_bytes"]
+__all__ = ["allocate_pages", "available_bytes", "is_lent", "room_for", "total_bytes"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,16 @@ def allocate_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
     with contextlib.suppress(OSError, AttributeError):  # a system without large pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8)[:size_bytes]
+
+
+def is_lent(value: object) -> TypeGuard[memoryview]:
+    """A value is memory that a pool has lent for it alone: it stays as it is, and need not be copied.
+
+    Example:
+        >>> is_lent(b"abc"), is_lent(memoryview(bytearray(3)))
+        (False, False)
+    """
+    return isinstance(value, memoryview) and isinstance(value.obj, PooledBuffer)
 
 
 def available_bytes() -> int:

@@ -86,10 +86,10 @@ def arrange(names: list[str], *, only_pictures: bool = False) -> Arrangement | N
     pictures = [name for name in names if _is_picture(name)]
     if not pictures:
         return None
-    stems = {_split(name)[0] for name in pictures}
-    others = [name for name in names if not _is_picture(name)]
-    beside = [name for name in others if _split(name)[0] in stems]
-    apart = [name for name in others if _split(name)[0] not in stems]
+    stems, known = {_split(name)[0] for name in pictures}, set(pictures)
+    others = {name: _split(name)[0] for name in names if name not in known}
+    beside = [name for name, stem in others.items() if stem in stems]
+    apart = [name for name, stem in others.items() if stem not in stems]
     left_out = _counts(apart, "belongs to no picture", "belong to no picture")
     if not beside or only_pictures:
         reason = "to a picture, and only the field image was asked for"

@@ -10,16 +10,19 @@ import errno
 import os
 import re
 import shutil
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, cast
+
+import numpy as np
 
 from headrace import _native
 from headrace.errors import FormatError
-from headrace.fields import Image, Int, Text
-from headrace.formats.entry_names import safe_name
+from headrace.fields import Bytes, Image, Int, Text
+from headrace.formats.contract import byte_chunks
+from headrace.formats.entry_names import safe_name, safe_names
 from headrace.formats.members import field_for, labels_of, ungrouped_members
 from headrace.formats.values import decode_value
 from headrace.progress import format_count
-from headrace.storage import map_descriptor, open_stream, temporary_file
+from headrace.storage import map_descriptor, open_stream, release_behind, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly
@@ -28,19 +31,24 @@ from headrace.transfer.zip import open_zip
 if TYPE_CHECKING:
     import contextlib
     import zipfile
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.report import Transfer
     from headrace.transfer.entry import Entry
-    from headrace.types import Field, Progress
+    from headrace.types import Buffer, Field, Progress
 
 __all__ = ["ArchiveContents", "Contents", "FileContents", "FileSamples", "FolderContents"]
 
-_HEADERS = 1 << 16  # of a tar, in one native call
+_HEADERS = 1024  # of a tar, in one native call
 _LARGEST_READ = 1 << 30
+_GAP_BYTES = 16 << 10  # between files: headers and padding
+_KEPT_BYTES = 16 << 20
+_GROUP_BYTES = 4 << 20  # in memory at a time
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBER = re.compile(rb"[+-]?\d{1,18}")
+Place: TypeAlias = tuple[int, int, int]
+"""Where the content of a file lies: file descriptor, offset, bytes."""
 
 
 class FileContents:
@@ -56,10 +64,11 @@ class FileContents:
     def __init__(self, source: str | BinaryIO, *, kind: str | None, folder: str, stack: contextlib.ExitStack) -> None:
         self.path = source if isinstance(source, str) else name_of(source)
         self._source, self._kind, self._folder, self._stack = source, kind, folder, stack
-        self._places: dict[str, tuple[int, int, int]] = {}  # file descriptor, offset, bytes
+        self._places: dict[str, Place] = {}
         self._zip: tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]] | None = None
         self._file: BinaryIO | None = None
         self._spool: BinaryIO | None = None
+        self._pool = _native.BufferPool(_KEPT_BYTES)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -88,11 +97,12 @@ class FileContents:
         """Find the files of a tar by one native pass; False where it is compressed, or has more than plain files."""
         if self._file is None or (self._kind or kind_of(self.path)) != "tar":
             return False
-        scanner = _native.TarScanner(map_descriptor(self._file.fileno()))
+        mapped, released = map_descriptor(self._file.fileno()), 0
+        scanner = _native.TarScanner(mapped)
         try:
             while scanner.advance(_HEADERS):
-                pass
-            names = [safe_name(os.fsdecode(scanner.names[i])) for i in range(len(scanner.names))]
+                released = release_behind(mapped, released, scanner.position)
+            names = safe_names([os.fsdecode(scanner.names[i]) for i in range(len(scanner.names))])
         except (_native.NativeError, ValueError):
             return False  # told by the way that goes file by file
         sizes = scanner.sizes.tolist()
@@ -112,7 +122,7 @@ class FileContents:
         else:
             self._file = self._stack.enter_context(open_stream(path, buffering=0))
 
-    def _place(self, entry: Entry) -> tuple[int, int, int]:
+    def _place(self, entry: Entry) -> Place:
         if self._zip is not None:
             return -1, 0, entry.size
         if entry.offset is not None and self._file is not None:
@@ -142,6 +152,49 @@ class FileContents:
             raise FormatError(self.path, problem=f"{name} should have {format_count(size, 'byte')} and has {len(data)}")
         return data
 
+    def read_many(self, names: Sequence[str]) -> Iterator[Buffer]:
+        """The contents of files, drawn one by one; files that lie close together by one read, in lent memory."""
+        if self._zip is not None:
+            yield from map(self.read, names)
+            return
+        places = [self._places[name] for name in names]
+        sizes = np.fromiter((size for _, _, size in places), np.uint64, len(places))
+        for group in byte_chunks(sizes, size_bytes=_GROUP_BYTES, most=len(places)):
+            yield from self._lend_group([places[i] for i in group.tolist()])
+
+    def _lend_group(self, places: list[Place]) -> list[Buffer]:
+        order = sorted(range(len(places)), key=places.__getitem__)
+        found: list[Buffer] = [b""] * len(places)
+        first = 0
+        while first < len(order):
+            descriptor, start, size = places[order[first]]
+            end, last = start + size, first + 1
+            while last < len(order) and _is_close(places[order[last]], descriptor, end):
+                _, offset, size = places[order[last]]
+                end, last = max(end, offset + size), last + 1
+            data = self._lend(descriptor, start, end - start)
+            for i in order[first:last]:
+                _, offset, size = places[i]
+                found[i] = data[offset - start : offset - start + size]
+            first = last
+        return found
+
+    def _lend(self, descriptor: int, offset: int, size: int) -> memoryview:
+        taken: list[Any] = self._pool.take(np.array([size], np.uint64), np.zeros(1, np.uint64))
+        view, done = memoryview(taken[0]), 0
+        while done < size:
+            count = os.preadv(descriptor, [view[done:]], offset + done)
+            if count == 0:
+                problem = f"it should have {format_count(size, 'byte')} from byte {offset} on and has {done}"
+                raise FormatError(self.path, problem=problem)
+            done += count
+        return view.toreadonly()
+
+
+def _is_close(place: Place, descriptor: int, end: int) -> bool:
+    """A file lies so close behind the end of another that both are read together."""
+    return place[0] == descriptor and place[1] - end <= _GAP_BYTES
+
 
 def _pread(descriptor: int, offset: int, size: int) -> bytes:
     parts: list[bytes] = []
@@ -166,6 +219,10 @@ class FolderContents:
         with open_stream(os.path.join(self.path, name)) as file:
             return file.read()
 
+    def read_many(self, names: Sequence[str]) -> Iterator[Buffer]:
+        """The contents of files."""
+        return map(self.read, names)
+
 
 class ArchiveContents:
     """The contents of the files of an archive, by name; they are checked as they are read."""
@@ -173,6 +230,7 @@ class ArchiveContents:
     def __init__(self, archive: Archive) -> None:
         self.path = archive.path
         self.read = archive.__getitem__
+        self.read_many = archive.read_many
         self._archive = archive
 
     def __iter__(self) -> Iterator[str]:
@@ -188,6 +246,10 @@ class Contents(Protocol):
 
     def read(self, name: str, /) -> bytes:
         """The content of a file; any number of threads may read."""
+        ...
+
+    def read_many(self, names: Sequence[str], /) -> Iterable[Buffer]:
+        """The contents of files; where that saves a copy, in memory that is lent."""
         ...
 
 
@@ -243,10 +305,27 @@ class FileSamples:
         values = [self._value(self.schema[name], files[index]) for name, files in self._files.items()]
         return tuple(values if self._labels is None else [*values, int(self._labels[index])])
 
+    def __getitems__(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """Many of them."""
+        return map(self.__getitem__, indices)
+
+    def lend(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """Many of them; pictures and bytes may be in memory that is lent."""
+        fields = [(self.schema[name], isinstance(self.schema[name], Image | Bytes)) for name in self._files]
+        names = [files[i] for i in indices for files in self._files.values()]
+        contents = iter(self._contents.read_many(names))
+        for i in indices:
+            values = [
+                data if is_stored else self._decode(field, bytes(data), files[i])
+                for (field, is_stored), files, data in zip(fields, self._files.values(), contents, strict=False)
+            ]
+            yield tuple(values if self._labels is None else [*values, int(self._labels[i])])
+
     def _value(self, field: Field, name: str) -> Any:
         data = self._contents.read(name)
-        if isinstance(field, Image):
-            return data
+        return data if isinstance(field, Image) else self._decode(field, data, name)
+
+    def _decode(self, field: Field, data: bytes, name: str) -> Any:
         try:
             return decode_value(field, data)
         except ValueError as error:

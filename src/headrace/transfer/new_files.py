@@ -52,7 +52,8 @@ class NewFiles:
     def write(self, chosen: Selection, progress: Progress | None, result: Transfer) -> None:
         """Write samples, and count them."""
         if self.is_resumed:
-            result.samples = self._resume(chosen, progress, result)
+            with ShardLog.lock(names_of_set(self.path)):
+                result.samples = self._resume(chosen, progress, result)
         else:
             check = self._comparison(chosen, _NOT_KEPT)
 

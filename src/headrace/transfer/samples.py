@@ -13,7 +13,7 @@ from headrace.codecs import jpeg
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
-from headrace.formats.contract import fetch_many, values_in_order
+from headrace.formats.contract import can_lend, fetch_many, values_in_order
 from headrace.formats.open import open_dataset
 from headrace.formats.pack import broken_lines
 from headrace.formats.write import BROKEN, BrokenSamples, fill
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PictureChange", "SampleOptions", "SampleOrigin", "Selection", "open_origin"]
 
 _CACHE_BYTES = 32 << 20
-_STEPS = 16  # blocks after which the memory of mapped files is given back
+_BEHIND_BYTES = 16 << 20  # after which the memory of mapped files is given back
 _TRIED = 64  # samples that an estimate is made from
 
 
@@ -239,11 +239,11 @@ class _Releasing:
     """Progress that gives back the memory of mapped files now and then: they are read once, from front to back."""
 
     progress: Progress | None
-    steps: int = 0
+    released: int = 0
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
-        self.steps += 1
-        if self.steps % _STEPS == 0:
+        if size_bytes - self.released >= _BEHIND_BYTES:
+            self.released = size_bytes
             release_mapped()
         if self.progress is not None:
             self.progress(done, total, size_bytes)
@@ -274,6 +274,12 @@ class _Chosen:
     def __getitems__(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
         """Many of them, by one call where that is possible."""
         return map(self._values, fetch_many(self.samples, indices), indices)
+
+    def lend(self, indices: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        """The same, with bytes in memory that is lent, where that is possible."""
+        if self.recoded or not can_lend(self.samples):
+            return self.__getitems__(indices)
+        return map(self._values, self.samples.lend(indices), indices)
 
     def _values(self, sample: Any, index: int) -> tuple[Any, ...]:
         is_in_order = isinstance(sample, tuple | Sample) and len(sample) == len(self.schema)

@@ -3,7 +3,7 @@
 The file, ``.NAME.convert.json``, says what is converted and how, and for each file of the set its samples, sizes and
 checksums. It is written again, in one step, after each file of the set got its name; so whoever is killed leaves files
 that are complete and noted, or one that is complete and not yet noted, which is then written again. The last run
-removes it.
+removes it. One process at a time works on a set: it holds the lock of ``.NAME.convert.lock``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._native import crc32c
 from headrace.errors import FormatError
-from headrace.storage import AtomicFile, open_stream
+from headrace.storage import AtomicFile, open_stream, process_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +49,11 @@ class ShardLog:
         """Of the hidden file."""
         folder, name = os.path.split(self.names.pattern)
         return os.path.join(folder, f".{name}.convert.json")
+
+    @classmethod
+    def lock(cls, names: ShardNames) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes away from a set; ArchiveBusyError, which says who it is, while one is at work there."""
+        return process_lock(cls(names, {}).path.removesuffix(".json") + ".lock", names.pattern)
 
     @property
     def samples(self) -> int:

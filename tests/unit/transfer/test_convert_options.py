@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from tests.helpers import image_file, picture
 import headrace as hr
 from headrace.cli.main import main
 from headrace.errors import WriteError
+from headrace.formats.beton.writer import BetonWriter
 from headrace.formats.ffr.dataset_writer import FfrEncoder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 COUNT = 12
@@ -175,28 +179,94 @@ def test_the_command_takes_all_of_it(source: str, tmp_path: Path, capsys: pytest
     assert "must be OLD=NEW" in capsys.readouterr().err
 
 
-# Memory that the system cannot take back: pages of mapped files do not count.
+# All memory that the process ever had at a time, pages of mapped files included.
 MEASURED = """
-import re, sys, threading, time
+import re, sys
 import headrace as hr
-most = 0
-def watch():
-    global most
-    while True:
-        with open("/proc/self/status") as file:
-            most = max(most, int(re.search(r"RssAnon:\\s+(\\d+)", file.read())[1]))
-        time.sleep(0.005)
-threading.Thread(target=watch, daemon=True).start()
-hr.convert(sys.argv[1], sys.argv[2], workers=2)
-print(most // 1024)
+hr.convert(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]))
+with open("/proc/self/status") as file:
+    print(int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1]) // 1024)
 """
+SIZE_BYTES = 400 << 20
 
 
-def test_memory_does_not_grow_with_the_source(tmp_path: Path) -> None:
-    data = np.random.default_rng(1).bytes(1 << 20)
-    source = tmp_path / "large.ffr"
-    hr.write(source, (data[i:] + data[:i] for i in range(400)), fields={"data": hr.Bytes()}, workers=1)
-    assert source.stat().st_size > 400 << 20
-    command = [sys.executable, "-c", MEASURED, str(source), str(tmp_path / "large.beton")]
-    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    assert int(found.stdout) < 300
+def peak_mib(source: Path, target: Path, *, workers: int = 2) -> int:
+    command = [sys.executable, "-c", MEASURED, str(source), str(target), str(workers)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    target.unlink()
+    return int(found.stdout)
+
+
+def large_ffr(path: Path, sample_bytes: int) -> Path:
+    data = np.random.default_rng(1).bytes(sample_bytes)
+    count = SIZE_BYTES // sample_bytes
+    hr.write(path, (data[i:] + data[:i] for i in range(count)), fields={"data": hr.Bytes()}, workers=1)
+    assert path.stat().st_size > SIZE_BYTES
+    return path
+
+
+def sparse_tar(path: Path, sample_bytes: int) -> Path:
+    """A tar whose contents are holes, which costs nothing to write."""
+    with path.open("wb") as file:
+        for i in range(SIZE_BYTES // sample_bytes):
+            member = tarfile.TarInfo(f"{i:06d}.bin")
+            member.size = sample_bytes
+            file.write(member.tobuf())
+            file.seek(-(-sample_bytes // 512) * 512, os.SEEK_CUR)
+        file.write(bytes(1024))
+    assert path.stat().st_size > SIZE_BYTES
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = large_ffr(tmp_path_factory.mktemp("large") / "large.ffr", 1 << 20)
+    yield path
+    path.unlink()
+
+
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("rec", "msgpack", "parquet", "h5")]
+
+
+@pytest.mark.parametrize("target", ["beton", "tfrecord", "lmdb", *SLOW])
+def test_memory_does_not_grow_with_the_source(large: Path, tmp_path: Path, target: str) -> None:
+    modules = {"msgpack": "msgpack", "lmdb": "lmdb", "parquet": "pyarrow", "h5": "h5py"}
+    if target in modules:
+        pytest.importorskip(modules[target])
+    assert peak_mib(large, tmp_path / f"large.{target}") < 300
+
+
+def test_memory_does_not_grow_with_a_tar(tmp_path: Path) -> None:
+    source = sparse_tar(tmp_path / "large.tar", 100_000)  # takes no room on the disk
+    assert peak_mib(source, tmp_path / "large.beton") < 300
+    assert peak_mib(source, tmp_path / "large.ffr", workers=1) < 300
+
+
+def test_memory_is_bounded_in_bytes_where_samples_are_large(tmp_path: Path) -> None:
+    source = large_ffr(tmp_path / "large.ffr", 20 << 20)
+    assert peak_mib(source, tmp_path / "large.beton", workers=8) < 300
+    source.unlink()
+
+
+def test_large_samples_after_small_ones_are_written_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open(tmp_path / "in.tar", "w") as tar:
+        for i in range(2100):
+            member = tarfile.TarInfo(f"{i:06d}.bin")
+            member.size = 10 if i < 2000 else 1 << 20
+            tar.addfile(member, io.BytesIO(bytes([i % 256]) * member.size))
+    chunks: list[int] = []
+    place = BetonWriter.append_chunk
+
+    def append_chunk(self: BetonWriter, chunk: Any, *, names: Any = None) -> None:
+        chunks.append(int(chunk.sizes.sum()))
+        place(self, chunk, names=names)
+
+    monkeypatch.setattr(BetonWriter, "append_chunk", append_chunk)
+    hr.convert(tmp_path / "in.tar", tmp_path / "out.beton", workers=2)
+    assert max(chunks) <= 9 << 20
+    dataset = hr.open(tmp_path / "out.beton")
+    assert [dataset[i][0] for i in (0, 1999, 2000, 2099)] == [
+        bytes([i % 256]) * size for i, size in ((0, 10), (1999, 10), (2000, 1 << 20), (2099, 1 << 20))
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from headrace.fields import JPG, Image
 from headrace.formats.beton.columns import record_dtype
 from headrace.formats.contract import values_in_order
 from headrace.formats.tile_index import tile_index_of
+from headrace.storage import is_lent
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class ChunkEncoder:
 
     columns: tuple[Column, ...]
     is_indexing: bool = True
+    takes_lent: ClassVar[bool] = True
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> EncodedChunk:
         """Encode samples that will stand from ``first_index`` on.
@@ -66,9 +68,12 @@ class ChunkEncoder:
         for i, sample in enumerate(samples):
             row = []
             for j, (column, value) in enumerate(self._values(sample, first_index + i)):
-                if isinstance(column.field, Image) and isinstance(value, bytes | str | os.PathLike):
+                lent = is_lent(value)
+                if isinstance(column.field, Image) and (lent or isinstance(value, bytes | str | os.PathLike)):
                     files.setdefault(j, []).append((i, value))
                     row.append(_LATER)
+                elif lent and column.field.kind == "bytes":
+                    row.append(Encoded((), cast("bytes", value)))  # written as it is
                 else:
                     row.append(self._encode_value(column, value, first_index + i))
             rows.append(row)
@@ -89,7 +94,9 @@ class ChunkEncoder:
         return [self._encode_value(column, value, index) for column, value in self._values(sample, index)]
 
     def _values(self, sample: Any, index: int) -> Iterator[tuple[Column, Any]]:
-        return zip(self.columns, values_in_order(sample, [c.name for c in self.columns], index), strict=True)
+        if type(sample) is not tuple or len(sample) != len(self.columns):
+            sample = values_in_order(sample, [c.name for c in self.columns], index)
+        return zip(self.columns, sample, strict=True)
 
     def _encode_value(self, column: Column, value: Any, index: int) -> Encoded:
         try:

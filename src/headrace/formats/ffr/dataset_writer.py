@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.packed_index import build_tree, pack_index
 from headrace.formats.ffr.writer import FfrWriter, as_sample
 from headrace.progress import format_count
+from headrace.storage import is_lent
 from headrace.types import Field
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class FfrEncoder:
 
     name: str
     field: Field
+    takes_lent: ClassVar[bool] = True
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> FfrChunk:
         """Encode samples that will stand from ``first_index`` on."""
@@ -72,7 +74,9 @@ class FfrEncoder:
 
     def _encode(self, value: Any, index: int) -> bytes:
         if isinstance(self.field, Bytes):
-            return bytes(as_sample(value))
+            return (
+                cast("bytes", value) if is_lent(value) else bytes(as_sample(value))
+            )  # what is lent is written as it is
         if isinstance(self.field, NDArray):
             return npy.encode(np.asarray(value, self.field.dtype).reshape(self.field.shape))
         encoded = self.field.encode(value, index)

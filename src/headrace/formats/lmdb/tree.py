@@ -32,8 +32,11 @@ from headrace._native import gather
 from headrace.errors import FormatError
 from headrace.formats.mapped_values import Places
 from headrace.progress import format_count
+from headrace.storage import release_behind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.types import IndexArray
 
 __all__ = ["INTEGER_KEYS", "MAGIC", "SUB_DATABASE", "Environment", "Record", "Tree", "read_environment", "read_tree"]
@@ -51,6 +54,7 @@ _SEVERAL_VALUES = 0x04
 INTEGER_KEYS = 0x08
 _IN_OVERFLOW, SUB_DATABASE, _DUPLICATES = 1, 2, 4
 _MAX_DEPTH = 32
+_PLACES = 1024  # that are looked at before the memory of their pages is given back
 _DAMAGED = "The file is damaged, or was changed while it was copied; make it again with: mdb_copy"
 
 
@@ -151,6 +155,10 @@ class _Nodes(NamedTuple):
     numbers: npt.NDArray[np.int64]
 
 
+def _parts_of(places: IndexArray) -> Iterator[slice]:
+    return (slice(first, first + _PLACES) for first in range(0, len(places), _PLACES))
+
+
 class _Walk:
     """One walk over a database, from its root down."""
 
@@ -187,11 +195,19 @@ class _Walk:
         return numbers
 
     def _u16(self, places: IndexArray) -> npt.NDArray[np.int64]:
-        return self._mapped[places].astype(np.int64) | self._mapped[places + 1].astype(np.int64) << 8
+        return self._number(places, 2).astype(np.int64)
 
     def _number(self, places: IndexArray, size: int) -> npt.NDArray[np.uint64]:
-        data = self._mapped[places[:, None] + np.arange(size)]
-        return np.ascontiguousarray(data).view(f"<u{size}").reshape(-1).astype(np.uint64)
+        data = np.empty((len(places), size), np.uint8)
+        for part in _parts_of(places):
+            data[part] = self._mapped[places[part, None] + np.arange(size)]
+            self._release(places)
+        return data.view(f"<u{size}").reshape(-1).astype(np.uint64)
+
+    def _release(self, places: IndexArray) -> None:
+        """A page that was looked at brings its neighbours along; of a large file that would be most of it."""
+        if len(places) > _PLACES:
+            release_behind(self._mapped, 0, len(self._mapped))
 
     def _nodes(self, pages: IndexArray, kind: int) -> _Nodes:
         starts = pages * self._page_size
@@ -229,7 +245,11 @@ class _Walk:
         return Tree(keys, places, flags.astype(np.uint16))
 
     def _keys(self, starts: IndexArray, sizes: IndexArray) -> list[bytes]:
-        return gather(self._mapped, starts.astype(np.uint64), sizes.astype(np.uint64))
+        keys: list[bytes] = []
+        for part in _parts_of(starts):
+            keys += gather(self._mapped, starts[part].astype(np.uint64), sizes[part].astype(np.uint64))
+            self._release(starts)
+        return keys
 
     def _overflows(self, places: IndexArray, sizes: IndexArray) -> IndexArray:
         """Where values begin that have pages of their own."""

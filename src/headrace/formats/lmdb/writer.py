@@ -14,7 +14,7 @@ from headrace.formats.row_writer import Row, RowWriter
 from headrace.formats.values import encode_value
 from headrace.progress import format_count
 from headrace.registry import require
-from headrace.storage import AtomicFile, temporary_file
+from headrace.storage import AtomicFile, released_meanwhile, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ class LmdbWriter(RowWriter):
         return key
 
     def _finish(self) -> None:
-        with self._told():
+        with self._told(), released_meanwhile(self._draft.fileno()):
             self._environment.copyfd(self._target.fileno(), compact=True)
         self._let_go()
         self._target.commit()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace._native import NativeError, TextRecords
 from headrace.errors import FormatError
 from headrace.formats.spans import SampleIndex
+from headrace.storage import release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ MAX_RECORD_BYTES = 256 << 20
 """More than a record ever has; as in the native scan."""
 MISSING: Final = object()
 """Stands for the value of a record that lacks a column."""
-_STEP_BYTES = 64 << 20
+_STEP_BYTES = 32 << 20
 _FIXES = {
     True: "Each line should be one JSON object; is it JSON Lines at all? A single JSON list is not.",
     False: "Close the quote, and double those inside of a cell; or give the right delimiter=. Is it a table at all?",
@@ -47,7 +48,7 @@ class BadRecordError(ValueError):
 
 def scan_records(file: SpanFile, progress: Progress | None, *, delimiter: str | None = None) -> TextRecords:
     """Find all records in one pass: lines of JSON or, with a delimiter, records of CSV."""
-    records = TextRecords(delimiter)
+    records, released = TextRecords(delimiter), 0
     while records.position < file.size_bytes:
         try:
             records.scan(file.mapped, records.position + _STEP_BYTES)
@@ -55,6 +56,7 @@ def scan_records(file: SpanFile, progress: Progress | None, *, delimiter: str | 
             offset = error.offset if error.offset >= 0 else None
             problem = f"line {records.line}: {error.detail}"
             raise FormatError(file.path, offset=offset, problem=problem, fix=_FIXES[delimiter is None]) from None
+        released = release_behind(file.mapped, released, records.position)
         if progress is not None:
             progress(len(records), None, records.position)
     return records

@@ -9,6 +9,7 @@ import numpy as np
 from headrace._native import MsgpackScanner, NativeError
 from headrace.errors import FormatError
 from headrace.formats.spans import SampleIndex
+from headrace.storage import release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,18 +36,19 @@ KINDS = (
 """Kinds of values, as the native scan numbers them; a mixed container has bytes somewhere inside."""
 Kinds = dict[str, int]
 """What a column holds: the first sample of each kind that there is."""
-_STEP_BYTES = 64 << 20
+_STEP_BYTES = 32 << 20
 _SHOWN = 40
 
 
 def scan_msgpack(file: SpanFile, progress: Progress | None) -> SampleIndex:
     """Find all values in one pass; FormatError where the stream is damaged or the samples are not alike."""
-    scanner = MsgpackScanner()
+    scanner, released = MsgpackScanner(), 0
     while scanner.position < file.size_bytes:
         try:
             scanner.scan(file.mapped, scanner.position + _STEP_BYTES)
         except NativeError as error:
             raise _failure(file, scanner.samples, error) from None
+        released = release_behind(file.mapped, released, scanner.position)
         if progress is not None:
             progress(scanner.samples, None, scanner.position)
     scanner.strip_heads()

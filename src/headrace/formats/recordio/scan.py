@@ -12,6 +12,7 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.recordio.header import HEADER, split_header
 from headrace.formats.spans import SampleIndex
+from headrace.storage import records_ahead, release_behind
 
 if TYPE_CHECKING:
     from headrace.formats.recordio.key_file import Keys
@@ -23,6 +24,7 @@ __all__ = ["CONTENT", "RECORD", "RecordFacts", "scan"]
 RECORD, CONTENT = "record", "content"
 _HEAD_BYTES = 8
 _CHUNK = 65536
+_HEADS = 1024  # that are looked at before the memory of their pages is given back
 _LOOKED_AT = 16
 _EXACT = 1 << 24  # whole numbers up to here are exact as float32
 _CUT = "The write was probably interrupted, or the file was cut short or damaged; make or fetch it again."
@@ -114,15 +116,17 @@ def scan(
 
 def _records(file: SpanFile, progress: Progress | None) -> tuple[Spans, Spans, npt.NDArray[np.bool_]]:
     parts: list[tuple[npt.NDArray[Any], ...]] = []
-    start, count = 0, 0
+    start = count = released = 0
     while start < file.size_bytes or not parts:
         try:
-            offsets, sizes, is_split, start = _native.scan_recordio(file.mapped, start, _CHUNK)
+            most = records_ahead(count, start, _CHUNK)
+            offsets, sizes, is_split, start = _native.scan_recordio(file.mapped, start, most)
         except _native.NativeError as error:
             file.check()
             raise FormatError(file.path, offset=max(error.offset, 0), problem=error.detail, fix=_CUT) from None
         parts.append((offsets, sizes, is_split))
         count += len(offsets)
+        released = release_behind(file.mapped, released, start)
         if progress is not None:
             progress(count, None, start)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -150,7 +154,11 @@ def _heads(file: SpanFile, offsets: Spans, sizes: Spans, is_split: npt.NDArray[n
     flat = np.empty(len(whole) * HEADER.itemsize, np.uint8)
     places = np.arange(len(whole), dtype=np.uint64) * np.uint64(HEADER.itemsize)
     lengths = np.full(len(whole), HEADER.itemsize, np.uint64)
-    _native.gather_into(file.mapped, offsets[whole] + np.uint64(_HEAD_BYTES), lengths, flat, places)
+    starts = offsets[whole] + np.uint64(_HEAD_BYTES)
+    for first in range(0, len(whole), _HEADS):
+        part = slice(first, first + _HEADS)
+        _native.gather_into(file.mapped, starts[part], lengths[part], flat, places[part])
+        release_behind(file.mapped, 0, file.size_bytes)
     heads[whole] = flat.view(HEADER)
     if (heads["flag"][whole].astype(np.uint64) * np.uint64(4) > data_sizes - np.uint64(HEADER.itemsize)).any():
         return None

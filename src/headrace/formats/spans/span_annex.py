@@ -22,7 +22,7 @@ from headrace.annex import (
 )
 from headrace.errors import FormatError
 from headrace.fields import Image, to_spec
-from headrace.formats.contract import index_chunks
+from headrace.formats.contract import byte_chunks
 from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
 from headrace.progress import format_count
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["index_spans", "write_span_annex"]
 
 _CHUNK = 1024
+_CHUNK_BYTES = 32 << 20
 
 
 def index_spans(
@@ -151,7 +152,7 @@ def _checksums(dataset: SpanDataset, progress: Progress | None) -> Iterator[Buff
         yield index.checksums.astype("<u4", copy=False).reshape(-1).view(np.uint8)
         return
     done = 0
-    for chunk in index_chunks(len(index), _CHUNK):
+    for chunk in byte_chunks(index.sizes.sum(axis=1), size_bytes=_CHUNK_BYTES, most=_CHUNK):
         offsets, sizes = index.offsets[chunk], index.sizes[chunk]
         table = _native.crc32c_spans(mapped, offsets.reshape(-1), sizes.reshape(-1))
         dataset.check_file()
@@ -170,7 +171,8 @@ def _tile_indices(dataset: SpanDataset, pictures: list[str]) -> list[bytes]:
 
 def _pictures_of(dataset: SpanDataset, field: str) -> Iterable[Buffer]:
     mapped = dataset.indexed.file.mapped
-    for chunk in index_chunks(len(dataset), _CHUNK):
+    widths = dataset.indexed.index.sizes[:, dataset._column(field)]
+    for chunk in byte_chunks(widths, size_bytes=_CHUNK_BYTES, most=_CHUNK):
         offsets, sizes, _ = dataset._places(chunk, field)
         yield from (mapped[at : at + size] for at, size in zip(offsets.tolist(), sizes.tolist(), strict=True))
         release_mapped()

@@ -16,7 +16,7 @@ from headrace.formats.member_files.member_dataset import MemberDataset, open_fit
 from headrace.formats.spans import IndexedFile, fill_options
 from headrace.formats.spans.unpacked import compression_of, unpack
 from headrace.progress import format_count
-from headrace.storage import release_mapped
+from headrace.storage import release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["TarDataset", "open_tar"]
 
 _log = logging.getLogger("headrace")
-_HEADERS = 1 << 16
-_SUMMED_HEADERS = 1 << 10
+_HEADERS = 1024
 _CUT = "It was probably cut short: fetch or write it again."
 _DAMAGED = "It is damaged, or was made to do harm; make it again with tar, with names that stay inside of it."
 _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
@@ -38,11 +37,10 @@ _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 def scan_files(file: SpanFile, progress: Progress | None = None, *, make_checksums: bool = False) -> FileList:
     """The regular files of a tar, found by its headers; summed up in the same pass, if wanted."""
-    scanner = _native.TarScanner(file.mapped, make_checksums)
+    scanner, released = _native.TarScanner(file.mapped, make_checksums), 0
     try:
-        while scanner.advance(_SUMMED_HEADERS if make_checksums else _HEADERS):
-            if make_checksums:
-                release_mapped()
+        while scanner.advance(_HEADERS):
+            released = release_behind(file.mapped, released, scanner.position)
             if progress is not None:
                 progress(0, None, scanner.position)
     except _native.NativeError as error:

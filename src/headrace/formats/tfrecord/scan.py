@@ -13,7 +13,7 @@ from headrace.errors import FormatError
 from headrace.formats.spans import SampleIndex
 from headrace.formats.tfrecord.features import KINDS, Feature
 from headrace.progress import format_count
-from headrace.storage import release_mapped
+from headrace.storage import records_ahead, release_behind
 
 if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
@@ -70,9 +70,10 @@ def scan(
     sums: list[npt.NDArray[np.uint32]] = []
     table: _native.TfExampleTable | None = None
     is_intact = make_checksums
-    count = 0
+    count = released = 0
     while start < file.size_bytes or not parts:
-        offsets, sizes, start = _records(file, start, count, _SUMMED_CHUNK if make_checksums else _CHUNK)
+        most = records_ahead(count, start, _SUMMED_CHUNK if make_checksums else _CHUNK) if parts else _LOOKED_AT
+        offsets, sizes, start = _records(file, start, count, most)
         if not parts and _is_wanted(mapped, offsets, sizes, examples):
             # A cell takes more room in a file than here, unless most of them are missing.
             table = _native.TfExampleTable(max(_LEAST_CELLS, file.size_bytes // _CELL_BYTES), make_checksums)
@@ -81,10 +82,9 @@ def scan(
         elif is_intact:
             sums.append(_checked(file, offsets, sizes))
             is_intact = len(sums[-1]) == len(offsets)
-        if make_checksums:
-            release_mapped()
         parts.append((offsets, sizes))
         count += len(offsets)
+        released = release_behind(mapped, released, start)
         if progress is not None:
             progress(count, None, start)
     offsets, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
