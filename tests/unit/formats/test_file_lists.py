@@ -100,7 +100,7 @@ def test_the_verbs_take_patterns(tmp_path: Path, kind: str) -> None:
     assert (report.ok, report.samples_checked, report.path) == (True, 4, pattern)
     summary = summarize(pattern)
     assert summary.headline.startswith("4 samples, ")
-    assert list(summary.details) == [("files", "2 files")]
+    assert list(summary.details) == [("files", "2 files"), ("checksums", "yes")]
     assert summary.values["files"] == [str(folder / f"s-{n}.{kind}") for n in (1, 2)]
 
 
