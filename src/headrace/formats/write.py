@@ -31,7 +31,7 @@ WorkerKind: TypeAlias = Literal["auto", "thread", "process"]
 
 _CHUNK_BYTES = 2 << 20
 _MAX_CHUNK_BYTES = 8 << 20  # where samples are larger than those before them
-_UNDER_WAY_BYTES = 64 << 20
+_UNDER_WAY_BYTES = 32 << 20
 _MAX_CHUNK_SAMPLES = 1024
 _MAX_DRAWN_BYTES = 32 << 20
 BROKEN = (ImageError, FormatError, OSError)

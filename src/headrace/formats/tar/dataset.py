@@ -16,7 +16,7 @@ from headrace.formats.member_files.member_dataset import MemberDataset, open_fit
 from headrace.formats.spans import IndexedFile, fill_options
 from headrace.formats.spans.unpacked import compression_of, unpack
 from headrace.progress import format_count
-from headrace.storage import release_behind
+from headrace.storage import records_ahead, release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,10 @@ _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 def scan_files(file: SpanFile, progress: Progress | None = None, *, make_checksums: bool = False) -> FileList:
     """The regular files of a tar, found by its headers; summed up in the same pass, if wanted."""
-    scanner, released = _native.TarScanner(file.mapped, make_checksums), 0
+    scanner, released, count = _native.TarScanner(file.mapped, make_checksums), 0, 0
     try:
-        while scanner.advance(_HEADERS):
+        while scanner.advance(most := records_ahead(count, scanner.position, _HEADERS)):
+            count += most
             released = release_behind(file.mapped, released, scanner.position)
             if progress is not None:
                 progress(0, None, scanner.position)

@@ -72,8 +72,9 @@ def scan(
     is_intact = make_checksums
     count = released = 0
     while start < file.size_bytes or not parts:
-        most = records_ahead(count, start, _SUMMED_CHUNK if make_checksums else _CHUNK) if parts else _LOOKED_AT
-        offsets, sizes, start = _records(file, start, count, most)
+        chunk = _SUMMED_CHUNK if make_checksums else _CHUNK
+        most = records_ahead(count, start, chunk) if parts else _LOOKED_AT
+        offsets, sizes, start = _records(file, start, count, most - count % most)
         if not parts and _is_wanted(mapped, offsets, sizes, examples):
             # A cell takes more room in a file than here, unless most of them are missing.
             table = _native.TfExampleTable(max(_LEAST_CELLS, file.size_bytes // _CELL_BYTES), make_checksums)
