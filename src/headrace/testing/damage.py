@@ -1,7 +1,8 @@
 """Damaged copies of files, and a process of their own for what reads them.
 
 Contract: ``run_cases`` forks once. The child may use so much memory and so much time for each case, and writes a line
-for each; the parent reads them and ends a child that is silent for too long. A child that dies is a failure of the case
+for each; the parent reads them and ends a child that is silent for too long. Another child goes on with the same case,
+once: a process that was forked beside threads may wait for ever by itself. A child that dies is a failure of the case
 that it was at.
 """
 
@@ -82,6 +83,25 @@ def run_cases(
         timeout_s: for one case.
         memory_bytes: what the child may take, besides what this process has already.
     """
+    problems: list[str] = []
+    start, silent_at = 0, -1
+    while start < len(cases):
+        found, done, is_silent = _run_some(cases[start:], work, timeout_s, memory_bytes)
+        problems += found
+        start += done
+        if not is_silent:
+            break
+        if silent_at == start:
+            problems.append(f"{cases[start]}: no answer after {timeout_s:.0f} s")
+            break
+        silent_at = start
+    return problems
+
+
+def _run_some(
+    cases: Sequence[Damage], work: Callable[[Damage], None], timeout_s: float, memory_bytes: int
+) -> tuple[list[str], int, bool]:
+    """The same in one child: problems, how many cases are done, and whether it fell silent at the next."""
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 at a fork of a process that has threads
@@ -129,13 +149,13 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
 
 
-def _watch(cases: Sequence[Damage], child: int, read_end: int, timeout_s: float) -> list[str]:
+def _watch(cases: Sequence[Damage], child: int, read_end: int, timeout_s: float) -> tuple[list[str], int, bool]:
     problems: list[str] = []
-    done, waiting = 0, b""
+    done, waiting, is_silent = 0, b"", False
     while True:
         if not select.select([read_end], [], [], timeout_s)[0]:
             os.kill(child, signal.SIGKILL)
-            problems.append(f"{cases[done]}: no answer after {timeout_s:.0f} s")
+            is_silent = True
             break
         if not (some := os.read(read_end, 1 << 16)):
             break
@@ -145,9 +165,9 @@ def _watch(cases: Sequence[Damage], child: int, read_end: int, timeout_s: float)
             done = number + 1
             problems += [f"{cases[number]}: {problem}"] if problem else []
     _, status = os.waitpid(child, 0)
-    if status and not problems and done < len(cases):
+    if status and not is_silent and not problems and done < len(cases):
         problems.append(f"{cases[done]}: the process died (status {status})")
-    return problems
+    return problems, done, is_silent
 
 
 def contents_of(folder: Path) -> dict[str, bytes]:

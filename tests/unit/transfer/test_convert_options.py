@@ -243,7 +243,7 @@ def test_memory_does_not_grow_with_a_tar(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded_in_bytes_where_samples_are_large(tmp_path: Path) -> None:
-    source = large_ffr(tmp_path / "large.ffr", 20 << 20)
+    source = large_ffr(tmp_path / "large.ffr", 10 << 20)
     assert peak_mib(source, tmp_path / "large.beton", workers=8) < 300
     source.unlink()
 
