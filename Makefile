@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt scripts/kernels.py $(shell find native -name '*.[ch]pp' -o -name '*.cu' -o -name CMakeLists.txt -o -name '*.cmake' -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all soak lint native fuzz bench docs wheel kernels stubs format torch frameworks clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs wheel kernels stubs format torch frameworks ray clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -15,13 +15,16 @@ demo: $(VENV)/package ## make pictures, pack, verify and read them back: the mai
 	@$(BIN)/headrace demo
 
 test: $(VENV)/package $(VENV)/test ## the quick tests of the Python package
-	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not slow and not frameworks" $(ARGS)
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not slow and not frameworks and not ray" $(ARGS)
 
-# JAX and TensorFlow have threads that do not survive a fork: processes of their own. 5 says that there were no tests.
+# JAX and TensorFlow have threads that do not survive a fork, and Ray forks: processes of their own, and one for Ray. 5 says
+# that there were no tests.
 FRAMEWORKS := -n $(JOBS) --dist loadfile -m frameworks
+RAY := -m ray
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
 	bash scripts/tests.sh $(FRAMEWORKS) tests/unit/frameworks tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
-	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks" $(ARGS)
+	bash scripts/tests.sh $(RAY) tests/unit/frameworks tests/integration tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks and not ray" $(ARGS)
 
 soak: $(VENV)/package $(VENV)/test ## a fault at every call of every writing command, full disks, readers beside a writer: an hour or more
 	bash scripts/soak.sh $(JOBS) $(ARGS)
@@ -44,7 +47,8 @@ bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refres
 
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
 	bash scripts/tests.sh $(FRAMEWORKS) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
-	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks" tests/docs $(ARGS)
+	bash scripts/tests.sh $(RAY) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
+	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks and not ray" tests/docs $(ARGS)
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment
 	bash scripts/wheel.sh -n $(JOBS) $(ARGS)
@@ -101,6 +105,12 @@ frameworks: $(VENV)/frameworks ## also install JAX and TensorFlow, for the tests
 
 $(VENV)/frameworks: $(VENV)/bin/python pyproject.toml
 	$(PIP) install --group frameworks
+	@touch $@
+
+ray: $(VENV)/ray ## also install Ray, for the tests that need it (skipped without)
+
+$(VENV)/ray: $(VENV)/bin/python pyproject.toml
+	$(PIP) install --group ray
 	@touch $@
 
 $(VENV)/lint: $(VENV)/bin/python pyproject.toml

@@ -282,9 +282,9 @@ def stages(name: str, path: Path) -> list[dict[str, Any]]:
     rows = []
     for batch in BATCHES:
         batches = endless(make_loader(path, batch=batch, workers=1, jpeg="gpu"))
-        for _ in range(4):
+        for _ in range(16):
             next(batches)
-        count = 4096 // batch
+        count = 32768 // batch  # many: what is ahead at the beginning and at the end does not count for much
         total_ms: dict[str, float] = {}
         for event in traced(lambda batches=batches, count=count: [next(batches) for _ in range(count)]):  # type: ignore[misc]
             stage = stage_of(event)
@@ -432,7 +432,7 @@ def train_rate(step: Callable[[Any], None], batches: Iterator[Any]) -> float:
 
 def gpu_share(what: str, step: Callable[[Any], None], batches: Iterator[Any]) -> list[dict[str, Any]]:
     """How much of the GPU's busy time decoding takes."""
-    steps = 10
+    steps = 48  # many: batches come in groups
     events = traced(lambda: [step(next(batches)) for _ in range(steps)])
     kernels = [event for event in events if event["cat"] == "kernel"]
     total = sum(event["dur"] for event in kernels)

@@ -161,6 +161,7 @@ void bind_store(nb::module_& module);
 void bind_load(nb::module_& module);
 void bind_gpu(nb::module_& module);
 void bind_mapping_guard(nb::module_& module);
+void bind_sparse_mapping(nb::module_& module);
 void bind_range_reader(nb::module_& module);
 void bind_mix(nb::module_& module);
 void bind_msgpack(nb::module_& module);

@@ -50,6 +50,7 @@ NB_MODULE(_core, module) {
   bind_load(module);
   bind_gpu(module);
   bind_mapping_guard(module);
+  bind_sparse_mapping(module);
   bind_range_reader(module);
   bind_mix(module);
   bind_msgpack(module);

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.formats.sets import concat, mix, subset, zip_fields
     from headrace.formats.verify import verify
     from headrace.formats.write import write
+    from headrace.frameworks.ray import to_ray
     from headrace.loader import Loader
     from headrace.transfer.convert import convert
     from headrace.types import Batch, Dataset, Sample
@@ -43,6 +44,7 @@ __all__ = [
     "pack",
     "repair",
     "subset",
+    "to_ray",
     "verify",
     "write",
     "zip_fields",
@@ -60,6 +62,7 @@ _PLACES = {
     "headrace.formats.sets": ("concat", "mix", "subset", "zip_fields"),
     "headrace.formats.verify": ("verify",),
     "headrace.formats.write": ("write",),
+    "headrace.frameworks.ray": ("to_ray",),
     "headrace.loader": ("Loader",),
     "headrace.transfer.convert": ("convert",),
     "headrace.types": ("Batch", "Dataset", "Sample"),

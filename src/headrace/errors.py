@@ -21,6 +21,9 @@
     ├── FileTooLargeError(ValueError)     a file is larger than a shard may be
     ├── ArchiveBusyError(RuntimeError)    somebody else writes to an archive
     ├── DeviceError(RuntimeError)         a GPU failed, has too little memory, or cannot be used in this process
+    ├── RemoteError(OSError)              a store does not answer, lets nobody in, or gives other bytes than it should
+    │   ├── ChangedError                  an object is another one than when it was opened
+    │   └── RefusedError(PermissionError) a store does not let us in
     ├── MissingExtraError(ImportError)    an optional package is needed
     ├── UnknownFormatError(LookupError)   no format fits a path or a name
     └── ClosedError(RuntimeError)         used after close()
@@ -38,6 +41,7 @@ __all__ = [
     "AnnexError",
     "ArchiveBusyError",
     "BrokenPicturesError",
+    "ChangedError",
     "ClosedError",
     "CorruptFileError",
     "CorruptSampleError",
@@ -52,6 +56,8 @@ __all__ = [
     "HeadraceError",
     "ImageError",
     "MissingExtraError",
+    "RefusedError",
+    "RemoteError",
     "SampleTooLargeError",
     "UnfinishedError",
     "UnknownFormatError",
@@ -321,6 +327,30 @@ class WorkerDiedError(HeadraceError, RuntimeError):
 
 class DeviceError(HeadraceError, RuntimeError):
     """A GPU failed, has too little memory for a batch, or cannot be used in this process."""
+
+
+class RemoteError(HeadraceError, OSError):
+    """A store does not answer, does not let us in, or gives other bytes than it should.
+
+    Attributes:
+        url: the object.
+        problem: what was expected and what was found.
+        fix: what to do about it.
+    """
+
+    def __init__(self, url: PathLike, *, problem: str, fix: str = "") -> None:
+        self.url = os.fspath(url)
+        self.problem = problem
+        self.fix = fix
+        super().__init__(_sentence(self.url, problem, fix))
+
+
+class RefusedError(RemoteError, PermissionError):
+    """A store does not let us in; some say the same of an object that does not exist."""
+
+
+class ChangedError(RemoteError):
+    """An object is another one than when it was opened: it was replaced, or deleted."""
 
 
 class MissingExtraError(HeadraceError, ImportError):

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["PluginTable", "require"]
 
 T = TypeVar("T")
-_EXTRAS = {"h5py": "hdf5", "mfusepy": "mount", "pyarrow": "arrow", "textual": "browse", "zstandard": "zstd"}
+_EXTRAS = {
+    "h5py": "hdf5",
+    "mfusepy": "mount",
+    "obstore": "remote",
+    "pyarrow": "arrow",
+    "textual": "browse",
+    "zstandard": "zstd",
+}
 """Extras that are not called as their package is."""
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
+    "Announcement",
     "Batch",
     "Buffer",
     "Dataset",
@@ -270,12 +271,34 @@ class Source(Protocol):
         ...
 
 
+class Announcement(Protocol):
+    """Bytes on their way to this machine; they stay until it is closed."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that it takes in memory."""
+        ...
+
+    def wait(self) -> None:
+        """Return when all of them are here; raises what went wrong on their way."""
+        ...
+
+    def close(self) -> None:
+        """Let them go, also those that are still on their way. Does nothing the second time."""
+        ...
+
+    def distrust(self) -> None:
+        """What came is not what was stored: keep nothing of it for later, so that it is brought anew."""
+        ...
+
+
 class Output(Protocol):
     """Brings batches to where they are used, such as a GPU.
 
     ``send`` begins the way of a batch and must not wait for it; ``receive`` ends it. ``is_device`` says that sending is
     worth doing ahead. ``allocate`` makes memory that can be sent fast. ``gpu`` is the number of the CUDA device where
-    batches end, or None; pictures may be decoded there, into arrays that ``empty`` makes.
+    batches end, or None; pictures may be decoded there, into arrays that ``empty`` makes. Where a
+    ``part`` of such an array is an array like any other, on the same memory, small batches are decoded together.
     """
 
     is_device: bool
@@ -295,6 +318,11 @@ class Output(Protocol):
 
     def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
         """What ``empty`` made, filled by now, with its axes in another order."""
+        ...
+
+    @property
+    def part(self) -> Callable[[Any, int, int], Any] | None:
+        """Gives the samples from one to before another of what ``empty`` made, without a copy; None: it cannot."""
         ...
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
@@ -422,6 +450,15 @@ class Dataset(Protocol):
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        ...
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what these samples need, ahead of their use; None where there is nothing to bring."""
         ...
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:

@@ -11,6 +11,7 @@ from tests.attacks.hostile_formats import ODD_FILES, golden
 import headrace as hr
 from headrace.annex import Annex, write_annex
 from headrace.formats.spans.span_file import SpanFile
+from headrace.storage import LocalFile
 
 if TYPE_CHECKING:
     from tests.attacks.hostile_formats import Maker
@@ -38,10 +39,7 @@ def lying_annex(name: str, lie: str) -> Maker:
         mapped = np.frombuffer(annex_path.read_bytes(), np.uint8)
         file = SpanFile(path)
         annex = Annex.find(
-            str(annex_path),
-            mapped,
-            first=0,
-            end=len(mapped),
+            LocalFile(annex_path, mapped=mapped),
             num_samples=None,
             dataset_size=file.size_bytes,
             dataset_fingerprint=file.fingerprint,

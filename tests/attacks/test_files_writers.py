@@ -11,6 +11,8 @@ ROOT = Path(headrace.__file__).parent
 WRITERS = {
     "storage/": "every file that appears when it is complete, and every file below a folder",
     "formats/barecat/edit/": "archives that are changed in place",
+    "formats/barecat/remote_index.py": "a copy of the index of an archive in a store, in a folder of its own",
+    "formats/ray_tasks.py": "the folder of a Ray that is started for one piece of work",
     "formats/manifests/files_folder.py": "the folder of the files that a manifest names",
     "formats/spans/new_annex.py": "the same",
     "formats/beton/index.py": "removes an annex that was replaced by one inside the file",

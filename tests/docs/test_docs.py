@@ -4,9 +4,10 @@ Blocks of one page share one namespace and one empty directory, and run in the o
 string of a block may say ``no-run``, ``exit=N`` (a console block whose commands must end so), ``hexdump=FILE``
 (lines of offset and bytes that must be found in a file of the page), ``file=NAME`` (the block becomes a file of the
 page, for a later command) or ``needs=torch``, ``needs=lightning``, ``needs=jax``, ``needs=tensorflow``, ``needs=cuda``,
-``needs=cupy``, ``needs=gpu`` (it runs only where that is there; cuda: torch with a GPU, cupy: with a GPU, gpu: torch
-for CUDA, and kernels in this build). Pages that need JAX or TensorFlow run with the other tests of these, in processes
-of their own.
+``needs=cupy``, ``needs=gpu``, ``needs=ray``, ``needs=remote`` (it runs only where that is there; cuda: torch with a
+GPU, cupy: with a GPU, gpu: torch for CUDA, and kernels in this build, remote: obstore and rclone, with an S3 server
+that the environment names and an empty bucket called bucket). Pages that need JAX, TensorFlow or Ray run with the other
+tests of these, in processes of their own.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from tests.remote.conftest import Bucket
+from tests.remote.fault_proxy import FaultProxy
+from tests.remote.rclone_server import RcloneServer, find_rclone
 
 import headrace
 from headrace import errors
@@ -32,6 +37,9 @@ from headrace._native import gpu_kernels
 from headrace.cli.main import build_parser
 from headrace.errors import MissingExtraError
 from headrace.formats.beton import BetonDataset, BetonWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -42,8 +50,8 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 TORCHRUN = "-m torch.distributed.run --log-dir logs "  # by default it leaves logs where temporary files go
 COMMANDS = {"$ headrace ": "-m headrace ", "$ python ": "", "$ torchrun ": TORCHRUN}
-NEEDS = ("torch", "lightning", "jax", "tensorflow", "cuda", "cupy", "gpu")
-ALONE = ("jax", "tensorflow")
+NEEDS = ("torch", "lightning", "jax", "tensorflow", "cuda", "cupy", "gpu", "ray", "remote")
+ALONE = {"jax": "frameworks", "tensorflow": "frameworks", "ray": "ray"}
 
 
 class Block(NamedTuple):
@@ -80,7 +88,9 @@ def has_what_it_needs(block: Block) -> bool:
     if not need:
         return True
     assert need in NEEDS, f"needs={need} is not one of {NEEDS}"
-    module = "torch" if need in ("cuda", "gpu") else need
+    if need == "remote" and find_rclone() is None:
+        return False
+    module = {"cuda": "torch", "gpu": "torch", "remote": "obstore"}.get(need, need)
     if importlib.util.find_spec(module) is None or (need == "gpu" and gpu_kernels() is None):
         return False
     return need not in ("cuda", "cupy", "gpu") or bool(importlib.import_module(module).cuda.is_available())
@@ -121,18 +131,40 @@ def check_dump(page: Path, block: Block, directory: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Examples leave their files behind; pytest removes them from here."""
-    folder = str(tmp_path_factory.mktemp("examples"))
+def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Examples leave their files behind, and here they are removed. The path is short: Ray has sockets there."""
+    folder = tempfile.mkdtemp(prefix="hr", dir="/tmp")
     monkeypatch.setenv("TMPDIR", folder)
     monkeypatch.setattr(tempfile, "tempdir", folder)
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def store(page: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store for pages that need one."""
+    if not any(block.option("needs", "") == "remote" and has_what_it_needs(block) for block in blocks_of(page)):
+        yield
+        return
+    root = tmp_path_factory.mktemp("buckets")
+    (root / "bucket").mkdir()
+    server = RcloneServer(root, tmp_path_factory.mktemp("rclone"))
+    server.start()
+    proxy = FaultProxy(server.port, root)
+    proxy.start()
+    for name, value in Bucket(name="bucket", folder=root / "bucket", endpoint=proxy.url).environment.items():
+        monkeypatch.setenv(name, value)
+    yield
+    proxy.stop()
+    server.stop()
 
 
 def with_marks(page: Path) -> Any:
-    is_alone = any(block.option("needs", "") in ALONE for block in blocks_of(page))
-    return pytest.param(page, marks=pytest.mark.frameworks if is_alone else (), id=page_id(page))
+    needs = {ALONE.get(block.option("needs", ""), "") for block in blocks_of(page)} - {""}
+    return pytest.param(page, marks=[getattr(pytest.mark, name) for name in sorted(needs)], id=page_id(page))
 
 
+@pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("page", [with_marks(page) for page in PAGES])
 def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

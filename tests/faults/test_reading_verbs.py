@@ -14,6 +14,7 @@ from tests.faults.supervisor import supervised, why_not
 
 import headrace as hr
 from headrace.cli.main import main
+from headrace.storage.block_cache import BlockKey, block_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,7 @@ def commands() -> Iterator[tuple[str, ...]]:
             yield verb, f"x.{kind}", *options
     for verb, *options in ARCHIVE:
         yield ("completion", "names", "x.barecat") if verb == "completion" else (verb, "x.barecat", *options)
+    yield "cache", "info", "x.cache"
     yield "sync", "new/", "x.barecat", "-n", "-v"
     yield "sync", "x.barecat::/", "old", "--delete", "-n", "-v"
 
@@ -68,6 +70,9 @@ IDS = [" ".join(words) for words in COMMANDS]
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     fill_pantry(folder)
+    cache = block_cache(folder / "x.cache", 1 << 20)
+    assert cache.store(BlockKey("s3://bucket/x.beton", "v1", 0), b"block")
+    cache.close()
     return folder
 
 

@@ -7,6 +7,7 @@ the CPU.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class DeviceArray:
     def __init__(self, native: Any, shape: tuple[int, ...], dtype: str) -> None:
         self.shape, self.dtype, self.axes = shape, np.dtype(dtype), tuple(range(len(shape)))
         self.size_bytes = int(np.prod(shape)) * self.dtype.itemsize
+        self.part: slice = slice(None)
         self._memory = native.empty(shape, dtype)
         assert self._memory.__dlpack_device__()[0] == _CUDA
 
@@ -58,7 +60,7 @@ class DeviceArray:
 
     def fetch(self) -> np.ndarray:
         """A copy in the CPU's memory."""
-        return host_view(self).copy().view(self.dtype).reshape(self.shape).transpose(self.axes)
+        return host_view(self).copy().view(self.dtype).reshape(self.shape)[self.part].transpose(self.axes)
 
 
 class FakeFramework:
@@ -78,6 +80,11 @@ class FakeFramework:
     def transposed(self, array: DeviceArray, axes: tuple[int, ...]) -> DeviceArray:
         array.axes = axes
         return array
+
+    def part(self, array: DeviceArray, first: int, last: int) -> DeviceArray:
+        part = copy.copy(array)
+        part.part = slice(first, last)
+        return part
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Batch:
         assert not modules

@@ -45,6 +45,18 @@ def test_any_number_of_workers_and_batches(large: Files, workers: int, ahead: in
     assert_same_batches(found, expected, epochs=3)
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "channels_last"])
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_small_batches_are_made_together(
+    large: Files, layout: Any, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.loader.groups._ALIGNED", 1)
+    pipeline = [*PIPELINE[:-1], ops.ToLayout(layout)]
+    found, expected = pair(large.indexed, pipeline, batch_size=4, batches_ahead=ahead, drop_last=False)
+    assert found._group_size() == ahead + 1
+    assert_same_batches(found, expected, epochs=2)
+
+
 def test_pictures_that_grow_from_epoch_to_epoch(large: Files) -> None:
     growing = [ops.RandomResizedCrop({0: 32, 1: (48, 40), 2: 96}), ops.RandomHorizontalFlip(), ops.Cutout(8), NCHW]
     found, expected = pair(large.indexed, growing, batch_size=5)

@@ -457,6 +457,33 @@ class MappingGuard:
     def faults(self) -> int:
         """Pages that could not be read in this process, so far."""
 
+class SparseMapping:
+    """
+    Addresses for a large file, of which only parts are there; the rest takes no memory.
+
+    It is a read-only buffer of all bytes: use arrays on it, and it lives as long as they do.
+    What is touched and not there reads as zeros and is counted. A part begins at a page, and
+    ends at one or at the end.
+    """
+
+    def __init__(self, size: int) -> None: ...
+
+    def fill(self, start: int, data: Buffer) -> None:
+        """Put bytes into place."""
+
+    def writable(self, start: int, size: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """Fresh memory for a part; nobody may write to it once it is sealed."""
+
+    def seal(self, start: int, size: int) -> None:
+        """Make a part read-only."""
+
+    def drop(self, start: int, size: int) -> None:
+        """Give memory back; the part is not there any more."""
+
+    @property
+    def faults(self) -> int:
+        """Pages that were touched and not there, in this process, so far."""
+
 class RangeReader:
     """
     Reads many ranges of a file, or of several, at once; past the page cache if wanted.

@@ -13,6 +13,7 @@ from headrace.annex.sections import (
     Names,
     TileIndex,
     checksums_section,
+    hold_sections,
     json_section,
     names_section,
     read_checksums,
@@ -21,7 +22,7 @@ from headrace.annex.sections import (
     read_tile_index,
     tile_index_section,
 )
-from headrace.annex.side import find_side, new_side_path, side_exists, side_path
+from headrace.annex.side import find_side, new_side_path, open_side, side_exists, side_path
 
 __all__ = [
     "CHECKSUMS",
@@ -41,9 +42,11 @@ __all__ = [
     "TileIndex",
     "checksums_section",
     "find_side",
+    "hold_sections",
     "json_section",
     "names_section",
     "new_side_path",
+    "open_side",
     "places_section",
     "read_checksums",
     "read_json",

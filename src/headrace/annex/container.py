@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from headrace.storage import StoredFile
     from headrace.types import Buffer
 
 __all__ = ["REPAIR", "TRAILER_SIZE", "Annex", "write_annex"]
@@ -56,15 +57,22 @@ class _Row(NamedTuple):
 
 
 class Annex:
-    """A parsed annex: its directory is checked at once, each section when it is first asked for."""
+    """A parsed annex: its directory is checked at once, each section is held and checked when it is first asked for.
+
+    Attributes:
+        file: what it stands in.
+        path: of that file.
+        num_samples: samples of the dataset.
+        size_bytes: of the whole annex.
+    """
 
     def __init__(
-        self, path: str, data: npt.NDArray[np.uint8], num_samples: int, rows: Mapping[str, _Row], start: int
+        self, file: StoredFile, num_samples: int, rows: Mapping[str, _Row], *, start: int, size_bytes: int
     ) -> None:
-        self.path = path
+        self.file = file
+        self.path = file.path
         self.num_samples = num_samples
-        self.size_bytes = len(data)
-        self._data = data
+        self.size_bytes = size_bytes
         self._rows = dict(rows)
         self._start = start
         self._checked: dict[str, npt.NDArray[np.uint8]] = {}
@@ -72,30 +80,30 @@ class Annex:
     @classmethod
     def find(
         cls,
-        path: str,
-        mapped: npt.NDArray[np.uint8],
+        file: StoredFile,
         *,
-        first: int,
-        end: int,
+        first: int = 0,
+        end: int | None = None,
         num_samples: int | None,
         dataset_size: int | None,
         dataset_fingerprint: int | None,
     ) -> Annex | None:
-        """Parse the annex that ends at byte ``end`` and may begin at ``first`` at the earliest.
+        """Parse the annex that ends at byte ``end``, or with the file, and may begin at ``first`` at the earliest.
 
         ``num_samples`` is None where the annex is what says how many there are, size and fingerprint where the dataset
         may have been changed since it was made.
         Returns None when there is none; raises AnnexError when there is one that is damaged or belongs to a
         dataset of another size or fingerprint.
         """
+        end = file.size_bytes if end is None else end
         at = end - TRAILER_SIZE
-        if at < first or not cls.is_marked(mapped, end):
+        if at < first or not cls.is_marked(file, end):
             return None
 
         def fail(problem: str, offset: int = at) -> AnnexError:
-            return AnnexError(path, offset=offset, problem=problem, fix=REPAIR)
+            return AnnexError(file.path, offset=offset, problem=problem, fix=REPAIR)
 
-        trailer = mapped[at:end]
+        trailer = file.hold(at, end)
         (_, version, _, section_count, size, samples, bound_size, fingerprint, directory_sum, _, checksum) = (
             _TRAILER.unpack(trailer)
         )
@@ -116,12 +124,11 @@ class Annex:
                 f"it expects {format_count(bound_size, 'byte')} with fingerprint {fingerprint:#010x}, "
                 f"found {format_count(dataset_size or 0, 'byte')} with {dataset_fingerprint or 0:#010x}"
             )
-        data = mapped[end - size : end]
-        directory = data[len(data) - TRAILER_SIZE - section_count * _ROW.size : len(data) - TRAILER_SIZE]
+        directory = file.hold(at - section_count * _ROW.size, at)
         if crc32c(directory) != directory_sum:
             raise fail("the annex directory does not match its checksum", at - len(directory))
         rows: dict[str, _Row] = {}
-        room = len(data) - TRAILER_SIZE - len(directory)
+        room = size - TRAILER_SIZE - len(directory)
         for raw_name, offset, section_size, section_sum, _ in _ROW.iter_unpack(directory.tobytes()):
             name = raw_name.rstrip(b"\0").decode("ascii", "backslashreplace")
             if offset > room or section_size > room - offset:
@@ -129,35 +136,36 @@ class Annex:
                     f"annex section {name!r} lies outside the annex ({offset} + {format_count(section_size, 'byte')})"
                 )
             rows[name] = _Row(offset, section_size, section_sum)
-        return cls(path, data, samples, rows, end - size)
+        return cls(file, samples, rows, start=end - size, size_bytes=size)
 
     @staticmethod
-    def is_marked(mapped: npt.NDArray[np.uint8], end: int) -> bool:
+    def is_marked(file: StoredFile, end: int) -> bool:
         """Tell whether the bytes before ``end`` claim to be an annex's trailer."""
-        return end >= TRAILER_SIZE and bytes(mapped[end - TRAILER_SIZE : end - TRAILER_SIZE + 8]) == MAGIC
+        return end >= TRAILER_SIZE and bytes(file.hold(end - TRAILER_SIZE, end)[:8]) == MAGIC
 
     def names(self) -> list[str]:
         """Names of the sections, in file order."""
         return list(self._rows)
 
-    def section(self, name: str, *, is_checked: bool = True) -> npt.NDArray[np.uint8] | None:
-        """Bytes of a section; None when the annex has no such section.
-
-        Args:
-            name: of the section.
-            is_checked: compare its checksum first; False for a large one whose parts have checksums of their own.
-        """
-        if name not in self._rows:
+    def section(self, name: str) -> npt.NDArray[np.uint8] | None:
+        """Bytes of a section, compared with its checksum; None when the annex has no such section."""
+        place = self.place(name)
+        if place is None:
             return None
         if name not in self._checked:
-            row = self._rows[name]
-            data = self._data[row.offset : row.offset + row.size]
-            if not is_checked:
-                return data
-            if crc32c(data) != row.checksum:
+            data = self.file.hold(*place)
+            if crc32c(data) != self._rows[name].checksum:
+                self.file.check()  # bytes that could not be read say more
                 raise self.fail(name, "does not match its checksum")
             self._checked[name] = data
         return self._checked[name]
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """Where in the file a section begins and ends: for a large one whose parts have checksums of their own."""
+        if name not in self._rows:
+            return None
+        start = self._start + self._rows[name].offset
+        return start, start + self._rows[name].size
 
     def fail(self, section: str, problem: str) -> AnnexError:
         """Make the error for a section that is wrong."""

@@ -28,7 +28,8 @@ from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from headrace.annex.container import Annex
-    from headrace.types import Buffer
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement, Buffer
 
 __all__ = [
     "CHECKSUMS",
@@ -40,6 +41,7 @@ __all__ = [
     "Names",
     "TileIndex",
     "checksums_section",
+    "hold_sections",
     "json_section",
     "names_section",
     "read_checksums",
@@ -55,6 +57,8 @@ _CHECKSUMS_HEAD = struct.Struct("<HHI")
 _TILE_INDEX_HEAD = struct.Struct("<HHI")
 _CRC32C = 1
 _MAX_JSON_BYTES = 256 << 20
+_NEAR_BYTES = 256 << 10
+_FEW_BYTES = 32 << 20  # of tile indices: they come at once
 
 
 def checksums_section(columns: int, pieces: Iterable[Buffer]) -> Iterator[Buffer]:
@@ -82,38 +86,98 @@ def tile_index_section(columns: int, sizes: npt.NDArray[np.uint32], pieces: Iter
     yield from names_section(sizes, pieces)
 
 
+def hold_sections(annex: Annex, names: Iterable[str], tile_columns: int = 0) -> None:
+    """Fetch sections that will be read, neighbours by one request; does nothing where the annex is on this machine.
+
+    Args:
+        annex: opened.
+        names: of the sections; those that it does not have are left out.
+        tile_columns: fields with pictures, if the offsets of their tile indices will be needed.
+    """
+    if annex.file.is_local:
+        return
+    spans = [place for place in map(annex.place, names) if place is not None]
+    if tile_columns and (tiles := annex.place(TILE_INDEX)) is not None:
+        spans.append((tiles[0], min(tiles[1], tiles[0] + _offsets_end(annex, tile_columns))))
+    held: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if held and start - held[-1][1] <= _NEAR_BYTES:
+            start, end = held[-1][0], max(held.pop()[1], end)
+        held.append((start, end))
+    for start, end in held:
+        annex.file.hold(start, end)
+
+
+def _offsets_end(annex: Annex, columns: int) -> int:
+    """Where in ``jpeg_tiles`` the packed indices begin."""
+    return _TILE_INDEX_HEAD.size + 8 * (annex.num_samples * columns + 1)
+
+
 def read_tile_index(annex: Annex, columns: int) -> TileIndex | None:
     """The indices of the pictures, or None; offsets and indices are checked as they are used."""
-    data = annex.section(TILE_INDEX, is_checked=False)
-    if data is None:
+    place = annex.place(TILE_INDEX)
+    if place is None:
         return None
-    offsets_size = 8 * (annex.num_samples * columns + 1)
-    if (
-        len(data) < _TILE_INDEX_HEAD.size + offsets_size
-        or _TILE_INDEX_HEAD.unpack(data[: _TILE_INDEX_HEAD.size])[0] != columns
-    ):
+    start, end = place
+    first = start + _offsets_end(annex, columns)
+    held = annex.file.hold(start, first) if first <= end else None
+    if held is None or _TILE_INDEX_HEAD.unpack(held[: _TILE_INDEX_HEAD.size])[0] != columns:
         raise annex.fail(
             TILE_INDEX,
-            f"has {format_count(len(data), 'byte')}, which cannot hold indices for {format_count(columns, 'field')}",
+            f"has {format_count(end - start, 'byte')}, which cannot hold indices for {format_count(columns, 'field')}",
         )
-    offsets = data[_TILE_INDEX_HEAD.size :][:offsets_size].view("<u8")
-    return TileIndex(columns, np.require(offsets, requirements="A"), data[_TILE_INDEX_HEAD.size + offsets_size :])
+    offsets = np.require(held[_TILE_INDEX_HEAD.size :].view("<u8"), requirements="A")
+    return TileIndex(columns, offsets, annex.file.mapped[first:end], None if annex.file.is_local else annex.file, first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileIndex:
-    """Packed indices of pictures: that of column c of sample i is entry ``i * columns + c`` of the offsets."""
+    """Packed indices of pictures: that of column c of sample i is entry ``i * columns + c`` of the offsets.
+
+    Attributes:
+        columns: fields with pictures.
+        offsets: where in the packed bytes each index begins, and the last one ends.
+        packed: of all indices.
+        file: what the packed bytes must be fetched from, where they are not on this machine.
+        first: where in that file they begin.
+    """
 
     columns: int
     offsets: npt.NDArray[np.uint64]
     packed: npt.NDArray[np.uint8]
+    file: StoredFile | None = None
+    first: int = 0
+
+    def _find(
+        self, indices: npt.NDArray[np.int64], column: int
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        entries = np.ascontiguousarray(indices * self.columns + column, np.int64)
+        return locate_tile_indices(self.offsets, len(self.packed), entries)
 
     def locate(
         self, indices: npt.NDArray[np.int64], column: int
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """The bytes of all indices, and where those of some samples begin and how long they are; 0 is none."""
-        entries = np.ascontiguousarray(indices * self.columns + column, np.int64)
-        return self.packed, *locate_tile_indices(self.offsets, len(self.packed), entries)
+        """The bytes of indices, and where in them those of some samples begin and how long they are; 0 is none."""
+        begins, sizes = self._find(indices, column)
+        if self.file is None:
+            return self.packed, begins, sizes
+        self._hold_few(self.file)
+        base, starts = self.file.region(begins + np.uint64(self.first), sizes)
+        self.file.check()
+        return base, starts, sizes
+
+    def announce(self, indices: npt.NDArray[np.int64], column: int) -> Announcement | None:
+        """Begin to bring what ``locate`` will ask for."""
+        if self.file is None:
+            return None
+        self._hold_few(self.file)
+        begins, sizes = self._find(indices, column)
+        return self.file.announce(begins + np.uint64(self.first), sizes)
+
+    def _hold_few(self, file: StoredFile) -> None:
+        """Bring all indices by one request, where they are not many, instead of some of them for every page."""
+        if len(self.packed) <= _FEW_BYTES:
+            file.hold(self.first, self.first + len(self.packed))
 
     def stored(self, indices: npt.NDArray[np.int64], column: int) -> Iterator[tuple[int, npt.NDArray[np.uint8] | None]]:
         """Those samples that have an index, by position, and the index; None where its offsets make no sense."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
-from headrace.errors import AnnexError, FormatError
-from headrace.storage import check_regular
+from headrace.errors import AnnexError, FormatError, RefusedError
+from headrace.storage import RemotePath, check_regular, is_remote, open_stored
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
+    from headrace.storage import StoredFile
 
-__all__ = ["find_side", "new_side_path", "side_exists", "side_path"]
+__all__ = ["find_side", "new_side_path", "open_side", "side_exists", "side_path"]
+
+_log = logging.getLogger("headrace")
 
 
 def side_path(dataset_path: PathLike) -> str:
@@ -21,7 +25,11 @@ def side_path(dataset_path: PathLike) -> str:
         >>> side_path("train.beton")
         'train.beton.annex'
     """
-    return os.fspath(dataset_path) + ".annex"
+    path = os.fspath(dataset_path)
+    if isinstance(path, RemotePath) and path.scheme in ("http", "https"):
+        url, mark, query = str(path).partition("?")
+        return path.with_url(f"{url}.annex{mark}{query}")
+    return path + ".annex"
 
 
 def new_side_path(dataset_path: PathLike) -> str:
@@ -31,6 +39,8 @@ def new_side_path(dataset_path: PathLike) -> str:
         AnnexError: a link is there, unless it leads to the annex of what the path of the dataset leads to.
     """
     beside = side_path(dataset_path)
+    if is_remote(beside):
+        return beside
     if os.path.islink(beside) and os.path.realpath(beside) != side_path(os.path.realpath(dataset_path)):
         problem = "this is a symbolic link, so writing could change a file elsewhere"
         raise AnnexError(beside, problem=problem, fix="Remove it first; with it goes only the link.")
@@ -39,6 +49,8 @@ def new_side_path(dataset_path: PathLike) -> str:
 
 def side_exists(dataset_path: PathLike) -> bool:
     """There is something where an annex would be; ``find_side`` says whether it can be used."""
+    if is_remote(dataset_path):
+        return open_side(dataset_path) is not None
     return any(os.path.lexists(side_path(path)) for path in (dataset_path, os.path.realpath(dataset_path)))
 
 
@@ -51,6 +63,8 @@ def find_side(dataset_path: PathLike, *, follow_links: bool = False) -> str | No
         AnnexError: it is a pipe or a device; or a link, unless that leads to the annex of what the path leads to, or
             ``follow_links`` is given.
     """
+    if is_remote(dataset_path):
+        return side_path(dataset_path) if side_exists(dataset_path) else None
     beside, behind = side_path(dataset_path), side_path(os.path.realpath(dataset_path))
     if not os.path.lexists(beside):
         beside = behind
@@ -63,3 +77,21 @@ def find_side(dataset_path: PathLike, *, follow_links: bool = False) -> str | No
     except FormatError as error:
         raise AnnexError(beside, problem=error.problem, fix=error.fix) from None
     return beside
+
+
+def open_side(dataset_path: PathLike, *, follow_links: bool = False) -> StoredFile | None:
+    """The same, opened; beside an object of a store, an object of that name.
+
+    Stores that do not let everybody list what they have refuse what is not there. So a refusal means that there is
+    none: whoever asks has opened the dataset itself.
+    """
+    if is_remote(dataset_path):
+        try:
+            return open_stored(side_path(dataset_path))
+        except FileNotFoundError:
+            return None
+        except RefusedError as error:
+            _log.info("%s: taken as not there: %s", error.url, error.problem)
+            return None
+    path = find_side(dataset_path, follow_links=follow_links)
+    return None if path is None else open_stored(path, nofollow=not follow_links)

@@ -15,10 +15,11 @@ from headrace.errors import BrokenPicturesError, UnknownFormatError
 from headrace.formats.barecat.names import is_part_of
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.disk_files import count_found, find_files
+from headrace.formats.local_target import local_target
 from headrace.formats.open import all_formats, find_format, format_of_name
 from headrace.formats.report import Transfer
 from headrace.progress import format_bytes, format_count
-from headrace.storage import group_left_out
+from headrace.storage import as_path, check_local, group_left_out
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def is_archive(path: str) -> bool:
 
 def open_archive(path: str, mode: Mode = "r", *, shard_size: int | None = None, follow_links: bool = False) -> Archive:
     """The archive at a path; ValueError when what is there holds samples."""
+    if mode != "r":
+        check_local(path)
     found = find_format(path)
     if found.open_archive is None:
         raise _no_archive(path, found)
@@ -129,7 +132,8 @@ def create_archive(args: argparse.Namespace) -> int:
         return _plan_archive(args, paths)
     with (
         progress_bar("packing", args, unit="files") as bar,
-        new_archive(args.out, shard_size=args.shard_size, force=args.force) as out,
+        local_target(as_path(args.out), force=args.force, progress=bar) as place,
+        new_archive(place, shard_size=args.shard_size, force=args.force) as out,
     ):
         result = pack_files(
             out,

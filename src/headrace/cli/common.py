@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
 from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
+from headrace.storage import as_path, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,11 +26,16 @@ __all__ = [
     "ERRORS",
     "ReadingOptions",
     "add_dry_run",
+    "add_engine",
     "add_follow_links",
     "add_json",
     "add_max_size",
     "add_progress",
+    "add_storage",
+    "add_storage_option",
+    "add_tasks",
     "add_workers",
+    "apply_storage",
     "message_of",
     "number_from",
     "parse_color",
@@ -68,6 +74,49 @@ def reading_options(args: argparse.Namespace) -> ReadingOptions:
     return {"follow_links": True} if getattr(args, "follow_links", False) else {}
 
 
+def add_storage(parser: argparse.ArgumentParser) -> None:
+    """``--storage-option``, ``--cache-dir`` and ``--cache-size``, for what is read from a store."""
+    add_storage_option(parser)
+    parser.add_argument(
+        "--cache-dir", metavar="DIR", help="of URLs: keep what was read in this folder, for all processes"
+    )
+    parser.add_argument("--cache-size", type=parse_size, metavar="SIZE", help="how much --cache-dir may take")
+
+
+def add_storage_option(parser: argparse.ArgumentParser) -> None:
+    """``--storage-option``, for what is read from a store or written to one."""
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        type=_parse_option,
+        metavar="KEY=VALUE",
+        help="of URLs: how the store is reached, such as region=eu-west-1 or endpoint=URL; may be repeated",
+    )
+
+
+def _parse_option(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a pair KEY=VALUE, such as region=eu-west-1")
+    return key.strip(), value
+
+
+_PATHS = ("path", "source", "out")
+
+
+def apply_storage(args: argparse.Namespace) -> None:
+    """Let the URLs among the paths of a verb know how their stores are reached; ``file://`` becomes a plain path."""
+    options = getattr(args, "storage_option", None)
+    cache_dir, cache_size = getattr(args, "cache_dir", None), getattr(args, "cache_size", None)
+    if cache_size is not None and cache_dir is None:
+        raise ValueError("--cache-size is for a cache on the local disk; say with --cache-dir where it is")
+    storage = storage_of(None if options is None else dict(options), cache_dir, cache_size)
+    for name in _PATHS:
+        path = getattr(args, name, None)
+        if isinstance(path, str) and "://" in path:
+            setattr(args, name, as_path(path, storage))
+
+
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """``--dry-run``."""
     parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
@@ -86,6 +135,32 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         type=whole_number_from(0, MAX_WORKERS),
         metavar="N",
         help="threads to use (default: all cores)",
+    )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """``--engine`` and ``--address``."""
+    parser.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        default="local",
+        help="who works on a set of files: threads of this process, or as many tasks of a Ray cluster",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="ADDR",
+        help="of a Ray cluster that runs, such as HEAD:6379 or auto (default: start one on this machine)",
+    )
+
+
+def add_tasks(parser: argparse.ArgumentParser) -> None:
+    """``-j`` for verbs of which only tasks can be many."""
+    parser.add_argument(
+        "-j",
+        "--workers",
+        type=whole_number_from(1, MAX_WORKERS),
+        metavar="N",
+        help="with --engine ray: tasks at a time (default: all cores)",
     )
 
 

@@ -12,11 +12,12 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import ERRORS, message_of, say
+from headrace.cli.common import ERRORS, apply_storage, message_of, say
 from headrace.cli.parser import CommandParser, VerbParser
 from headrace.cli.verbs import (
     add,
     browse,
+    cache,
     cat,
     completion,
     convert,
@@ -58,6 +59,7 @@ _GROUPS = {
         *(tree, find, du, shell, mount),
         *(add, rm, mv, sync, merge, subset, reshard, defrag),
     ),
+    "object stores": (cache,),
     "the command itself": (help, version, completion, demo),
 }
 _EPILOG = """\
@@ -125,7 +127,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     args = argparse.Namespace(traceback=False)
     try:
-        code: int = _parse(argv, args).run(args)
+        _parse(argv, args)
+        apply_storage(args)
+        code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()  # the reader went away: not our business

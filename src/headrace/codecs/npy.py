@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zipfile
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ __all__ = ["decode", "decode_npz", "encode", "encode_npz"]
 
 _MAX_UNPACKED = 4 << 30
 _SHOWN_BYTES = 100
+_TRIES = 20
 
 
 def encode(value: npt.ArrayLike) -> bytes:
@@ -36,14 +38,29 @@ def encode(value: npt.ArrayLike) -> bytes:
 
 def decode(data: Buffer) -> npt.NDArray[Any]:
     """The array of a .npy file; ValueError when it is damaged, or holds pickles."""
-    stream = io.BytesIO(data)
     try:
-        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        return _read(data)
     except Exception as error:  # a header is Python text, and what goes wrong with it depends on numpy and on Python
         start = bytes(memoryview(data)[:_SHOWN_BYTES]).rstrip()
         is_inner = isinstance(error, SystemError)  # its text speaks of Python's insides: 3.12 and NUL in a header
         problem = "the header cannot be read" if is_inner else str(error) or type(error).__name__
         raise ValueError(f"not an array that numpy has saved ({problem}); it starts with {start!r}") from error
+
+
+def _read(data: Buffer) -> npt.NDArray[Any]:
+    """Numpy gives the header to Python's parser, which until 3.12 counts its depth for all threads together.
+
+    When another thread parses at the same moment, it may take that for an error of its own (SystemError), and all is
+    well the next time.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(SystemError):
+            return _read_once(data)
+    return _read_once(data)
+
+
+def _read_once(data: Buffer) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
     return array
 
 

@@ -95,6 +95,25 @@ class Image:
         stored = _native.store_jpegs(list(values), self.max_side or 0, self.quality, jpg_above)
         return [None if s is None else Encoded((JPG if s[0] else RAW, s[1], s[2]), s[3]) for s in stored]
 
+    def sides_of_files(
+        self,
+        base: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.uint64],
+        sizes: npt.NDArray[np.uint64],
+        *,
+        first_index: int,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
+        """Widths and heights of image files in memory; None unless each of them is a JPEG that is stored as it is."""
+        if self.mode != "jpg" or (sizes < 2).any():
+            return None
+        modes, widths, heights = _native.picture_headers(base, offsets, sizes, jpeg.MAX_PIXELS)
+        ends = offsets + sizes
+        is_stored = (modes == JPG) & (widths > 0) & (base[ends - 2] == 0xFF) & (base[ends - 1] == 0xD9)
+        is_stored &= widths.astype(np.uint64) * heights <= jpeg.MAX_PIXELS
+        if self.max_side is not None:
+            is_stored &= np.maximum(widths, heights) <= self.max_side
+        return (widths, heights) if is_stored.all() else None
+
     def _pixels(self, value: Any, data: bytes | None) -> npt.NDArray[np.uint8]:
         if data is not None:
             return image_codec.decode(data, background=self.background)

@@ -23,9 +23,9 @@ from headrace.annex import (
     TILE_INDEX,
     Annex,
     checksums_section,
-    find_side,
     json_section,
     new_side_path,
+    open_side,
     read_checksums,
     read_json,
     read_tile_index,
@@ -37,7 +37,7 @@ from headrace.fields import Float, Int, to_spec
 from headrace.formats.contract import index_chunks
 from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
-from headrace.storage import AtomicFile, map_file
+from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -118,26 +118,22 @@ def find_column_annex(facts: SideFacts, first_pictures: str | None) -> tuple[Col
         first_pictures: the field that indices are of where the annex does not say it.
     """
     try:
-        path = find_side(facts.path, follow_links=facts.follow_links)
-        if path is None:
-            return None, None
-        mapped = map_file(path, nofollow=not facts.follow_links)
+        side = open_side(facts.path, follow_links=facts.follow_links)
     except AnnexError as error:
         return None, f"{error.path}: {error.problem}"
+    if side is None:
+        return None, None
     problem = None
     for is_bound in (True, False):
         try:
             annex = Annex.find(
-                path,
-                mapped,
-                first=0,
-                end=len(mapped),
+                side,
                 num_samples=facts.num_samples,
                 dataset_size=facts.size_bytes if is_bound else None,
                 dataset_fingerprint=facts.fingerprint if is_bound else None,
             )
             if annex is None:
-                return None, f"{path}: this is not an annex"
+                return None, f"{side.path}: this is not an annex"
             return _read(annex, first_pictures), problem
         except AnnexError as error:
             problem = problem or f"{error.path}: {error.problem}"

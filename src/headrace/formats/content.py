@@ -6,8 +6,10 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.errors import FormatError
-from headrace.storage import open_stream
+import numpy as np
+
+from headrace.errors import FormatError, RemoteError
+from headrace.storage import is_remote, open_stored, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.formats.contract import Format
 
-__all__ = ["CONTAINERS", "explain_content", "explained"]
+__all__ = ["CONTAINERS", "explain_content", "explained", "first_bytes"]
 
 CONTAINERS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst", ".zip")
 _HEAD_BYTES = 4096
@@ -60,14 +62,34 @@ def explained(path: PathLike, all_formats: Callable[[], Sequence[Format]]) -> It
         raise told from error
 
 
+def first_bytes(path: str, size: int) -> bytes:
+    """The beginning of a file or object; nothing of a folder."""
+    if is_remote(path):
+        file = open_stored(path)
+        try:
+            wanted = np.array([min(size, file.size_bytes)], np.uint64)
+            base, starts = file.region(np.zeros(1, np.uint64), wanted)
+            head = base[int(starts[0]) : int(starts[0] + wanted[0])].tobytes()
+            file.check()
+            return head
+        finally:
+            file.close()
+    if os.path.isdir(path):
+        return b""
+    with open_stream(path) as stream:
+        return stream.read(size)
+
+
 def explain_content(path: PathLike, formats: Sequence[Format]) -> FormatError | None:
     """The error for a file that could not be read, when its content is something else than its name says."""
     name = os.fspath(path)
     says = tuple(suffix for known in formats for suffix in known.suffixes)
-    if not name.lower().endswith((*says, *CONTAINERS)) or not os.path.isfile(name):
+    if not name.lower().endswith((*says, *CONTAINERS)) or not (is_remote(name) or os.path.isfile(name)):
         return None
-    with open_stream(name) as file:
-        head = file.read(_HEAD_BYTES)
+    try:
+        head = first_bytes(name, _HEAD_BYTES)
+    except RemoteError:
+        return None  # the error that there is already is the one to tell
     kind = _kind_of(name, head, formats)
     if kind is None or name.lower().endswith(kind.endings):
         return None

@@ -16,7 +16,9 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
+from headrace.formats.samples_ahead import samples_ahead
 from headrace.progress import format_count
+from headrace.storage import is_remote, stored_exists, stored_size
 from headrace.types import Dataset, ImageSpans, Ragged, Writer, missing_members
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.report import Transfer
     from headrace.types import (
+        Announcement,
         Field,
         IndexArray,
         Indices,
@@ -94,7 +97,8 @@ class Format:
         has_files_beside: parts of it lie beside the path, such as shards or an annex, and may be links: ``open``,
             ``open_archive``, ``summarize``, ``verify`` and ``index`` take ``follow_links``. For all other formats
             that option changes nothing, and they need not know it.
-        has_cache: ``open`` takes ``cache_size``, bytes of unpacked values that are kept for later.
+        has_cache: ``open`` takes ``kept_bytes``, bytes of unpacked values that are kept for later.
+        reads_stores: ``open`` takes URLs of object stores; other formats are not asked, and an error says what to do.
         takes_lists: ``open`` takes a list of files, too, as one dataset; lists of other formats are opened one by one
             and put one after the other.
         holds_files: it holds files of any kind under paths, with their directories, modes and times.
@@ -129,14 +133,15 @@ class Format:
     decodes: tuple[str, ...] = ()
     has_files_beside: bool = False
     has_cache: bool = False
+    reads_stores: bool = False
     takes_lists: bool = False
     holds_files: bool = False
     pack: Callable[..., Transfer | None] | None = None
     pack_options: frozenset[str] = frozenset()
     open_archive: Callable[..., Archive] | None = None
     new_archive: Callable[..., AbstractContextManager[Archive]] | None = None
-    exists: Callable[[str], bool] = os.path.exists
-    size_bytes: Callable[[str], int] = os.path.getsize
+    exists: Callable[[str], bool] = stored_exists
+    size_bytes: Callable[[str], int] = stored_size
     summarize: Callable[..., Summary] | None = None
     verify: Callable[..., Report] | None = None
     index: Callable[..., str] | None = None
@@ -147,10 +152,22 @@ class Format:
         """Open a path; TypeError when what comes is not a whole Dataset, FormatError for a field with a bad name."""
         if not self.has_files_beside:
             options.pop("follow_links", None)
+        self.check_reads(path)
         dataset = self.open(path, **options)
         check_contract(dataset, Dataset, f"what the format {self.name!r} opens", BaseDataset)
         check_field_names(dataset.path, dataset.schema)
         return dataset
+
+    def check_reads(self, path: PathLike | Sequence[PathLike]) -> None:
+        """FormatError for a URL of a store that this format cannot read from."""
+        paths = [path] if isinstance(path, str | os.PathLike) else path
+        remote = None if self.reads_stores else next((one for one in paths if is_remote(one)), None)
+        if remote is not None:
+            raise FormatError(
+                remote,
+                problem=f"the format {self.name} cannot be read from a store",
+                fix="Copy it to this machine, or convert it into one that can, such as .beton, .tar or .parquet.",
+            )
 
     def link_options(self, follow_links: bool) -> dict[str, bool]:
         """``follow_links`` for a function of this format; nothing if no files lie beside: it changes nothing then."""
@@ -398,6 +415,24 @@ class BaseDataset(ABC):
         return "from the mapped file"
 
     @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        return True
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what these samples need, ahead of their use; None where there is nothing to bring.
+
+        Args:
+            indices: the samples.
+            fields: those of their fields that will be read.
+        """
+        return None
+
+    def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """As ``announce``, without what only a loader needs: tile indices."""
+        return self.announce(indices, fields)
+
+    @property
     def has_checksums(self) -> bool:
         """Every value can be checked against a checksum."""
         return False
@@ -442,16 +477,25 @@ class BaseDataset(ABC):
     def __getitem__(self, key: int | str | slice | Indices) -> Sample | list[Sample]:
         length = len(self)
         if isinstance(key, slice):
-            return self._samples(np.arange(*key.indices(length), dtype=np.int64))
+            return self._brought_samples(np.arange(*key.indices(length), dtype=np.int64))
         if hasattr(key, "__index__") and np.ndim(key) == 0:
             index = key.__index__()
             if not -length <= index < length:
                 raise _out_of_range(index, length)
-            return self._samples(np.array([index % length], np.int64))[0]
+            return self._brought_samples(np.array([index % length], np.int64))[0]
         if isinstance(key, str):
-            return self._samples(np.array([self._position_of(key)], np.int64))[0]
+            return self._brought_samples(np.array([self._position_of(key)], np.int64))[0]
         many: Any = key
-        return self._samples(normalize_indices(many, length))
+        return self._brought_samples(normalize_indices(many, length))
+
+    def _brought_samples(self, indices: IndexArray) -> list[Sample]:
+        """Samples; all that must be fetched for them is fetched at the same time."""
+        announced = None if self.is_local else self._announce_values(indices, tuple(self.schema))
+        try:
+            return self._samples(indices)
+        finally:
+            if announced is not None:
+                announced.close()
 
     def _position_of(self, name: str) -> int:
         keys = self.keys
@@ -467,6 +511,9 @@ class BaseDataset(ABC):
         raise KeyError(f"{self.path}: {problem}")
 
     def __iter__(self) -> Iterator[Sample]:
+        if not self.is_local:
+            yield from samples_ahead(self)
+            return
         for i in range(len(self)):
             yield self[i]
 

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace.errors import WriteError
 from headrace.formats.contract import can_fetch_many, can_lend
+from headrace.formats.lent_columns import gives_columns
 from headrace.formats.process_pool import interrupt_held, open_processes
 from headrace.formats.sample_size import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from headrace.formats.lent_columns import LentColumns
     from headrace.formats.write import Block
     from headrace.types import SampleBlocks, SampleSequence
 
@@ -82,10 +84,16 @@ class Work(Generic[Result]):
     def __call__(self, block: Block) -> Result:
         """Encode the block's samples."""
         try:
-            return self.encoder(self._samples(block), first_index=block.first_index)
+            return self.encoder(self._columns(block) or self._samples(block), first_index=block.first_index)
         except StopIteration as error:  # whoever waits for the block could take it for the end of the samples
             problem = f"one of the samples from {block.first_index} on raised StopIteration"
             raise WriteError(problem, sample=block.first_index) from error
+
+    def _columns(self, block: Block) -> LentColumns | None:
+        if block.samples is None and self.takes_lent and gives_columns(self.dataset):
+            with contextlib.suppress(Exception):  # one of them cannot be read; sample by sample it is told which
+                return self.dataset.lend_columns(block.sources)
+        return None
 
     def _samples(self, block: Block) -> Iterator[Any]:
         for sample in self._fetched(block) if block.samples is None else block.samples:

@@ -1,5 +1,8 @@
 """Many files by one name: brace lists such as ``{0000..0009}`` and ``{a,b}``, and patterns such as ``*``.
 
+Names may be URLs. What a pattern matches in a store is found by one list of what lies below the part of the URL before
+the pattern; objects of a brace list are not looked for at all, because opening one that is missing says so.
+
 Braces are those of the shell: a list, or a range with an optional step, nested and several in one name; zeros in front
 are kept. Braces that are neither stay as they are.
 """
@@ -12,7 +15,9 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headrace.formats.patterns import fixed_prefix, translate
 from headrace.progress import format_count
+from headrace.storage import RemotePath, as_path, is_remote, list_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FILES", "expand_braces", "find_files", "is_pattern", "natural_key"]
 
 MAX_FILES = 100_000
+MAX_LISTED = 1_000_000
 _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z])\.\.([A-Za-z])")
 _MAX_DEPTH = 50
 _NAMED = 3
+_SLASHES_OF_BUCKET = 3  # scheme://bucket/
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
@@ -109,16 +116,27 @@ def _steps(first: int, last: int, step: int) -> range:
 
 
 def is_pattern(path: str) -> bool:
-    """A path may stand for many."""
-    return glob.has_magic(path) or "{" in path
+    """A path may stand for many.
+
+    Example:
+        >>> is_pattern("s3://bucket/train-*.tar"), is_pattern("https://host/x.tar?part=1")
+        (True, False)
+    """
+    return _has_magic(path) or "{" in path
+
+
+def _has_magic(path: str) -> bool:
+    if path.lower().startswith(("http://", "https://")):  # there, a question mark begins a query
+        return any(char in path for char in "*[")
+    return glob.has_magic(path)
 
 
 def find_files(pattern: str, exists: Callable[[str], bool] = os.path.lexists) -> list[str]:
     """The files that a pattern stands for: lists in their order, and what ``*``, ``?`` and ``[]`` match by name.
 
     Args:
-        pattern: brace lists, ``*``, ``?``, ``[]``, and ``**`` for folders at any depth.
-        exists: tells whether there is something under a name.
+        pattern: brace lists, ``*``, ``?``, ``[]``, and ``**`` for folders at any depth; also of URLs.
+        exists: tells whether there is something under a name; of URLs it is not asked.
 
     Raises:
         FileNotFoundError: nothing matches, or files of a list are missing; they are named.
@@ -126,19 +144,47 @@ def find_files(pattern: str, exists: Callable[[str], bool] = os.path.lexists) ->
     names = expand_braces(pattern)
     found: list[str] = []
     missing: list[str] = []
+    listed: dict[tuple[str, bool], list[str]] = {}
     for name in names:
-        if exists(name) or not glob.has_magic(name):
+        if is_remote(name):
+            matches = _remote_matches(_like(name, pattern), listed)
+        elif exists(name):
             matches = [name]
-            missing += [] if exists(name) else [name]
         else:
-            matches = sorted(islice(glob.iglob(name, recursive=True), MAX_FILES + 1), key=natural_key)
-            missing += [] if matches else [name]
-        found += matches
+            some = islice(glob.iglob(name, recursive=True) if glob.has_magic(name) else (), MAX_FILES + 1)
+            matches = sorted(some, key=natural_key)
+        missing += [] if matches else [name]
+        found += matches or [name]
         if len(found) > MAX_FILES:
             raise ValueError(f"{pattern[:200]} stands for more than {format_count(MAX_FILES, 'file')}")
     if missing:
         raise FileNotFoundError(_missing(pattern, missing, len(names)))
     return list(dict.fromkeys(found))
+
+
+def _like(name: str, pattern: str) -> RemotePath:
+    """A URL that is reached as another one is."""
+    return pattern.with_url(name) if isinstance(pattern, RemotePath) else RemotePath(as_path(name))
+
+
+def _remote_matches(name: RemotePath, listed: dict[tuple[str, bool], list[str]]) -> list[str]:
+    """Objects whose URLs match, or the URL itself where nothing in it is special."""
+    if not _has_magic(name):
+        return [name]
+    folder = fixed_prefix(name).rpartition("/")[0] + "/"
+    if folder.count("/") < _SLASHES_OF_BUCKET:
+        raise ValueError(f"{name}: the name of the bucket must be written out; a pattern is for what lies in it")
+    pattern = name[len(folder) :]
+    key = folder, "/" in pattern or "**" in pattern
+    if key not in listed:
+        listed[key] = list(islice(list_stored(name.with_url(folder), recursive=key[1]), MAX_LISTED + 1))
+        if len(listed[key]) > MAX_LISTED:
+            most = format_count(MAX_LISTED, "object")
+            raise ValueError(f"{name}: there are more than {most} below {folder}; write more of the name out")
+    if name in listed[key]:
+        return [name]  # an object with such a name is meant itself
+    rule = translate(pattern, recursive=True, include_hidden=False)
+    return sorted((one for one in listed[key] if rule.fullmatch(one[len(folder) :])), key=natural_key)
 
 
 def _missing(pattern: str, missing: list[str], count: int) -> str:

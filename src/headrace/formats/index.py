@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from headrace.formats.open import all_formats, locate
+from headrace.formats.open import FORMATS, all_formats, locate
+from headrace.formats.ray_tasks import TaskCall, check_engine, open_tasks
 from headrace.progress import format_count
+from headrace.storage import check_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headrace.errors import PathLike
+    from headrace.formats.open import Place
+    from headrace.formats.ray_tasks import EngineName
     from headrace.types import Progress
 
 __all__ = ["index"]
@@ -27,6 +32,9 @@ def index(
     jpeg_index: bool = True,
     progress: Progress | None = None,
     follow_links: bool = False,
+    engine: EngineName = "local",
+    address: str | None = None,
+    workers: int | None = None,
 ) -> str:
     """Give a dataset an annex: checksums of every value, and tile indices of the JPEGs of every field.
 
@@ -51,10 +59,15 @@ def index(
         jpeg_index: make a tile index of every JPEG, so that a crop is decoded without the rest of its picture.
         progress: called as the work advances.
         follow_links: also read shards and an annex that are symbolic links. No annex is written through a link.
+        engine: ``"ray"``: each file of a set gets its annex from a task of a Ray cluster.
+        address: of the Ray cluster, as ``ray.init`` takes it; by default one is started on this machine.
+        workers: tasks at a time, with ``engine="ray"``; by default one for each core of the cluster.
 
     Returns:
         The path of the file that now holds the annex; of many files, that of the last.
     """
+    for one in [path] if isinstance(path, str | os.PathLike) else path:
+        check_local(one)
     place = locate(path)
     found = place.format
     if found.index is None:
@@ -62,17 +75,38 @@ def index(
         raise ValueError(f"{path} is a {found.name}, and only {known} have an annex; pack or convert it first")
     if names is not None and len(place.paths) > 1:
         raise ValueError(f"{path} are {format_count(len(place.paths), 'file')}; give names to each of them alone")
+    options = {"embed": embed, "fresh": fresh, "names": names, "class_names": class_names, "metadata": metadata}
+    options |= {"jpeg_index": jpeg_index, **found.link_options(follow_links)}
+    if check_engine(engine, address) == "ray":
+        return _index_by_tasks(place, options, address, workers, progress)
     where = ""
     for one in place.paths:
-        where = found.index(
-            one,
-            embed=embed,
-            fresh=fresh,
-            names=names,
-            class_names=class_names,
-            metadata=metadata,
-            jpeg_index=jpeg_index,
-            progress=progress,
-            **found.link_options(follow_links),
-        )
+        where = found.index(one, progress=progress, **options)
     return where
+
+
+def _index_by_tasks(
+    place: Place, options: dict[str, Any], address: str | None, workers: int | None, progress: Progress | None
+) -> str:
+    """The same by tasks of a cluster, one for each file."""
+    last, done, size_bytes = "", 0, 0
+    with open_tasks(address=address, workers=workers, needed_by="index(engine='ray')") as tasks:
+        calls = [TaskCall(one, _index_one, (place.format.name, one, options)) for one in place.paths]
+        for number, (where, samples, size) in tasks.map(calls):
+            last = where if number == len(calls) - 1 else last
+            done, size_bytes = done + samples, size_bytes + size
+            if progress is not None:
+                progress(done, None, size_bytes)
+    return last
+
+
+def _index_one(format: str, path: str, options: dict[str, Any]) -> tuple[str, int, int]:
+    """Give a file its annex, in the process of a task; the path of the annex, samples and bytes that were read."""
+    seen = [0, 0]
+
+    def note(done: int, total: int | None, size_bytes: int) -> None:
+        seen[:] = done, size_bytes
+
+    index_format = FORMATS.load(format).index
+    assert index_format is not None
+    return index_format(path, progress=note, **options), seen[0], seen[1]

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from headrace.types import Field
 
-__all__ = ["Members", "field_for", "grouped_members", "labels_of", "ungrouped_members"]
+__all__ = ["Members", "common_field", "field_for", "grouped_members", "labels_of", "ungrouped_members"]
 
 _KINDS = {".txt": "text", ".json": "json", ".npy": "npy"} | dict.fromkeys(image_codec.SUFFIXES, "image")
+_ENDINGS = tuple(_KINDS)
 
 
 class Members:
@@ -34,7 +35,7 @@ class Members:
 
 
 def _kind_of(name: str) -> str:
-    return _KINDS.get(os.path.splitext(name)[1].lower(), "bytes")
+    return _KINDS.get(os.path.splitext(name)[1].lower(), "bytes") if name.lower().endswith(_ENDINGS) else "bytes"
 
 
 def ungrouped_members(rows: list[Any], *, as_bytes: bool) -> Members:
@@ -44,9 +45,23 @@ def ungrouped_members(rows: list[Any], *, as_bytes: bool) -> Members:
     if "image" in kinds:
         rows = [row for row, kind in zip(rows, each, strict=True) if kind == "image"]
         kinds = {"image"}
-    kind = kinds.pop() if len(kinds) == 1 else "bytes"
-    field = {"npy": "array"}.get(kind, kind)
+    field, kind = _field_of(kinds)
     return Members([row[0] for row in rows], {field: kind}, {field: rows})
+
+
+def common_field(names: list[str], *, as_bytes: bool) -> tuple[str, str]:
+    """The name and the kind of the field of files of which each is a sample.
+
+    Example:
+        >>> common_field(["a.npy", "b.npy"], as_bytes=False), common_field(["a.npy", "b.txt"], as_bytes=False)
+        (('array', 'npy'), ('bytes', 'bytes'))
+    """
+    return _field_of({"bytes"} if as_bytes else set(map(_kind_of, names)))
+
+
+def _field_of(kinds: set[str]) -> tuple[str, str]:
+    kind = next(iter(kinds)) if len(kinds) == 1 else "bytes"
+    return {"npy": "array"}.get(kind, kind), kind
 
 
 def grouped_members(path: str, rows: list[Any]) -> Members:

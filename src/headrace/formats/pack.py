@@ -12,6 +12,7 @@ from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
 from headrace.formats.contract import normalize_indices
 from headrace.formats.folder import FolderDataset
+from headrace.formats.local_target import local_target, target_path
 from headrace.formats.open import find_format
 from headrace.formats.report import Transfer
 from headrace.formats.write import BROKEN, BrokenSamples, fill
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headrace.errors import PathLike
+    from headrace.formats.contract import Format
     from headrace.types import Dataset, IndexArray, Progress
 
 __all__ = ["broken_lines", "describe_fields", "pack"]
@@ -38,6 +40,7 @@ def pack(
     skip_broken: bool = False,
     dry_run: bool = False,
     force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Progress | bool = False,
     **options: Any,
 ) -> Transfer:
@@ -48,7 +51,7 @@ def pack(
     said about pictures does not apply there.
 
     Args:
-        path: the file to write; it comes first, as in ``write``.
+        path: the file to write, a path or a URL; it comes first, as in ``write``.
         folder: where the pictures are.
         image: how pictures are stored; by default as JPEG.
         workers: threads; by default one for each core.
@@ -56,6 +59,7 @@ def pack(
         skip_broken: leave out pictures that cannot be stored; by default they are an error that names all of them.
         dry_run: write nothing, and say what would be written; the size is estimated from a few pictures.
         force: replace a file that exists, as in ``write``.
+        storage_options: how the store of a URL is reached, see ``headrace.open``.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, and ``indices`` as for ``write``.
 
@@ -79,7 +83,36 @@ def pack(
         (1, ['notes.txt: not a picture by its ending'], ['b.jpg: it is empty'])
     """
     target = find_format(path, must_exist=False)
-    target.check_new(path, force=force or dry_run)
+    where, is_free = target_path(path, storage_options), force or dry_run
+    with local_target(where, force=is_free, progress=progress, is_dry=dry_run) as place:
+        target.check_new(place, force=is_free)
+        return _pack(
+            target,
+            place,
+            folder,
+            image=image,
+            workers=workers,
+            shuffle_seed=shuffle_seed,
+            skip_broken=skip_broken,
+            dry_run=dry_run,
+            progress=progress,
+            options=options,
+        )
+
+
+def _pack(
+    target: Format,
+    path: str,
+    folder: PathLike,
+    *,
+    image: Image | None,
+    workers: int | None,
+    shuffle_seed: int | None,
+    skip_broken: bool,
+    dry_run: bool,
+    progress: Progress | bool,
+    options: dict[str, Any],
+) -> Transfer:
     if target.pack is not None:
         known = {name: options.pop(name) for name in target.pack_options if name in options}
         pictures = {"image": image if image != Image() else None, "shuffle_seed": shuffle_seed}
@@ -110,7 +143,7 @@ def pack(
         result.samples = fill(
             lambda length: target.create_checked(path, source.schema, length=length, **given),
             source.sources(),
-            label=f"writing {os.path.basename(os.fspath(path))}",
+            label=f"writing {os.path.basename(path)}",
             workers=workers,
             worker_kind="thread",
             indices=indices,
@@ -125,7 +158,7 @@ def pack(
         lines = broken_lines(source.path, source.keys, broken.found)
         raise BrokenPicturesError(folder, broken=lines, total=len(source)) from error.__cause__
     result.broken = broken_lines(source.path, source.keys, broken.found)
-    result.size_bytes = target.size_bytes(os.fspath(path))
+    result.size_bytes = target.size_bytes(path)
     return result
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
-__all__ = ["ProcessPool", "interrupt_held", "open_processes"]
+__all__ = ["ProcessPool", "can_travel", "interrupt_held", "open_processes"]
 
 _PR_SET_PDEATHSIG = 1
 _JOIN_S = 1.0
@@ -157,13 +157,14 @@ def _serve(function: Callable[[Any], Any], pipe: Connection, other_end: Connecti
 
 def _failure_of(error: BaseException) -> _Failure:
     text = "".join(traceback.format_exception(error))
-    cause = error.__cause__ if _can_travel(error.__cause__) else None
-    if not _can_travel(error):
+    cause = error.__cause__ if can_travel(error.__cause__) else None
+    if not can_travel(error):
         error = RuntimeError(f"{type(error).__name__}: {error}")
     return _Failure(error, cause, text)
 
 
-def _can_travel(error: BaseException | None) -> bool:
+def can_travel(error: BaseException | None) -> bool:
+    """An exception can be sent to another process."""
     # An exception with an __init__ of its own pickles and then fails to unpickle, in the middle of the parent.
     try:
         pickle.loads(pickle.dumps(error))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import UnknownFormatError
 from headrace.formats.open import find_format
+from headrace.storage import check_local
 from headrace.storage.leftovers import remove_leftovers
 from headrace.types import RepairReport
 
@@ -40,6 +41,7 @@ def repair(path: PathLike) -> RepairReport:
         >>> headrace.repair(path).done
         ()
     """
+    check_local(path)
     name = os.fspath(path)
     done: list[str] = []
     is_there = True

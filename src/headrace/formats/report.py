@@ -10,7 +10,7 @@ from headrace.formats.threads import map_ahead
 from headrace.types import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from headrace.types import IndexArray, Problem, Progress
 
@@ -55,7 +55,12 @@ class Found:
 
 
 def check_all(
-    check: Callable[[IndexArray], Found], length: int, *, workers: int | None, progress: Progress | None
+    check: Callable[[IndexArray], Found],
+    length: int,
+    *,
+    workers: int | None,
+    progress: Progress | None,
+    chunks: Iterable[IndexArray] | None = None,
 ) -> Found:
     """Check all samples, some at a time.
 
@@ -64,9 +69,10 @@ def check_all(
         length: number of samples.
         workers: threads; by default one for each core.
         progress: called as the work advances.
+        chunks: all samples in order, as many at a time as may lie in memory together; by default a number of them.
     """
-    total = Found()
-    for found in map_ahead(check, index_chunks(length, _CHUNK), threads=count_workers(workers or None), ahead=4):
+    total, parts = Found(), index_chunks(length, _CHUNK) if chunks is None else chunks
+    for found in map_ahead(check, parts, threads=count_workers(workers or None), ahead=4):
         total.add(found)
         if progress is not None:
             progress(total.samples, length, total.size_bytes)

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HiddenPlace",
+    "ShardEncoder",
+    "ShardFilling",
     "ShardLimits",
     "ShardNames",
     "ShardPlace",
+    "ShardedChunk",
     "ShardedWriter",
     "names_of_set",
     "new_writer",
@@ -44,10 +47,14 @@ _SCALAR_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardLimits:
-    """When a file is full: bytes of its samples as they are stored, their number, or both."""
+    """When a file is full: bytes of its samples as they are stored, their number, or both.
+
+    With ``skips`` samples may be left out while they are written, so that no number says before where a file ends.
+    """
 
     size_bytes: int | None = None
     samples: int | None = None
+    skips: bool = False
 
     @classmethod
     def of(cls, shard_size: int | str | None, shard_samples: int | None) -> ShardLimits | None:
@@ -59,6 +66,47 @@ class ShardLimits:
             if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < 1):
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
         return cls(size_bytes=size, samples=shard_samples)
+
+
+@dataclass(slots=True)
+class ShardFilling:
+    """Where a file ends: decided piece by piece, from their sizes alone, so that whoever knows these finds the cuts.
+
+    Args:
+        limits: when a file is full; a sample that is larger has a file of its own.
+        scalars: fields of a sample whose values are numbers and not payloads.
+
+    Example:
+        >>> filling = ShardFilling(ShardLimits(size_bytes=10), scalars=0)
+        >>> [filling.begins_next(size, 1) for size in (4, 6, 1, 20, 1)]
+        [False, False, True, True, True]
+    """
+
+    limits: ShardLimits
+    scalars: int
+    samples: int = 0
+    size_bytes: int = 0
+
+    @classmethod
+    def of(cls, limits: ShardLimits, fields: Mapping[str, Field]) -> ShardFilling:
+        """For samples of these fields."""
+        return cls(limits, sum(not field.has_payload for field in fields.values()))
+
+    def begins_next(self, payload_bytes: int, count: int) -> bool:
+        """Take the next piece; True when it is the first of the next file."""
+        size = payload_bytes + _SCALAR_BYTES * self.scalars * count
+        is_next = bool(self.samples) and self._is_full(size, count)
+        if is_next:
+            self.samples = self.size_bytes = 0
+        self.samples += count
+        self.size_bytes += size
+        return is_next
+
+    def _is_full(self, size: int, count: int) -> bool:
+        limits = self.limits
+        return (limits.size_bytes is not None and self.size_bytes + size > limits.size_bytes) or (
+            limits.samples is not None and self.samples + count > limits.samples
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +186,7 @@ class ShardEncoder:
 
     def _cuts(self, first: int, count: int) -> Iterator[int]:
         """Where a file may end: behind any sample, or, if only samples are counted, behind so many."""
-        if self.limits.size_bytes is not None:
+        if self.limits.size_bytes is not None or self.limits.skips:
             yield from range(1, count)
             return
         assert self.limits.samples is not None
@@ -224,9 +272,8 @@ class ShardedWriter(BaseWriter):
         done: int = 0,
     ) -> None:
         self._place, self._create, self._limits, self._length = place, create, limits, length
-        self._scalars = sum(not field.has_payload for field in fields.values())
-        self._shard, self._done = first_shard, done
-        self._done_bytes = self._size = 0
+        self._filling = ShardFilling.of(limits, fields)
+        self._shard, self._done, self._done_bytes = first_shard, done, 0
         try:
             self._writer: Writer[Any] = self._new_writer()
             self.encoder = ShardEncoder(self._writer.encoder, limits)
@@ -238,7 +285,6 @@ class ShardedWriter(BaseWriter):
         length, limits = None, self._limits
         if limits.size_bytes is None and self._length is not None and limits.samples is not None:
             length = min(limits.samples, self._length - self._done)
-        self._size = 0
         return self._create(self._place.path(self._shard), length)
 
     def __len__(self) -> int:
@@ -259,18 +305,10 @@ class ShardedWriter(BaseWriter):
         """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
         start = 0
         for piece in chunk.pieces:
-            size = int(piece.sizes.sum()) + _SCALAR_BYTES * self._scalars * len(piece)
-            if len(self._writer) and self._is_full(size, len(piece)):
+            if self._filling.begins_next(int(piece.sizes.sum()), len(piece)):
                 self._begin_next()
             self._writer.append_chunk(piece, names=None if names is None else names[start : start + len(piece)])
             start += len(piece)
-            self._size += size
-
-    def _is_full(self, size: int, count: int) -> bool:
-        limits = self._limits
-        return (limits.size_bytes is not None and self._size + size > limits.size_bytes) or (
-            limits.samples is not None and len(self._writer) + count > limits.samples
-        )
 
     def _begin_next(self) -> None:
         count, size_bytes = len(self._writer), self._writer.size_bytes

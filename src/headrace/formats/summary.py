@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
-from headrace.formats.open import locate, open_dataset
+from headrace.formats.open import locate, open_place
 from headrace.progress import format_bytes, format_count
 from headrace.types import Summary
 
@@ -23,8 +23,9 @@ def summarize(path: PathLike, *, follow_links: bool = False) -> Summary:
     found, name = place.format, place.paths[0]
     options: dict[str, Any] = found.link_options(follow_links)
     if found.summarize is not None and len(place.paths) == 1:
+        found.check_reads(name)
         return found.summarize(name, **options)
-    with open_dataset(path, **options) as dataset:
+    with open_place(place, **options) as dataset:
         indexed = dataset.jpegs_indexed
         samples, size_bytes = len(dataset), sum(map(found.size_bytes, place.paths))
         fields = {field: to_spec(kind) for field, kind in dataset.schema.items()}

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace import _native
-from headrace.annex import TILE_INDEX, Annex, find_side, new_side_path, read_tile_index, tile_index_section, write_annex
+from headrace.annex import TILE_INDEX, Annex, new_side_path, open_side, read_tile_index, tile_index_section, write_annex
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
 from headrace.formats.report import MAX_PROBLEMS
-from headrace.storage import AtomicFile, map_file
+from headrace.storage import AtomicFile
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -111,21 +111,19 @@ def refuse_annex_options(path: PathLike, kind: str, options: Mapping[str, object
 
 def open_tile_index(facts: SideFacts) -> TileIndex | None:
     """The indices beside a dataset, or None when there are none; AnnexError when they are damaged or of another one."""
-    path = find_side(facts.path, follow_links=facts.follow_links)
-    if path is None:
+    side = open_side(facts.path, follow_links=facts.follow_links)
+    if side is None:
         return None
-    mapped = map_file(path, nofollow=not facts.follow_links)
     annex = Annex.find(
-        path,
-        mapped,
-        first=0,
-        end=len(mapped),
+        side,
         num_samples=facts.num_samples,
         dataset_size=facts.size_bytes,
         dataset_fingerprint=facts.fingerprint,
     )
     if annex is None:
-        raise AnnexError(path, problem="this is not an annex", fix=f"Make a new one with: headrace index {facts.path}")
+        raise AnnexError(
+            side.path, problem="this is not an annex", fix=f"Make a new one with: headrace index {facts.path}"
+        )
     return read_tile_index(annex, 1)
 
 

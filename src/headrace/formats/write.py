@@ -14,6 +14,8 @@ import numpy as np
 
 from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
+from headrace.formats.lent_columns import LentColumns
+from headrace.formats.local_target import local_target, target_path
 from headrace.formats.open import find_format
 from headrace.formats.sample_size import size_of
 from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
@@ -66,6 +68,7 @@ def write(
     shard_size: int | str | None = None,
     shard_samples: int | None = None,
     force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Progress | bool = False,
     **options: Any,
 ) -> None:
@@ -76,9 +79,12 @@ def write(
     With ``shard_size`` or ``shard_samples`` a set of files is written, each of them whole; they get their names when
     all are complete. ``headrace.open`` reads the set as one dataset, by a pattern such as ``train-*.beton``.
 
+    To a URL (``s3://``, ``gs://``, ``az://``) it is written in the temporary folder (``TMPDIR``) first, then uploaded,
+    and compared with what the store has; the same holds there: complete or absent.
+
     Args:
-        path: where to; the ending decides the format. The names of a set have a number in them: ``train-%06d.beton``,
-            or ``train-*.beton``, which is the same.
+        path: where to, a path or a URL; the ending decides the format. The names of a set have a number in them:
+            ``train-%06d.beton``, or ``train-*.beton``, which is the same.
         samples: anything with ``len()`` and ``[i]``, or anything that can be iterated (a length is not needed).
             A sample is a tuple in field order, a mapping, or the bare value when there is one field.
         fields: name to field, in order; may be left out when ``samples`` is a headrace dataset.
@@ -92,11 +98,13 @@ def write(
             a file of its own. A .barecat without a number in its name takes it as the limit of its own shards.
         shard_samples: number of samples in one file of a set.
         force: replace a file that exists, as ``--force`` of the command does; of a set, all its files.
+        storage_options: how the store of a URL is reached, see ``headrace.open``.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
         **options: what the format's writer takes, such as ``page_size``, ``class_names``, ``metadata``.
 
     Raises:
         FileExistsError: there is something under the path already.
+        RemoteError: a store does not answer, or has other bytes than were sent.
         WriteError: a sample could not be fetched or encoded; the original exception is its cause.
         WorkerDiedError: a worker process was killed.
 
@@ -120,19 +128,23 @@ def write(
     if ShardNames.of(path) is None and "shard_size" in target.writer_options and shard_samples is None:
         options |= {} if limits is None else {"shard_size": limits.size_bytes}  # its own shards, of one file
         limits = None
-    if limits is None:
-        target.check_new(path, force=force)
-    fill(
-        lambda length: new_writer(target, path, fields, length=length, limits=limits, force=force, options=options),
-        samples,
-        label=f"writing {os.path.basename(os.fspath(path))}",
-        workers=workers,
-        worker_kind=worker_kind,
-        indices=indices,
-        shuffle_seed=shuffle_seed,
-        names=names,
-        progress=progress,
-    )
+    where = target_path(path, storage_options)
+    with local_target(where, force=force, progress=progress, is_set=limits is not None) as place:
+        if limits is None:
+            target.check_new(place, force=force)
+        fill(
+            lambda length: new_writer(
+                target, place, fields, length=length, limits=limits, force=force, options=options
+            ),
+            samples,
+            label=f"writing {os.path.basename(place)}",
+            workers=workers,
+            worker_kind=worker_kind,
+            indices=indices,
+            shuffle_seed=shuffle_seed,
+            names=names,
+            progress=progress,
+        )
 
 
 def fill(
@@ -262,7 +274,7 @@ class _Salvage(Generic[Chunk]):
     encoder: Encoder[Chunk]
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> list[Chunk | WriteError]:
-        kept = list(samples)
+        kept = samples if isinstance(samples, LentColumns) else list(samples)
         try:
             return [self.encoder(kept, first_index=first_index)]
         except WriteError as error:
@@ -292,6 +304,8 @@ class _Bounded:
     encode: Encode[Any]
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> _Outcome:
+        if isinstance(samples, LentColumns):
+            return _Outcome(len(samples), self.encode(samples, first_index=first_index))
         taken = [0]
         encoded = self.encode(_first_of(samples, taken), first_index=first_index)
         return _Outcome(taken[0], encoded)

@@ -51,6 +51,7 @@ class CupyOutput:
     """
 
     is_device = True
+    part = None  # a loan is known by its array
 
     def __init__(self, device: Any = None) -> None:
         self._cupy = require("cupy", "Loader(framework='cupy')")

@@ -45,6 +45,8 @@ class JaxOutput:
             it. None: the device on which JAX itself makes arrays, and they are not committed.
     """
 
+    part = None  # a part is a copy
+
     def __init__(self, device: Any = None) -> None:
         self._jax = require("jax", "Loader(framework='jax')")
         self._is_committed = device is not None

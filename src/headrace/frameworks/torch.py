@@ -112,6 +112,10 @@ class TorchOutput:
         """The same memory with its axes in another order."""
         return _DeviceTensor(array.tensor.permute(axes))
 
+    def part(self, array: _DeviceTensor, first: int, last: int) -> _DeviceTensor:
+        """Some of the samples, on the same memory; torch does not take a change of one part for one of all."""
+        return _DeviceTensor(array.tensor[first:last].data)
+
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
         """Make tensors and begin their way to the device."""
         names, values = batch.keys(), [to_tensor(value) for value in batch]

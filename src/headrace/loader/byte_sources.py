@@ -2,7 +2,7 @@
 
 A file that fits into memory is mapped, and the system caches it. A larger one would be read in small pieces as it is
 touched; then whole pages are read ahead where the order keeps to pages, and the spans of a batch at once where it
-does not.
+does not. What lies in a store is brought ahead of use, see ``streaming``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headrace import _native
 from headrace.loader.slots import SlotPool
+from headrace.loader.streaming import AHEAD_BYTES, Streaming
+from headrace.progress import format_bytes
 from headrace.read import PageCache, RangeSource
-from headrace.storage import allocate_pages, available_bytes
+from headrace.storage import RemotePath, allocate_pages, available_bytes, shown_url
 from headrace.types import Source
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.loader.options import LoaderOptions
+    from headrace.loader.streaming import ComingSteps
     from headrace.types import Dataset, IndexArray
 
 __all__ = ["ByteSources", "SourceOf"]
@@ -54,12 +57,15 @@ class ByteSources:
         self._dataset = dataset
         self._allocate = allocate
         self._slots = SlotPool(options.batches_ahead + 2, allocate)
+        self.ahead_bytes = options.cache_bytes or AHEAD_BYTES
         self.budget_bytes = self._choose_budget(options)
         if self.budget_bytes is not None:
             _ = self._reader  # opened now: later another file may have the name
 
     def _choose_budget(self, options: LoaderOptions) -> int | None:
         page_size, named = self._dataset.page_size, options.cache_bytes
+        if not self._dataset.is_local:
+            return None
         if page_size is None:
             if named is not None:
                 raise ValueError(f"cache={options.cache!r}, but {self._dataset.path} has no pages to read ahead")
@@ -73,6 +79,8 @@ class ByteSources:
 
     def describe(self) -> str:
         """Say in words where the bytes come from."""
+        if not self._dataset.is_local:
+            return f"bytes: {describe_store(self._dataset.path)}, ahead by up to {format_bytes(self.ahead_bytes)}"
         if self.budget_bytes is None:
             return f"bytes: {self._dataset.reading}"
         return f"bytes: read ahead into {self.budget_bytes / 2**20:,.0f} MiB, by {self._reader.engine}"
@@ -121,3 +129,13 @@ class ByteSources:
         if self.budget_bytes is None or pages_of is None or first >= last:
             return self.single()
         return stack.enter_context(self._cache.walk(pages_of, first, last)).step
+
+    def stream(self, coming: ComingSteps, first: int, last: int) -> Streaming:
+        """Begin to bring what the steps of an epoch read from a store."""
+        return Streaming(coming, first, last, self.ahead_bytes)
+
+
+def describe_store(path: str) -> str:
+    """Say in words where the bytes of a remote dataset come from."""
+    folder = path.storage.cache_dir if isinstance(path, RemotePath) else None
+    return f"from {shown_url(path)}, {'no cache' if folder is None else f'cache: {folder}'}"

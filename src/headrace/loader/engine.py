@@ -19,32 +19,34 @@ import gc
 import os
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headrace.types import Batch
-
 __all__ = ["BatchMaker", "Prefetcher", "as_error"]
 
+_Made = TypeVar("_Made")
+_Made_co = TypeVar("_Made_co", covariant=True)
 
-class BatchMaker(Protocol):
-    """Makes the batch of a step in two parts."""
+
+class BatchMaker(Protocol[_Made_co]):
+    """Makes the batch of a step in two parts; a step may also be a group of batches."""
 
     def begin(self, step: int) -> Any:
         """The part that may run for several steps at a time."""
         ...
 
-    def finish(self, step: int, begun: Any) -> Batch:
+    def finish(self, step: int, begun: Any) -> _Made_co:
         """The part that runs one step after the other."""
         ...
 
 
-class _Belt:
+class _Belt(Generic[_Made]):
     """What the threads and the consumer share; all of it guarded by ``change``."""
 
-    def __init__(self, first: int, last: int, batches_ahead: int, threads: int) -> None:
+    def __init__(self, first: int, last: int, batches_ahead: int, threads: int, on_stop: Callable[[], None]) -> None:
+        self.on_stop = on_stop
         self.change = threading.Condition()
         self.threads = threads
         self.next_step = first  # to be begun
@@ -53,7 +55,7 @@ class _Belt:
         self.last = last
         self.batches_ahead = batches_ahead
         self.is_stopped = False
-        self.ready: deque[tuple[Batch | None, BaseException | None]] = deque()
+        self.ready: deque[tuple[_Made | None, BaseException | None]] = deque()
 
     def take_step(self) -> int | None:
         """The next step to begin, when there is room for its batch; None at the end."""
@@ -70,14 +72,14 @@ class _Belt:
             self.change.wait_for(lambda: self.is_stopped or self.turn == step)
             return not self.is_stopped
 
-    def put(self, batch: Batch | None, error: BaseException | None) -> None:
+    def put(self, batch: _Made | None, error: BaseException | None) -> None:
         with self.change:
             self.ready.append((batch, error))
             self.turn += 1
             self.is_stopped |= error is not None
             self.change.notify_all()
 
-    def get(self) -> tuple[Batch | None, BaseException | None]:
+    def get(self) -> tuple[_Made | None, BaseException | None]:
         with self.change:
             self.change.wait_for(lambda: bool(self.ready))
             self.taken += 1
@@ -89,6 +91,7 @@ class _Belt:
             self.is_stopped = True
             self.ready.clear()
             self.change.notify_all()
+        self.on_stop()
 
     def leave(self, threads: int = 1) -> bool:
         """One thread less, or several; True when there is none any more."""
@@ -97,7 +100,7 @@ class _Belt:
             return self.threads == 0
 
 
-class Prefetcher:
+class Prefetcher(Generic[_Made]):
     """An iterator over the batches of one epoch, computed ahead by threads.
 
     Args:
@@ -107,22 +110,24 @@ class Prefetcher:
         batches_ahead: how many finished batches may wait.
         threads: how many batches are begun at a time.
         on_end: called once, when no thread uses the maker any more.
+        on_stop: called when the threads are to end, so that what they wait for does not keep them; must not block.
     """
 
     def __init__(
         self,
-        maker: BatchMaker,
+        maker: BatchMaker[_Made],
         first: int,
         last: int,
         batches_ahead: int,
         *,
         threads: int = 2,
         on_end: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._left = last - first
         self._pid = os.getpid()
         count = max(0, min(threads, self._left))
-        self._belt = _Belt(first, last, batches_ahead, count)
+        self._belt: _Belt[_Made] = _Belt(first, last, batches_ahead, count, on_stop)
         self._threads: list[threading.Thread] = []
         if not count:
             on_end()
@@ -138,7 +143,7 @@ class Prefetcher:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> _Made:
         if self._left <= 0:
             self.close()
             raise StopIteration
@@ -208,7 +213,7 @@ def _is_collecting() -> bool:
 gc.callbacks.append(_note_collection)
 
 
-def _start(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> threading.Thread:
+def _start(maker: BatchMaker[_Made], belt: _Belt[_Made], on_end: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=_produce, args=(maker, belt, on_end), name="headrace-loader", daemon=True)
     _running[thread] = belt
     try:
@@ -219,7 +224,7 @@ def _start(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> thread
     return thread
 
 
-def _produce(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> None:
+def _produce(maker: BatchMaker[_Made], belt: _Belt[_Made], on_end: Callable[[], None]) -> None:
     try:
         while (step := belt.take_step()) is not None:
             _make(maker, belt, step)  # a frame of its own: nothing of the batch is held while this thread waits
@@ -229,9 +234,9 @@ def _produce(maker: BatchMaker, belt: _Belt, on_end: Callable[[], None]) -> None
         _running.pop(threading.current_thread(), None)
 
 
-def _make(maker: BatchMaker, belt: _Belt, step: int) -> None:
+def _make(maker: BatchMaker[_Made], belt: _Belt[_Made], step: int) -> None:
     begun: Any = None
-    batch: Batch | None = None
+    batch: _Made | None = None
     problem: BaseException | None = None
     try:
         begun = maker.begin(step)
@@ -248,7 +253,7 @@ def _make(maker: BatchMaker, belt: _Belt, step: int) -> None:
 
 
 # Threads must not be inside a native call when the interpreter goes away.
-_running: dict[threading.Thread, _Belt] = {}
+_running: dict[threading.Thread, _Belt[Any]] = {}
 os.register_at_fork(after_in_child=_running.clear)  # they are not there, and their locks may be held for ever
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 import time
 import warnings
@@ -99,18 +101,40 @@ class Epoch:
     def begin(self, step: int) -> Any:
         """Read and decode; for several steps at a time."""
         with self.source_of(step) as source:
-            start_s = time.perf_counter()
-            wanted = self.batches.batch(self.order, step)
-            begun = None
-            while begun is None:
-                fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": []}
-                job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
-                begun = self._begin(job)
-            if job.indices is not wanted:
-                self.stats.samples_skipped += int((job.indices != wanted).sum())
-            self._tell_of_jpegs(job)
-            self.stats.begin_s += time.perf_counter() - start_s
-            return (job if source is None else replace(job, source=None)), begun
+            return self._begin_samples(self.batches.batch(self.order, step), source)
+
+    def begin_together(self, steps: range) -> list[Any]:
+        """Read and decode several batches as one, and part them: what ``begin`` gives for each of the steps.
+
+        For outputs that do not depend on the batch that a sample is in, as far as they are made here, and where bytes
+        come without a Source.
+        """
+        wanted = [self.batches.batch(self.order, step) for step in steps]
+        with contextlib.ExitStack() as stack:
+            for step in steps:
+                stack.enter_context(self.source_of(step))
+            job, parts = self._begin_samples(np.concatenate(wanted), None)
+        bounds = np.cumsum([0, *map(len, wanted)]).tolist()
+        begun = []
+        for first, last in itertools.pairwise(bounds):
+            own = replace(job, indices=job.indices[first:last])
+            begun.append(
+                (own, [plan.part(value, first, last, job) for plan, value in zip(self.plans, parts, strict=True)])
+            )
+        return begun
+
+    def _begin_samples(self, wanted: IndexArray, source: Source | None) -> tuple[Job, list[Any]]:
+        start_s = time.perf_counter()
+        begun = None
+        while begun is None:
+            fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": []}
+            job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
+            begun = self._begin(job)
+        if job.indices is not wanted:
+            self.stats.samples_skipped += int((job.indices != wanted).sum())
+        self._tell_of_jpegs(job)
+        self.stats.begin_s += time.perf_counter() - start_s
+        return (job if source is None else replace(job, source=None)), begun
 
     def _tell_of_jpegs(self, job: Job) -> None:
         """Count them, and warn once of each kind of trouble."""
@@ -133,9 +157,19 @@ class Epoch:
             errors = [error]
         finally:
             job.dataset.check_file()
+        if not job.dataset.is_local:
+            self._distrust(job, errors)
         for damaged in errors:
             self.problems.note(damaged)
         return None
+
+    def _distrust(self, job: Job, errors: list[CorruptSampleError]) -> None:
+        """What was damaged on its way here must not be found damaged again: it is not kept."""
+        samples = np.array([error.sample for error in errors if error.sample is not None], np.int64)
+        announced = job.dataset.announce(samples, [plan.field for plan in self.plans])
+        if announced is not None:
+            announced.distrust()
+            announced.close()
 
     def finish(self, step: int, begun: Any) -> Batch:
         """Run what is Python; one step after the other."""

@@ -18,7 +18,7 @@ _SLURM_TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
 def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tuple[int, int]:
-    """Which of how many processes this is: as given, or as torch.distributed or the launcher says."""
+    """Which of how many processes this is: as given, or as torch.distributed, Ray Train or the launcher says."""
     if (rank is None) != (world is None):
         raise ValueError(f"rank and world belong together, got rank={rank} and world={world}")
     if rank is not None and world is not None:
@@ -28,6 +28,8 @@ def find_rank(*, distributed: bool, rank: int | None, world: int | None) -> tupl
     torch_distributed: Any = sys.modules.get("torch.distributed")
     if torch_distributed is not None and torch_distributed.is_available() and torch_distributed.is_initialized():
         return torch_distributed.get_rank(), torch_distributed.get_world_size()
+    if (context := _train_context()) is not None:
+        return int(context.get_world_rank()), int(context.get_world_size())
     for rank_name, world_name in _RANK_VARIABLES:
         if rank_name in os.environ and world_name in os.environ:
             found = _number(rank_name), _number(world_name)
@@ -52,8 +54,22 @@ def default_workers() -> int:
     return max(1, min(own, _shared_cores(own) // processes)) if processes > 1 else own
 
 
+def _train_context() -> Any:
+    """What Ray Train tells its workers; None in every other process."""
+    train: Any = sys.modules.get("ray.train")
+    if train is None:
+        return None
+    try:
+        context = train.get_context()
+        return context if isinstance(context.get_world_rank(), int) else None
+    except RuntimeError:  # this process is no worker
+        return None
+
+
 def _local_world() -> int:
     """How many processes were started on this machine; 1 when nobody says so."""
+    if (context := _train_context()) is not None:
+        return max(1, int(context.get_local_world_size()))
     for name in _LOCAL_WORLD_VARIABLES:
         if count := _number(name):
             return count

@@ -21,10 +21,12 @@ from headrace.loader.byte_sources import ByteSources
 from headrace.loader.engine import Prefetcher, as_error
 from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
 from headrace.loader.gpu import choose_gpu
+from headrace.loader.groups import GroupMaker, SingleBatches, group_size
 from headrace.loader.job import Job
 from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
+from headrace.loader.streaming import ComingSteps
 from headrace.order import ArrayOrder, BatchPlan, Order, SequentialOrder, SubsetOrder, shuffled_order
 from headrace.progress import format_count
 from headrace.registry import PluginTable
@@ -45,6 +47,7 @@ _STATE_VERSION = 1
 # Batches begun at a time: while one runs Python, the other has native work under way. For a GPU two more: one is
 # prepared by the CPU, one is fetched, and one is decoded.
 _THREADS, _GPU_THREADS = 2, 4
+_GROUPS = 3  # of small batches, the same for them
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a text of their own: another in each process
 _FRAMEWORKS: PluginTable[Any] = PluginTable("headrace.frameworks", kind="framework")
 
@@ -93,6 +96,10 @@ class Loader:
         precision: ``"fast"`` converts colours at the size of the result and transforms in 16 bits: about 49 dB from
             the exact pixels, and a few hundredths faster. Only where the window decoder works, with AVX-512 and the
             filters area and bilinear; all else stays exact.
+        storage_options: how a store is reached where the dataset is given by a URL, see ``headrace.open``; and so are
+            ``cache_dir`` and ``cache_size``.
+        cache_dir: folder on a local disk that keeps what was read from stores.
+        cache_size: bytes that this folder may take, or text such as ``"100GB"``.
 
     Example:
         >>> import os, tempfile, headrace
@@ -105,7 +112,7 @@ class Loader:
 
     @takes(LoaderOptions)
     def __init__(self, dataset: Dataset | PathLike | Sequence[PathLike], options: LoaderOptions) -> None:
-        opened: Any = open_dataset(dataset) if _is_named(dataset) else dataset
+        opened: Any = _opened(dataset, options) if _is_named(dataset) else dataset
         check_contract(opened, Dataset, "what the loader got", BaseDataset)
         self._prepare(opened, options)
         for advice in self._advice():  # once, here: a copy or a part of a loader has nothing new to tell
@@ -235,16 +242,42 @@ class Loader:
         self._is_begun = True
         steps, number = len(self), self.epoch
         with contextlib.ExitStack() as stack:
-            epoch = self._epoch(number, self._sources.sources(self._pages_of(number), self._step, steps, stack))
+            is_local = self._dataset_at(number)[0].is_local
+            streaming = None if is_local else self._sources.stream(self._coming(number), self._step, steps)
+            if streaming is None:
+                source_of = self._sources.sources(self._pages_of(number), self._step, steps, stack)
+            else:
+                source_of = stack.enter_context(streaming).step
+            epoch = self._epoch(number, source_of)
             on_end = stack.pop_all().close
-        threads = _GPU_THREADS if self._gpu.outputs else _THREADS
-        ahead = self.options.batches_ahead
-        with Prefetcher(epoch, self._step, steps, ahead, threads=threads, on_end=on_end) as batches:
+        on_stop = (lambda: None) if streaming is None else streaming.stop
+        with self._prefetch(epoch, steps, on_end, on_stop) as batches:
             for batch in self._deliver(batches, epoch):
                 self._step += 1
                 yield batch
                 del batch
             self.set_epoch(number + 1)
+
+    def _prefetch(
+        self, epoch: Epoch, steps: int, on_end: Callable[[], None], on_stop: Callable[[], None]
+    ) -> Prefetcher[Batch] | SingleBatches:
+        """Begin the batches that are left of an epoch: one by one, or groups of them."""
+        size, ahead = self._group_size(), self.options.batches_ahead
+        if size == 1:
+            threads = _GPU_THREADS if self._gpu.outputs else _THREADS
+            return Prefetcher(epoch, self._step, steps, ahead, threads=threads, on_end=on_end, on_stop=on_stop)
+        groups = GroupMaker(epoch, self._step, steps, size)
+        options: dict[str, Any] = {"threads": _GROUPS, "on_end": on_end, "on_stop": on_stop}
+        return SingleBatches(Prefetcher(groups, 0, len(groups), _GROUPS - 1, **options))
+
+    def _group_size(self) -> int:
+        """How many batches are made together: several small ones on a GPU, where nothing speaks against it."""
+        decoder, options = self._gpu.decoder, self.options
+        if not self._gpu.outputs or decoder is None or decoder.output.part is None or callable(options.on_error):
+            return 1
+        if self._sources.budget_bytes is not None or not all(plan.can_part() for plan in self._plans):
+            return 1
+        return group_size(options.batch_size, options.batches_ahead)
 
     def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
         """The pages that a step uses, when pages are read ahead and the order keeps to them."""
@@ -256,7 +289,23 @@ class Loader:
         order, batches = self._order(epoch), self._batches
         return lambda step: pages[batches.batch(order, step)]
 
-    def _deliver(self, batches: Prefetcher, epoch: Epoch) -> Iterator[Batch]:
+    def _coming(self, epoch: int) -> ComingSteps:
+        """What the steps of an epoch read.
+
+        Whole pages are brought where this process uses all of what is on them; one of several ranks brings its own
+        samples alone.
+        """
+        order, batches = self._order(epoch), self._batches
+        has_pages = self.options.order == "quasi_random" and batches.world == 1
+        return ComingSteps(
+            dataset=self._dataset_at(epoch)[0],
+            fields=tuple(plan.field for plan in self._plans),
+            samples_of=lambda step: batches.batch(order, step),
+            pages=self._dataset_at(epoch)[0].page_numbers() if has_pages else None,
+            samples=self._indices,
+        )
+
+    def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch) -> Iterator[Batch]:
         output = self._output if self._output is not None and self._output.is_device else None
         sent: deque[Any] = deque()
         while True:
@@ -424,6 +473,15 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _opened(path: PathLike | Sequence[PathLike], options: LoaderOptions) -> Dataset:
+    return open_dataset(
+        path,
+        storage_options=options.storage_options,
+        cache_dir=options.cache_dir,
+        cache_size=options.cache_size,
+    )
 
 
 def _is_named(dataset: Dataset | PathLike | Sequence[PathLike]) -> TypeGuard[PathLike | Sequence[PathLike]]:

@@ -7,15 +7,16 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from headrace.formats.contract import MAX_WORKERS
 from headrace.loader.collate import Collate, check_collate
 from headrace.loader.launcher import default_workers, find_rank
 from headrace.progress import parse_bytes
+from headrace.storage import storage_of
 
 if TYPE_CHECKING:
-    from headrace.errors import CorruptSampleError
+    from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.plan import Pipeline
     from headrace.types import IndexArray, Indices
 
@@ -90,6 +91,9 @@ class LoaderOptions:
     pool_pages: int = 16
     jpeg: Literal["auto", "gpu", "window", "slice", "libjpeg"] = "auto"
     precision: Literal["exact", "fast"] = "exact"
+    storage_options: Mapping[str, Any] | None = None
+    cache_dir: PathLike | None = None
+    cache_size: int | str | None = None
 
     def __post_init__(self) -> None:
         _check_pipelines(self.pipelines)
@@ -124,6 +128,7 @@ class LoaderOptions:
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
         _ = self.cache_bytes
+        storage_of(self.storage_options, self.cache_dir, self.cache_size)
 
     @property
     def threads(self) -> int:

@@ -61,6 +61,21 @@ class _Chain:
             value = stage.run(value, job)
         return self._begin_branches(value, job) if self.branches else _Waiting((value, len(self.stages)))
 
+    def part(self, begun: Any, first: int, last: int, job: Job) -> Any:
+        """Of what was begun for several batches as one, that of the samples from ``first`` to before ``last``."""
+        if isinstance(begun, list):
+            return [branch.part(one, first, last, job) for branch, one in zip(self.branches, begun, strict=True)]
+        value, done = begun.value
+        if isinstance(value, np.ndarray | list):
+            return _Waiting((value[first:last], done))
+        assert job.gpu is not None  # it has made the value
+        assert job.gpu.output.part is not None
+        return _Waiting((job.gpu.output.part(value, first, last), done))
+
+    def can_part(self) -> bool:
+        """What is begun has a value for each sample, so that it can be parted."""
+        return self.collate is None and all(branch.can_part() for branch in self.branches)
+
     def _begin_branches(self, value: Any, job: Job) -> list[Any]:
         # Ops may change their array in place: every branch but one gets its own, unless a native call copies anyway.
         begun = []
@@ -180,6 +195,14 @@ class FieldPlan:
         if self.kind in _ARRAYS:
             return job.dataset.read_arrays(job.indices, self.field, job.slots.take, job.source)
         return job.dataset.read_values(job.indices, self.field, job.source)
+
+    def part(self, begun: Any, first: int, last: int, job: Job) -> Any:
+        """Of what was begun for several batches as one, that of the samples from ``first`` to before ``last``."""
+        return self.chain.part(begun, first, last, job)
+
+    def can_part(self) -> bool:
+        """Several batches can be begun as one."""
+        return self.chain.can_part()
 
     def finish(self, begun: Any, job: Job) -> dict[str, Any]:
         """Run what is Python; one batch after the other."""

@@ -5,8 +5,8 @@ thread reads the pages of coming steps in the order in which they are needed, as
 works on a step enters ``walk.step(k)``, which waits until all its pages are there, and leaves it when it is done with
 them; steps are entered and left in about ascending order. A page is evicted when all steps that were read for are left
 and it has not been used for the longest time. A failed read is raised by the step that needs it, or by one before it
-whose pages were read together with it. ``close`` ends the thread, at most after the read it is at; it is called at the
-latest when the interpreter exits.
+whose pages were read together with it. ``close`` ends the thread, at most after the reads that are under way; it is
+called at the latest when the interpreter exits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import threading
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["PageCache", "PageWalk"]
 
 _PAGES_AT_ONCE = 4  # in one read; enough to keep the queue of a disk full
+_READS = 2  # under way at a time
 
 
 class PageCache:
@@ -97,6 +99,7 @@ class PageWalk:
         self._slot_of: dict[int, int] = {}  # by page
         self._used_by: dict[int, int] = {}  # the last step, of those read for, that uses a page
         self._free = list(range(cache.slots))
+        self._coming: dict[int, int] = {}  # pages that are being read; of the walk's own thread alone
         self._ready = first  # steps below it can be entered
         self._left_before = first  # all steps below it are left
         self._left: set[int] = set()
@@ -159,23 +162,41 @@ class PageWalk:
         return self._memory, starts.astype(np.uint64) * size + pointers % size
 
     def _read_all(self, first: int) -> None:
+        under_way: deque[_Reading] = deque()
         try:
-            step = first
-            while step < self._last:
-                step, wanted = self._collect(step)
-                if step < 0:
-                    return
-                self._read(wanted)
-                with self._change:
-                    self._slot_of.update(wanted)
-                    self._ready = step
-                    self._change.notify_all()
+            self._read_ahead(first, under_way)
         except BaseException as error:
             with self._change:
                 self._error = error
                 self._change.notify_all()
+        finally:
+            for reading in under_way:  # the memory goes to another walk
+                with contextlib.suppress(BaseException):
+                    reading.wait()
 
-    def _collect(self, step: int) -> tuple[int, dict[int, int]]:
+    def _read_ahead(self, first: int, under_way: deque[_Reading]) -> None:
+        """Ask for one read while another is under way, so that the disk does not wait for us."""
+        step = first
+        while step < self._last or under_way:
+            if step < self._last and len(under_way) < _READS:
+                begun = step
+                step, wanted = self._collect(step, may_wait=not under_way)
+                if step < 0:
+                    return
+                if step > begun:
+                    self._coming.update(wanted)
+                    under_way.append(_Reading(self._read, step, wanted))
+                    continue
+            done = under_way.popleft()
+            done.wait()
+            with self._change:
+                for page in done.pages:
+                    del self._coming[page]
+                self._slot_of.update(done.pages)
+                self._ready = done.until
+                self._change.notify_all()
+
+    def _collect(self, step: int, *, may_wait: bool) -> tuple[int, dict[int, int]]:
         """Find room for the pages of this step, and of the following ones as long as nobody has to be waited for.
 
         Returns the first step that is not served, and the pages to read with their slots; -1 when it is time to stop.
@@ -188,7 +209,8 @@ class PageWalk:
                 pages = []  # too many for the cache: the step reads its spans for itself
             with self._change:
                 while not self._make_room(pages, wanted, step):
-                    if step > first:  # waiting now would keep those steps from being entered, and so from being left
+                    # Waiting now would keep steps that are read for from being entered, and so from being left.
+                    if step > first or not may_wait:
                         return step, wanted
                     if self._is_closed:
                         return -1, {}
@@ -199,7 +221,7 @@ class PageWalk:
         return (-1, {}) if self._is_closed else (step, wanted)
 
     def _make_room(self, pages: list[int], wanted: dict[int, int], step: int) -> bool:
-        missing = [page for page in pages if page not in self._slot_of and page not in wanted]
+        missing = [p for p in pages if p not in self._slot_of and p not in wanted and p not in self._coming]
         short = len(missing) - len(self._free)
         if short > 0:
             idle = [p for p in self._slot_of if self._used_by[p] < self._left_before and p not in pages]
@@ -222,6 +244,29 @@ class PageWalk:
         places = np.fromiter(wanted.values(), np.uint64, count) * np.uint64(cache.page_size)
         ends = np.minimum(pointers + np.uint64(cache.page_size), np.uint64(cache.file_size))
         read_ranges(cache.path, cache.reader, pointers, ends - np.minimum(pointers, ends), self._memory, places)
+
+
+class _Reading:
+    """Pages that are being read, in a thread of their own, for the steps before ``until``."""
+
+    def __init__(self, read: Callable[[dict[int, int]], None], until: int, pages: dict[int, int]) -> None:
+        self.until, self.pages = until, pages
+        self._read = read
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="headrace-pages", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._read(self.pages)
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> None:
+        """Return when they are here; raises what went wrong."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 class _StepSource:

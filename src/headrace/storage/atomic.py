@@ -20,6 +20,7 @@ from headrace.progress import format_count
 from headrace.storage.leftovers import remove_leftovers_in
 from headrace.storage.new_file import NewFile, copy_bytes, kept_mode
 from headrace.storage.regular import open_for_reading
+from headrace.storage.remote_path import check_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +59,7 @@ class AtomicFile:
     """
 
     def __init__(self, path: PathLike, *, like: PathLike | None = None, is_synced: bool = True) -> None:
+        check_local(path)
         self._is_synced = is_synced
         # What a link stands for is replaced, not the link; unless it leads to a directory that does not exist.
         behind = os.path.realpath(path)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from headrace.progress import format_count
 from headrace.storage.leftovers import is_hidden, remove_leftovers_in
 from headrace.storage.new_file import NewFile, kept_mode
+from headrace.storage.remote_path import check_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +50,7 @@ class FolderWriter:
     """
 
     def __init__(self, folder: PathLike) -> None:
+        check_local(folder)
         self.folder = os.fspath(folder)
         self.files = 0
         os.makedirs(self.folder, exist_ok=True)

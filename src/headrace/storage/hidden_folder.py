@@ -15,6 +15,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from headrace.storage.leftovers import hidden_name, is_hidden, lock
+from headrace.storage.remote_path import check_local
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ class HiddenFolder:
     """
 
     def __init__(self, beside: PathLike) -> None:
+        check_local(beside)
         self.home, name = os.path.split(os.path.abspath(beside))
         self._remove_leftovers(name)
         self._fd = -1

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import MappingGuard
-from headrace.errors import FormatError
+from headrace._native import MappingGuard, SparseMapping
+from headrace.errors import FormatError, RemoteError
 from headrace.storage.regular import open_for_reading
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ def mapping_faults(array: npt.NDArray[Any]) -> int:
         >>> mapping_faults(np.zeros(3))
         0
     """
-    guard = _guard_of(array)
-    return 0 if guard is None else guard.faults
+    owner = _owner_of(array)
+    return owner.faults if isinstance(owner, MappingGuard | SparseMapping) else 0
 
 
 def is_mapped_file(array: npt.NDArray[Any]) -> bool:
@@ -182,21 +182,31 @@ def is_mapped_file(array: npt.NDArray[Any]) -> bool:
         >>> is_mapped_file(np.zeros(3))
         False
     """
-    return _guard_of(array) is not None
+    return isinstance(_owner_of(array), MappingGuard)
 
 
-def _guard_of(array: npt.NDArray[Any]) -> MappingGuard | None:
+def _owner_of(array: npt.NDArray[Any]) -> object:
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    return owner if isinstance(owner, MappingGuard) else None
+    return owner
 
 
 def check_mapping(array: npt.NDArray[Any], path: PathLike) -> None:
-    """Raise FormatError if a part of a mapped file could not be read: then some of its bytes were taken as zero."""
-    if mapping_faults(array):
+    """Raise FormatError if a part of a mapped file could not be read: then some of its bytes were taken as zero.
+
+    Of an object in a store it is a RemoteError: somebody has touched what was not brought.
+    """
+    if not mapping_faults(array):
+        return
+    if isinstance(_owner_of(array), MappingGuard):
         raise FormatError(
             path,
             problem="the file became shorter while it was in use",
             fix="Replace files by renaming, never in place.",
         )
+    raise RemoteError(
+        path,
+        problem="bytes were used that had not been brought",
+        fix="This is a mistake of headrace; please report it with the format of the file.",
+    )

@@ -7,7 +7,6 @@ themselves. Without files beside the pictures, every picture is a sample, and it
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Arrangement", "LostFilesError", "arrange", "belongs_to_pictures"]
 
 _FIELDS = {"cls": "label", "txt": "text", "npy": "array"}
+_PICTURES = tuple(SUFFIXES)
 _MAX_FIELDS = 64
 _SHOWN = 10  # endings that are named; a hostile archive may have any number
 _KINDS = {"cls": "label", "txt": "text", "json": "json", "npy": "npy"}
@@ -47,7 +47,8 @@ class Arrangement:
 
 
 def _is_picture(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in SUFFIXES
+    # As os.path.splitext has it, which takes three times as long: dots in front begin no ending.
+    return name.lower().endswith(_PICTURES) and "." in name[name.rfind("/") + 1 :].lstrip(".")
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -86,10 +87,12 @@ def arrange(names: list[str], *, only_pictures: bool = False) -> Arrangement | N
     pictures = [name for name in names if _is_picture(name)]
     if not pictures:
         return None
-    stems, known = {_split(name)[0] for name in pictures}, set(pictures)
-    others = {name: _split(name)[0] for name in names if name not in known}
-    beside = [name for name, stem in others.items() if stem in stems]
-    apart = [name for name, stem in others.items() if stem not in stems]
+    known = set(pictures)
+    others = [name for name in names if name not in known]
+    stems = {_split(name)[0] for name in pictures} if others else set()
+    beside = [name for name in others if _split(name)[0] in stems]
+    together = set(beside)
+    apart = [name for name in others if name not in together]
     left_out = _counts(apart, "belongs to no picture", "belong to no picture")
     if not beside or only_pictures:
         reason = "to a picture, and only the field image was asked for"
@@ -99,17 +102,19 @@ def arrange(names: list[str], *, only_pictures: bool = False) -> Arrangement | N
 
 
 def _group(names: list[str], left_out: list[str]) -> Arrangement:
-    samples: dict[str, dict[str, str]] = {}
+    samples: dict[str, None] = {}
+    found: dict[str, dict[str, str]] = {}  # by ending, then by sample: a dict for each sample would take far longer
     endings: Counter[str] = Counter()
     for name in sorted(names):
         stem, ending = _split(name)
+        samples[stem] = None
         endings[ending] += 1
-        samples.setdefault(stem, {})[ending] = name
+        found.setdefault(ending, {})[stem] = name
     if len(endings) > _MAX_FIELDS:
         problem = f"samples would have {format_count(len(endings), 'field')}, and {_MAX_FIELDS} is the limit"
         raise LostFilesError(f"files with the same name before the dot are one sample, but {problem}")
     uneven = {ending: count for ending, count in endings.items() if count != len(samples)}
-    if uneven or any(len(sample) != len(endings) for sample in samples.values()):
+    if uneven or any(len(files) != len(samples) for files in found.values()):
         total = format_count(len(samples), "sample")
         some = ", ".join(f".{ending} ({count:,} of {total})" for ending, count in islice(uneven.items(), _SHOWN))
         some += ", and others" if len(uneven) > _SHOWN else ""
@@ -120,8 +125,8 @@ def _group(names: list[str], left_out: list[str]) -> Arrangement:
     taken = Counter(usual.get(ending, ending) for ending in order)
     fields = {ending: ending if taken[usual.get(ending, ending)] > 1 else usual.get(ending, ending) for ending in order}
     return Arrangement(
-        keys=[sample[order[0]] for sample in samples.values()],
-        files={fields[ending]: [sample[ending] for sample in samples.values()] for ending in order},
+        keys=[found[order[0]][sample] for sample in samples],
+        files={fields[ending]: [found[ending][sample] for sample in samples] for ending in order},
         kinds={fields[ending]: _kind_of(ending) for ending in order},
         left_out=left_out,
     )

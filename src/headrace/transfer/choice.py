@@ -169,7 +169,9 @@ def _facts(
     origin: SampleOrigin, columns: Mapping[str, str], target: Format | None, ways: Ways
 ) -> tuple[dict[str, Any], list[str]]:
     """What the writer is told about the whole dataset, and what it has no place for."""
-    classes = {new: origin.class_names[old] for new, old in columns.items() if old in origin.class_names}
+    # Classes that are texts, as a column of words has them, are told by the values.
+    numbered = {new: old for new, old in columns.items() if origin.schema[old].kind == "int"}
+    classes = {new: origin.class_names[old] for new, old in numbered.items() if old in origin.class_names}
     facts: dict[str, Any] = {"class_names": classes, "metadata": getattr(origin, "metadata", None)}
     about, left_out = {}, []
     for name, value in facts.items():

@@ -25,7 +25,7 @@ from headrace.errors import FormatError, HeadraceError
 from headrace.formats.disk_files import count_ahead, find_below
 from headrace.formats.metadata import Metadata
 from headrace.formats.open import all_formats, format_of_name
-from headrace.storage import open_stream
+from headrace.storage import name_part, open_stream, stored_size
 from headrace.transfer.entry import Entry
 from headrace.transfer.extract import LARGE_BYTES, CheckedFile, blocks_of
 from headrace.transfer.tar import FREE_BYTES, MAX_RATIO, read_tar, read_tar_stream, too_large
@@ -102,7 +102,7 @@ def ending_of(path: str) -> str:
         >>> ending_of("x.tar.gz"), ending_of("x.barecat"), ending_of("x")
         ('.tar.gz', '.barecat', '')
     """
-    name = path.lower().rstrip("/")
+    name = name_part(path).lower().rstrip("/")
     return max((known for known in (*_archive_endings(), *KINDS) if name.endswith(known)), key=len, default="")
 
 
@@ -143,7 +143,7 @@ def read_entries(
         return folder_entries(source, skipped)
     if kind == "archive":
         return _archive_entries(source, follow_links)
-    limit = max(FREE_BYTES, MAX_RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
+    limit = max(FREE_BYTES, MAX_RATIO * stored_size(source)) if max_bytes is None else max_bytes
     found = read_zip(source, skipped) if kind == "zip" else read_tar(source, kind, skipped, max_bytes=limit)
     return _checked(source, _bounded(source, found, limit))
 

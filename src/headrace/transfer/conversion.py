@@ -14,12 +14,14 @@ from headrace.formats.disk_files import lies_in
 from headrace.formats.file_lists import is_pattern
 from headrace.formats.folder import FORMAT as FOLDER
 from headrace.formats.folder import NO_PICTURE, FolderDataset
+from headrace.formats.local_target import local_target
 from headrace.formats.open import all_formats, find_format, format_of_name, locate
 from headrace.formats.pack import pack
+from headrace.formats.ray_tasks import check_engine, open_tasks
 from headrace.formats.report import Transfer
 from headrace.formats.sharded_writer import ShardLimits, ShardNames
 from headrace.progress import ProgressBar
-from headrace.storage import summarize_left_out
+from headrace.storage import RemotePath, absolute, is_remote, name_part, summarize_left_out
 from headrace.transfer.arrangement import LostFilesError, belongs_to_pictures
 from headrace.transfer.checked_writer import HiddenTarget
 from headrace.transfer.choice import select
@@ -40,6 +42,7 @@ from headrace.transfer.samples import SampleOptions, open_origin
 from headrace.transfer.sinks import NoSink, open_sink
 from headrace.transfer.tar import TarSink
 from headrace.transfer.tar_parts import put_archive, put_folder
+from headrace.transfer.task_shards import TaskShards
 from headrace.transfer.ways import Ways
 
 if TYPE_CHECKING:
@@ -47,9 +50,11 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.formats.contract import Format
+    from headrace.formats.open import Place
+    from headrace.formats.ray_tasks import EngineName
     from headrace.transfer.entry import Entry
     from headrace.transfer.file_samples import Contents
-    from headrace.transfer.samples import SampleOrigin
+    from headrace.transfer.samples import SampleOrigin, Selection
     from headrace.transfer.sinks import Sink
     from headrace.types import Dataset, Field, Progress, Writer
 
@@ -80,14 +85,20 @@ class Conversion:
     on_left_out: Callable[[str], None]
     progress: Progress | bool
     options: dict[str, Any]
+    located: list[Place] = dataclass_field(default_factory=list)
+    """What ``_set`` has found."""
+    engine: EngineName = "local"
+    address: str | None = None
     told: list[int] = dataclass_field(default_factory=lambda: [0])
     """How many lines about what is left out were told."""
 
     def run(self) -> Transfer:
         """Choose by what the two sides can hold."""
+        if isinstance(self.target, RemotePath):
+            return self._upload(self.target)
         origin, goal = self._source_format(), self._target_format()
         self._refuse_options(origin, goal)
-        gives_files = origin is None or origin.holds_files or os.path.isdir(str(self.source))
+        gives_files = origin is None or origin.holds_files or os.path.isdir(self._path)
         gives_files &= not self._sources
         takes_files = (goal is None or goal.holds_files) and self._shards is None
         if gives_files and takes_files:
@@ -104,13 +115,42 @@ class Conversion:
             return self._files_to_samples(goal, self.target)
         return self._samples_to_samples(origin, goal, self.target)
 
+    def _upload(self, target: RemotePath) -> Transfer:
+        """To a store: made here, then uploaded."""
+        if format_of_name(target) is None and self._target_kind() == "folder":
+            raise ValueError(f"{target} would be a folder of a store; write one file, such as {target.rstrip('/')}.tar")
+        if self.resume:
+            raise ValueError(
+                f"{target}: resume= or --resume is for files of this machine, where complete ones stay when a run is "
+                "interrupted; convert to a local folder with it, and copy the set to the store"
+            )
+        if self.source == target:
+            raise ValueError(f"{target} is the source itself; name another file")
+        is_set, is_dry = self._shards is not None, self.dry_run
+        with local_target(target, force=self.force, progress=self.progress, is_dry=is_dry, is_set=is_set) as place:
+            return replace(self, target=place).run()
+
     @property
     def _sources(self) -> tuple[str, ...]:
         """The files that a pattern stands for; none where the source is one file, a folder or a stream."""
-        if not isinstance(self.source, str) or self.source_kind is not None or not is_pattern(self.source):
-            return ()
-        place = locate(self.source)
-        return place.paths if place.is_set and not os.path.isdir(self.source) else ()
+        place = self._set
+        return place.paths if place is not None and place.is_set and not os.path.isdir(self._path) else ()
+
+    @property
+    def _set(self) -> Place | None:
+        """What a pattern, or a folder of a store, leads to; it is looked up once."""
+        if not isinstance(self.source, str) or self.source_kind is not None:
+            return None
+        if not is_pattern(self.source) and not (is_remote(self.source) and self.source.endswith("/")):
+            return None
+        if not self.located:
+            self.located.append(locate(self.source))
+        return self.located[0]
+
+    @property
+    def _path(self) -> str:
+        """The source where it is a path or a URL; a stream has none."""
+        return self.source if isinstance(self.source, str) else ""
 
     @property
     def _shards(self) -> ShardNames | None:
@@ -122,21 +162,22 @@ class Conversion:
         """The format of the source; None for a tar, a zip or a stream."""
         if not isinstance(self.source, str):
             return None
-        if self._sources:
-            return locate(self.source).format
+        if self._sources and self._set is not None:
+            return self._set.format
         named = format_of_name(self.source)
-        if not (os.path.exists(self.source) or (named is not None and named.exists(self.source))):
+        is_there = is_remote(self.source) or os.path.exists(self.source)  # opening an object says whether it is there
+        if not (is_there or (named is not None and named.exists(self.source))):
             raise FileNotFoundError(f"{self.source} does not exist")
-        is_container = self.source_kind is not None or self.source.lower().endswith(_STREAM_ENDINGS)
+        is_container = self.source_kind is not None or name_part(self.source).lower().endswith(_STREAM_ENDINGS)
         if is_container and not os.path.isdir(self.source):
             return named if self.source_kind is None and self._is_described(named) else None
         return find_format(self.source)
 
     def _is_described(self, named: Format | None) -> bool:
         """A tar or zip says itself what the fields of its samples are."""
-        if named is None or not side_exists(str(self.source)):
+        if named is None or not side_exists(self._path):
             return False
-        with named.open_checked(str(self.source), **named.link_options(self.follow_links)) as dataset:
+        with named.open_checked(self._path, **named.link_options(self.follow_links)) as dataset:
             return bool(getattr(dataset, "is_described", False))
 
     def _target_format(self) -> Format | None:
@@ -178,13 +219,18 @@ class Conversion:
                 "resume= or --resume is for a set of files with a number in their names and a limit, such as "
                 "train-%06d.beton with --shard-size; not from a stream, and not with --skip-broken"
             )
+        if check_engine(self.engine, self.address) == "ray" and not (is_set and isinstance(self.source, str)):
+            raise ValueError(
+                "engine='ray' or --engine ray is for a set of files, each of which one task makes: give the target a "
+                "number in its name, such as train-%06d.beton, and shard_size or shard_samples; not from a stream"
+            )
         if self.verify and (self.samples.skip_broken or not isinstance(self.target, str)):
             raise ValueError("verify= or --verify is for files that can be read again, and not with --skip-broken")
         if self.exact_times and (goal is not None or not self._target_kind().startswith("tar")):
             raise ValueError("exact_times= or --exact-times is for what is written to a tar")
         if self.max_bytes is not None and origin is not None:
             raise ValueError("max_bytes= or --max-size is for what is read from tar and zip")
-        is_folder = origin is not None and origin.holds_files and os.path.isdir(str(self.source))
+        is_folder = origin is not None and origin.holds_files and os.path.isdir(self._path)
         if self.follow_links and (origin is None or is_folder):
             raise ValueError("follow_links= or --follow-links is for what is read from a .barecat, .beton or .ffr")
 
@@ -317,7 +363,7 @@ class Conversion:
 
     def _open_origin(self, origin: Format, goal: Format | None) -> Dataset:
         in_order, follow_links = self.samples.shuffle_seed is None, self.follow_links
-        return open_origin(str(self.source), origin, goal, self.decode, in_order=in_order, follow_links=follow_links)
+        return open_origin(self._path, origin, goal, self.decode, in_order=in_order, follow_links=follow_links)
 
     def _samples_to_files(self, origin: Format, own: Format | None) -> Transfer:
         """From a dataset to a tar, zip, folder or stream; fields that files have no place for need a format's own."""
@@ -354,15 +400,20 @@ class Conversion:
         if self.decode not in (None, "bytes"):
             raise ValueError(f"decode must be 'bytes' or left out for files, got {self.decode!r}")
         result = Transfer()
+        with contextlib.ExitStack() as stack, self._bar("samples") as bar:
+            self._write(self._unpacked_samples(goal, path, stack, bar, result), goal, path, bar, result)
+        return result
+
+    def _unpacked_samples(
+        self, goal: Format, path: str, stack: contextlib.ExitStack, bar: Progress | None, result: Transfer
+    ) -> SampleOrigin:
         folder = os.path.dirname(os.path.abspath(path)) or tempfile.gettempdir()
         if self.dry_run:
             folder = tempfile.gettempdir()
-        with contextlib.ExitStack() as stack, self._bar("samples") as bar:
-            contents = FileContents(self.source, kind=self.source_kind, folder=folder, stack=stack)
-            contents.load(result, max_bytes=self.max_bytes, progress=bar)
-            as_bytes = self.decode == "bytes" or goal.max_fields == 1
-            self._write(self._file_samples(contents, as_bytes=as_bytes), goal, path, bar, result)
-        return result
+        contents = FileContents(self.source, kind=self.source_kind, folder=folder, stack=stack)
+        contents.load(result, max_bytes=self.max_bytes, progress=bar)
+        as_bytes = self.decode == "bytes" or goal.max_fields == 1
+        return self._file_samples(contents, as_bytes=as_bytes)
 
     def _file_samples(self, contents: Contents, *, as_bytes: bool = False) -> FileSamples:
         try:
@@ -376,8 +427,8 @@ class Conversion:
 
     def _samples_to_samples(self, origin: Format, goal: Format, path: str) -> Transfer:
         """From a dataset, archive or folder to a dataset or archive."""
-        result, chosen, source = Transfer(), self.samples, str(self.source)
-        is_folder, is_set = origin.holds_files and os.path.isdir(source), bool(self._sources)
+        result, chosen, source = Transfer(), self.samples, self._path
+        is_folder = origin.holds_files and os.path.isdir(source)
         is_plain = replace(chosen, shuffle_seed=None, skip_broken=False, workers=None) == SampleOptions()
         is_plain &= self.decode is None and not (self.options or self.verify or self.shard_size or self.shard_samples)
         with self._bar("samples") as bar, contextlib.ExitStack() as stack:
@@ -397,15 +448,41 @@ class Conversion:
                     with goal.open_checked(path) as dataset:
                         result.samples, result.size_bytes = len(dataset), goal.size_bytes(path)
                 return result
-            if origin.open_archive is not None and self.decode is None and goal.max_fields != 1 and not is_set:
-                archive = stack.enter_context(open_archive(source, follow_links=self.follow_links))
-                samples: SampleOrigin = self._file_samples(ArchiveContents(archive))
-            elif origin is FOLDER and self.decode is None and not is_set:
-                samples = self._folder_samples(FolderDataset(source), result)
-            else:
-                samples = stack.enter_context(self._open_origin(origin, goal))
-            self._write(samples, goal, path, bar, result)
+            self._write(self._stored_samples(origin, goal, stack, result), goal, path, bar, result)
         return result
+
+    def _stored_samples(
+        self, origin: Format, goal: Format, stack: contextlib.ExitStack, result: Transfer
+    ) -> SampleOrigin:
+        source, is_set = self._path, bool(self._sources)
+        if origin.open_archive is not None and self.decode is None and goal.max_fields != 1 and not is_set:
+            archive = stack.enter_context(open_archive(source, follow_links=self.follow_links))
+            return self._file_samples(ArchiveContents(archive))
+        if origin is FOLDER and self.decode is None and not is_set:
+            return self._folder_samples(FolderDataset(source), result)
+        return stack.enter_context(self._open_origin(origin, goal))
+
+    def open_selection(self, stack: contextlib.ExitStack) -> Selection:
+        """What goes into a set of files, opened again: in the process of a task."""
+        origin, goal, result = self._source_format(), self._target_format() or self._own_format, Transfer()
+        assert goal is not None
+        if origin is None:
+            samples = self._unpacked_samples(goal, str(self.target), stack, None, result)
+        else:
+            samples = self._stored_samples(origin, goal, stack, result)
+        return select(samples, self.samples, goal, self._ways)
+
+    def _for_tasks(self) -> Conversion:
+        """The same for a process elsewhere, which tells nobody and works with one thread."""
+        return replace(
+            self,
+            source=absolute(self._path),
+            target=absolute(str(self.target)),
+            samples=replace(self.samples, workers=1),
+            on_left_out=_tell_nobody,
+            progress=False,
+            told=[0],
+        )
 
     def _folder_samples(self, dataset: FolderDataset, result: Transfer) -> SampleOrigin:
         """Pictures of a folder, together with files that belong to them if there are any."""
@@ -437,4 +514,13 @@ class Conversion:
             is_resumed=self.resume,
             options=options,
         )
-        new.write(chosen, bar, result)
+        if self.engine == "local":
+            new.write(chosen, bar, result)
+            return
+        workers = self.samples.workers
+        with open_tasks(address=self.address, workers=workers, needed_by="convert(engine='ray')") as tasks:
+            new.write(chosen, bar, result, TaskShards(tasks, self._for_tasks().open_selection))
+
+
+def _tell_nobody(line: str) -> None:
+    """What is left out is told where the work was begun."""

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.progress import parse_bytes
+from headrace.storage import as_path, storage_of
 from headrace.transfer.conversion import Conversion
 from headrace.transfer.samples import PictureChange, SampleOptions
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from headrace.errors import PathLike
+    from headrace.formats.ray_tasks import EngineName
     from headrace.formats.report import Transfer
     from headrace.types import Progress
 
@@ -48,8 +50,13 @@ def convert(
     exact_times: bool = False,
     max_bytes: int | None = None,
     follow_links: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    cache_dir: PathLike | None = None,
+    cache_size: int | str | None = None,
     force: bool = False,
     dry_run: bool = False,
+    engine: EngineName = "local",
+    address: str | None = None,
     on_left_out: Callable[[str], None] | None = None,
     progress: Progress | bool = False,
     **options: Any,
@@ -69,11 +76,12 @@ def convert(
     not grow with their number.
 
     Args:
-        source: what is read; also a pattern such as ``train-*.beton``, and then the samples of all files are carried.
+        source: what is read, a path or a URL; also a pattern such as ``train-*.beton``, and then the samples of all
+            files are carried.
             A tar may also come from a stream that is open for reading bytes; its links are left out, because a stream
             is read once.
-        target: what is made; its ending decides the format. A folder keeps what it has when something goes wrong. A
-            tar or zip may also go to a stream, which stays open.
+        target: what is made, a path or a URL (see ``write``); its ending decides the format. A folder keeps what it
+            has when something goes wrong. A tar or zip may also go to a stream, which stays open.
         source_kind: what the source is where no ending says so: ``"tar"``, ``"tar.gz"``, ``"zip"`` and so on.
         target_kind: what the target will be where no ending says so.
         field: only this field of the samples, or these. Needed when the target cannot hold all of them.
@@ -96,14 +104,22 @@ def convert(
         shard_samples: number of samples in one of many files.
         verify: read what was written, and compare it with the source, before it gets its name. A folder, and a set
             that is resumed, stay where they are when something differs.
-        resume: go on with a set of files where an earlier call with ``resume`` was interrupted: each file appears as
-            soon as it is complete, and is not written again if it is still as it was left.
+        resume: go on with a set of files of this machine where an earlier call with ``resume`` was interrupted: each
+            file appears as soon as it is complete, and is not written again if it is still as it was left.
         exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
             in whole seconds, as tar(1) writes them.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
         follow_links: also read shards and an annex of the source that are symbolic links.
+        storage_options: how stores are reached, see ``headrace.open``; and so are ``cache_dir`` and ``cache_size``.
+        cache_dir: keeps what was read from stores.
+        cache_size: bytes that it may take.
         force: replace the target.
         dry_run: write nothing, and say what would be written; sizes of samples are estimated from a few.
+        engine: ``"ray"``: the files of a set are made by tasks of a Ray cluster, each file by one, the same to the byte
+            as by ``"local"``, the threads of this process. The cluster must see source and target under the same
+            paths, and have the same headrace.
+        address: of the Ray cluster, as ``ray.init`` takes it; by default one is started on this machine, with
+            ``workers`` tasks at a time.
         on_left_out: called with a line for each thing, or each kind of thing, that is left out, as soon as it is
             known; by default that goes to the log.
         progress: True for a progress bar, or a function to call with (done, total, size_bytes).
@@ -131,9 +147,10 @@ def convert(
         Sample(text='hello')
     """
     pictures = PictureChange(mode=image_mode, quality=quality, max_side=max_side, smart_threshold=smart_threshold)
+    storage = storage_of(storage_options, cache_dir, cache_size)
     conversion = Conversion(
-        source=os.fspath(source) if isinstance(source, str | os.PathLike) else source,
-        target=os.fspath(target) if isinstance(target, str | os.PathLike) else target,
+        source=as_path(source, storage) if isinstance(source, str | os.PathLike) else source,
+        target=as_path(target, storage) if isinstance(target, str | os.PathLike) else target,
         source_kind=source_kind,
         target_kind=target_kind,
         decode=decode,
@@ -159,6 +176,8 @@ def convert(
         on_left_out=on_left_out or _log_left_out,
         progress=progress,
         options=options,
+        engine=engine,
+        address=address,
     )
     return conversion.run()
 

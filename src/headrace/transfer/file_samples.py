@@ -10,19 +10,22 @@ import errno
 import os
 import re
 import shutil
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace import _native
 from headrace.errors import FormatError
 from headrace.fields import Bytes, Image, Int, Text
 from headrace.formats.contract import byte_chunks
 from headrace.formats.entry_names import safe_name, safe_names
-from headrace.formats.members import field_for, labels_of, ungrouped_members
+from headrace.formats.lent_columns import LentColumns, Spans
+from headrace.formats.members import common_field, field_for, labels_of
 from headrace.formats.values import decode_value
 from headrace.progress import format_count
-from headrace.storage import map_descriptor, open_stream, release_behind, temporary_file
+from headrace.storage import is_remote, map_descriptor, open_stream, release_behind, temporary_file
 from headrace.transfer.arrangement import Arrangement, arrange
 from headrace.transfer.containers import count_entries, kind_of, name_of, read_entries, translate_errors
 from headrace.transfer.entry import Exactly
@@ -34,9 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.lent_columns import Column
     from headrace.formats.report import Transfer
     from headrace.transfer.entry import Entry
-    from headrace.types import Buffer, Field, Progress
+    from headrace.types import Buffer, Field, IndexArray, Progress
 
 __all__ = ["ArchiveContents", "Contents", "FileContents", "FileSamples", "FolderContents"]
 
@@ -45,10 +49,29 @@ _LARGEST_READ = 1 << 30
 _GAP_BYTES = 16 << 10  # between files: headers and padding
 _KEPT_BYTES = 16 << 20
 _GROUP_BYTES = 4 << 20  # in memory at a time
+_ROOM_BYTES = 4 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBER = re.compile(rb"[+-]?\d{1,18}")
 Place: TypeAlias = tuple[int, int, int]
 """Where the content of a file lies: file descriptor, offset, bytes."""
+
+
+class Places(NamedTuple):
+    """Places of many files."""
+
+    descriptors: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, places: list[Place]) -> Places:
+        """Take them together."""
+        rows = np.array(places, np.int64).reshape(-1, 3)
+        return cls(rows[:, 0], rows[:, 1].astype(np.uint64), rows[:, 2].astype(np.uint64))
+
+    def take(self, indices: IndexArray) -> Places:
+        """Those of some of them."""
+        return Places(self.descriptors[indices], self.offsets[indices], self.sizes[indices])
 
 
 class FileContents:
@@ -64,14 +87,15 @@ class FileContents:
     def __init__(self, source: str | BinaryIO, *, kind: str | None, folder: str, stack: contextlib.ExitStack) -> None:
         self.path = source if isinstance(source, str) else name_of(source)
         self._source, self._kind, self._folder, self._stack = source, kind, folder, stack
-        self._places: dict[str, Place] = {}
+        self._rows: dict[str, int] = {}
+        self._places = Places.of([])
         self._zip: tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]] | None = None
         self._file: BinaryIO | None = None
         self._spool: BinaryIO | None = None
         self._pool = _native.BufferPool(_KEPT_BYTES)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._rows)
 
     def load(self, result: Transfer, *, max_bytes: int | None, progress: Progress | None) -> None:
         """Find all files; what cannot be carried is noted in the result, and what can is counted."""
@@ -80,16 +104,19 @@ class FileContents:
                 self._open(self._source)
             if self._find_by_headers(result, max_bytes):
                 return
+            found: list[Place] = []
             for entry in read_entries(self._source, result.skipped, kind=self._kind, max_bytes=max_bytes):
                 if entry.is_dir:
                     continue
-                if entry.name in self._places:
+                if entry.name in self._rows:
                     raise FormatError(self.path, problem=f"there are two files of the name {entry.name}")
-                self._places[entry.name] = self._place(entry)
+                self._rows[entry.name] = len(found)
+                found.append(self._place(entry))
                 result.files += 1
                 result.size_bytes += entry.size
                 if report is not None:
                     report(result.files, None, result.size_bytes)
+            self._places = Places.of(found)
             if self._spool is not None:
                 self._spool.flush()
 
@@ -102,16 +129,20 @@ class FileContents:
         try:
             while scanner.advance(_HEADERS):
                 released = release_behind(mapped, released, scanner.position)
-            names = safe_names([os.fsdecode(scanner.names[i]) for i in range(len(scanner.names))])
+            joined = b"\0".join(scanner.names[i] for i in range(len(scanner.names)))
+            names = safe_names(os.fsdecode(joined).split("\0"))  # a NUL in a name makes one more
         except (_native.NativeError, ValueError):
             return False  # told by the way that goes file by file
-        sizes = scanner.sizes.tolist()
-        total = sum(sizes)
-        if scanner.notes or len(set(names)) < len(names) or (max_bytes is not None and total > max_bytes):
+        offsets, sizes = scanner.offsets, scanner.sizes
+        rows, total = {name: row for row, name in enumerate(names)}, sum(sizes.tolist())
+        if (
+            scanner.notes
+            or not len(rows) == len(names) == len(offsets)
+            or (max_bytes is not None and total > max_bytes)
+        ):
             return False
-        descriptor = self._file.fileno()
-        places = zip(scanner.offsets.tolist(), sizes, strict=True)
-        self._places = {name: (descriptor, *place) for name, place in zip(names, places, strict=True)}
+        descriptors = np.full(len(names), self._file.fileno(), np.int64)
+        self._rows, self._places = rows, Places(descriptors, offsets, sizes)
         result.files, result.size_bytes = len(names), total
         return True
 
@@ -119,7 +150,7 @@ class FileContents:
         if (self._kind or kind_of(path)) == "zip":
             opened = self._stack.enter_context(open_zip(path))
             self._zip = opened, {safe_name(member.filename): member for member in opened.infolist()}
-        else:
+        elif not is_remote(path):  # an object comes once, from the front
             self._file = self._stack.enter_context(open_stream(path, buffering=0))
 
     def _place(self, entry: Entry) -> Place:
@@ -142,7 +173,7 @@ class FileContents:
 
     def read(self, name: str) -> bytes:
         """The content of a file; any number of threads may read."""
-        descriptor, offset, size = self._places[name]
+        descriptor, offset, size = (int(part[self._rows[name]]) for part in self._places)
         if self._zip is not None:
             opened, members = self._zip
             data = opened.read(members[name])  # compares its checksum, too
@@ -154,46 +185,57 @@ class FileContents:
 
     def read_many(self, names: Sequence[str]) -> Iterator[Buffer]:
         """The contents of files, drawn one by one; files that lie close together by one read, in lent memory."""
-        if self._zip is not None:
+        places = self.locate(names)
+        if places is None:
             yield from map(self.read, names)
             return
-        places = [self._places[name] for name in names]
-        sizes = np.fromiter((size for _, _, size in places), np.uint64, len(places))
-        for group in byte_chunks(sizes, size_bytes=_GROUP_BYTES, most=len(places)):
-            yield from self._lend_group([places[i] for i in group.tolist()])
+        for group in byte_chunks(places.sizes, size_bytes=_GROUP_BYTES, most=len(names)):
+            lent = self.lend(places.take(group))
+            (spans,) = lent.columns
+            assert isinstance(spans, Spans)
+            yield from lent.views(spans)
 
-    def _lend_group(self, places: list[Place]) -> list[Buffer]:
-        order = sorted(range(len(places)), key=places.__getitem__)
-        found: list[Buffer] = [b""] * len(places)
-        first = 0
-        while first < len(order):
-            descriptor, start, size = places[order[first]]
-            end, last = start + size, first + 1
-            while last < len(order) and _is_close(places[order[last]], descriptor, end):
-                _, offset, size = places[order[last]]
-                end, last = max(end, offset + size), last + 1
-            data = self._lend(descriptor, start, end - start)
-            for i in order[first:last]:
-                _, offset, size = places[i]
-                found[i] = data[offset - start : offset - start + size]
-            first = last
-        return found
+    def locate(self, names: Sequence[str]) -> Places | None:
+        """Where contents lie, for ``lend``; None where they lie in no file as they are."""
+        if self._zip is not None:
+            return None
+        return self._places.take(np.fromiter(map(self._rows.__getitem__, names), np.int64, len(names)))
 
-    def _lend(self, descriptor: int, offset: int, size: int) -> memoryview:
-        taken: list[Any] = self._pool.take(np.array([size], np.uint64), np.zeros(1, np.uint64))
-        view, done = memoryview(taken[0]), 0
-        while done < size:
+    def lend(self, places: Places) -> LentColumns:
+        """The contents at many places, as one column; those that lie close together by one read."""
+        order = np.lexsort((places.offsets, places.descriptors))
+        descriptors, starts = places.descriptors[order], places.offsets[order]
+        ends = starts + places.sizes[order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (descriptors[1:] != descriptors[:-1]) | (starts[1:] > ends[:-1] + np.uint64(_GAP_BYTES))
+        firsts = np.flatnonzero(is_first)
+        lasts = np.maximum.reduceat(ends, firsts)
+        lengths = lasts - starts[firsts]
+        memory_at = np.cumsum(lengths) - lengths
+        memory = self._read_runs(descriptors[firsts].tolist(), starts[firsts].tolist(), lengths.tolist())
+        run = np.cumsum(is_first) - 1
+        offsets = np.empty(len(order), np.uint64)
+        offsets[order] = memory_at[run] + (starts - starts[firsts][run])
+        return LentColumns(memory, [Spans(offsets, places.sizes)])
+
+    def _read_runs(self, descriptors: list[int], starts: list[int], lengths: list[int]) -> memoryview:
+        size = sum(lengths)
+        room = -(-size // _ROOM_BYTES) * _ROOM_BYTES  # of few sizes, so that the pool has such a piece already
+        taken: list[Any] = self._pool.take(np.array([room], np.uint64), np.zeros(1, np.uint64))
+        memory, done = memoryview(taken[0])[:size], 0
+        for descriptor, start, length in zip(descriptors, starts, lengths, strict=True):
+            self._read_run(descriptor, start, memory[done : done + length])
+            done += length
+        return memory.toreadonly()
+
+    def _read_run(self, descriptor: int, offset: int, view: memoryview) -> None:
+        done = 0
+        while done < len(view):
             count = os.preadv(descriptor, [view[done:]], offset + done)
             if count == 0:
-                problem = f"it should have {format_count(size, 'byte')} from byte {offset} on and has {done}"
+                problem = f"it should have {format_count(len(view), 'byte')} from byte {offset} on and has {done}"
                 raise FormatError(self.path, problem=problem)
             done += count
-        return view.toreadonly()
-
-
-def _is_close(place: Place, descriptor: int, end: int) -> bool:
-    """A file lies so close behind the end of another that both are read together."""
-    return place[0] == descriptor and place[1] - end <= _GAP_BYTES
 
 
 def _pread(descriptor: int, offset: int, size: int) -> bytes:
@@ -273,8 +315,8 @@ class FileSamples:
         arranged = None if as_bytes else arrange(names, only_pictures=only_pictures)
         self.left_out: list[str] = [] if arranged is None else arranged.left_out
         if arranged is None:
-            members = ungrouped_members([(name,) for name in names], as_bytes=as_bytes)
-            arranged = Arrangement(keys=members.keys, files=members.names, kinds=members.kinds)
+            field, kind = common_field(names, as_bytes=as_bytes)
+            arranged = Arrangement(keys=names, files={field: names}, kinds={field: kind})
         self.path = contents.path
         self.keys = arranged.keys
         self._files = arranged.files
@@ -320,6 +362,34 @@ class FileSamples:
                 for (field, is_stored), files, data in zip(fields, self._files.values(), contents, strict=False)
             ]
             yield tuple(values if self._labels is None else [*values, int(self._labels[i])])
+
+    def lend_columns(self, indices: Sequence[int]) -> LentColumns | None:
+        """The first of them as columns, where files are stored as they are, or hold whole numbers."""
+        if self._places is None or not isinstance(self._contents, FileContents):
+            return None
+        chosen = np.asarray(indices, np.int64)
+        ends = np.cumsum(sum(places.sizes[chosen] for places in self._places.values()))
+        chosen = chosen[: max(1, int(np.searchsorted(ends, _GROUP_BYTES, "right")))]
+        parts = [places.take(chosen) for places in self._places.values()]
+        lent = self._contents.lend(Places(*map(np.concatenate, zip(*parts, strict=True))))
+        (spans,) = lent.columns
+        assert isinstance(spans, Spans)
+        each = map(Spans, *(np.split(part, len(parts)) for part in spans))
+        columns: list[Column] = [
+            np.array([int(bytes(data)) for data in lent.views(column)], np.int64) if kind.kind == "int" else column
+            for kind, column in zip(self.schema.values(), each, strict=False)
+        ]
+        columns += [] if self._labels is None else [self._labels[chosen]]
+        return LentColumns(lent.memory, columns)
+
+    @cached_property
+    def _places(self) -> dict[str, Places] | None:
+        """Where the files of each field lie; None where not all can be columns."""
+        kinds = {self.schema[name].kind for name in self._files}
+        if not isinstance(self._contents, FileContents) or not kinds <= {"image", "bytes", "int"}:
+            return None
+        found = {name: self._contents.locate(files) for name, files in self._files.items()}
+        return {name: places for name, places in found.items() if places is not None} or None
 
     def _value(self, field: Field, name: str) -> Any:
         data = self._contents.read(name)

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
-from headrace.formats.sharded_writer import ShardedWriter, ShardNames, names_of_set, new_writer, shard_creator
+from headrace.formats.sharded_writer import (
+    HiddenPlace,
+    ShardedWriter,
+    ShardNames,
+    names_of_set,
+    new_writer,
+    shard_creator,
+)
 from headrace.transfer.checked_writer import CheckedWriter
 from headrace.transfer.comparison import Comparison
 from headrace.transfer.shard_log import LoggedPlace, ShardLog
+from headrace.transfer.task_shards import ShardPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from headrace.formats.contract import Format
     from headrace.formats.report import Transfer
     from headrace.formats.sharded_writer import ShardLimits
     from headrace.transfer.samples import Selection
+    from headrace.transfer.shard_work import ShardMade
+    from headrace.transfer.task_shards import TaskShards
     from headrace.types import Field, Progress, Writer
 
 __all__ = ["NewFiles"]
 
 _NOT_KEPT = "Nothing was put in place."
 _KEPT = "The files of the set are left where they are, for a look at them; remove them to begin again."
+_REMOVED = "This file was removed; the files of the set that are complete are kept."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,16 +60,23 @@ class NewFiles:
     is_resumed: bool
     options: dict[str, Any]
 
-    def write(self, chosen: Selection, progress: Progress | None, result: Transfer) -> None:
-        """Write samples, and count them."""
+    def write(
+        self, chosen: Selection, progress: Progress | None, result: Transfer, tasks: TaskShards | None = None
+    ) -> None:
+        """Write samples, and count them; with ``tasks``, which make the files of a set."""
         if self.is_resumed:
             with ShardLog.lock(names_of_set(self.path)):
-                result.samples = self._resume(chosen, progress, result)
+                if tasks is None:
+                    result.samples = self._resume(chosen, progress, result)
+                else:
+                    result.samples = self._resume_by_tasks(tasks, chosen, progress, result)
+        elif tasks is not None:
+            result.samples = self._write_by_tasks(tasks, chosen, progress, result)
         else:
             check = self._comparison(chosen, _NOT_KEPT)
 
             def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
-                return self._create(fields, length, about, check)
+                return self._create(fields, length, about, check, self._limits(chosen))
 
             result.samples = chosen.write(create, progress, result)
         result.size_bytes = sum(map(self.target.size_bytes, self._written()))
@@ -69,7 +87,12 @@ class NewFiles:
         return Comparison(selection=chosen, target=self.target, path=self.path, outcome=outcome)
 
     def _create(
-        self, fields: dict[str, Field], length: int | None, about: dict[str, Any], check: Comparison | None
+        self,
+        fields: dict[str, Field],
+        length: int | None,
+        about: dict[str, Any],
+        check: Comparison | None,
+        limits: ShardLimits | None,
     ) -> Writer[Any]:
         options = about | self.options
         if check is not None and self.limits is None:
@@ -85,7 +108,7 @@ class NewFiles:
             self.path,
             fields,
             length=length,
-            limits=self.limits,
+            limits=limits,
             force=self.force,
             options=options,
             check=check,
@@ -107,6 +130,68 @@ class NewFiles:
             return ShardedWriter(place, new, fields, limits=limits, length=length, first_shard=shard, done=done)
 
         return chosen.write(create, progress, result, start=done)
+
+    def _write_by_tasks(self, tasks: TaskShards, chosen: Selection, progress: Progress | None, result: Transfer) -> int:
+        place = HiddenPlace(names_of_set(self.path), force=self.force)
+
+        def keep(made: ShardMade) -> None:
+            place.keep(made.number, made.samples)
+
+        try:
+            count = tasks.write(chosen, self._plan(chosen, place.path, keep, {}, _NOT_KEPT), progress, result)
+            place.finish()
+        except BaseException:
+            tasks.tasks.cancel()  # before the folder in which they write goes
+            place.abort()
+            raise
+        return count
+
+    def _resume_by_tasks(
+        self, tasks: TaskShards, chosen: Selection, progress: Progress | None, result: Transfer
+    ) -> int:
+        assert self.limits is not None
+        log = ShardLog.load(names_of_set(self.path), self._job(chosen, self.limits), force=self.force)
+        log.clear()
+        log.save()
+
+        def keep(made: ShardMade) -> None:
+            log.note(made.number, made.first, made.samples, made.files)
+
+        done = {number: (shard["first"], shard["samples"]) for number, shard in log.shards.items()}
+        try:
+            count = tasks.write(chosen, self._plan(chosen, log.names.path, keep, done, _REMOVED), progress, result)
+        except BaseException:
+            tasks.tasks.cancel()  # while the lock is held
+            log.clear()  # a task may have been complete, and nobody has noted it
+            if not log.shards:
+                log.remove()
+            raise
+        log.remove()
+        return count
+
+    def _plan(
+        self,
+        chosen: Selection,
+        place: Callable[[int], str],
+        keep: Callable[[ShardMade], None],
+        done: dict[int, tuple[int, int]],
+        outcome: str,
+    ) -> ShardPlan:
+        assert self.limits is not None
+        return ShardPlan(
+            target=self.target,
+            options=chosen.about | self.options,
+            limits=self._limits(chosen) or self.limits,
+            path=self.path,
+            place=place,
+            keep=keep,
+            done=done,
+            outcome=outcome if self.is_verified else None,
+            is_logged=self.is_resumed,
+        )
+
+    def _limits(self, chosen: Selection) -> ShardLimits | None:
+        return None if self.limits is None else replace(self.limits, skips=chosen.options.skip_broken)
 
     def _job(self, chosen: Selection, limits: ShardLimits) -> dict[str, Any]:
         """What must be the same for a set to be resumed."""

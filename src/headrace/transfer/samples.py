@@ -14,10 +14,11 @@ from headrace.codecs.image import SUFFIXES
 from headrace.errors import BrokenPicturesError, WriteError
 from headrace.fields import Image
 from headrace.formats.contract import can_lend, fetch_many, values_in_order
+from headrace.formats.lent_columns import LentColumns, gives_columns
 from headrace.formats.open import open_dataset
 from headrace.formats.pack import broken_lines
 from headrace.formats.write import BROKEN, BrokenSamples, fill
-from headrace.storage import release_mapped
+from headrace.storage import is_remote, release_mapped, stored_size
 from headrace.types import Sample
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def open_origin(
     """
     options: dict[str, Any] = source.link_options(follow_links)
     if in_order and source.has_cache:
-        options["cache_size"] = _CACHE_BYTES
+        options["kept_bytes"] = _CACHE_BYTES
     if decode is not None:
         if not source.decodes:
             raise ValueError(f"decode is for formats such as .ffr; {path} says itself what its samples are")
@@ -168,8 +169,9 @@ class Selection:
         found: int | None = getattr(self.origin, "fingerprint", None)
         if found is not None:
             return found
-        status = os.stat(self.origin.path)
-        return crc32c(repr((status.st_size, status.st_mtime_ns, list(self.origin.keys or ()))).encode())
+        path, names = self.origin.path, list(self.origin.keys or ())
+        time_ns = 0 if is_remote(path) else os.stat(path).st_mtime_ns
+        return crc32c(repr((stored_size(path), time_ns, names)).encode())
 
     @property
     def names(self) -> Sequence[str] | None:
@@ -183,11 +185,12 @@ class Selection:
         result: Transfer,
         *,
         start: int = 0,
+        stop: int | None = None,
     ) -> int:
         """Write them with what ``create`` makes of fields, a number of samples and facts; gives how many.
 
         Pictures that cannot be stored are noted in the result if they may be left out. The first ``start`` samples are
-        taken as written.
+        taken as written; with ``stop`` there are no more than so many.
 
         Raises:
             BrokenPicturesError: there are some, and they may not; all of them are named.
@@ -200,7 +203,7 @@ class Selection:
                 samples,
                 workers=self.options.workers,
                 worker_kind="thread",
-                indices=self.order,
+                indices=self.order[:stop],
                 names=self.names,
                 broken=broken,
                 start=start,
@@ -280,6 +283,11 @@ class _Chosen:
         if self.recoded or not can_lend(self.samples):
             return self.__getitems__(indices)
         return map(self._values, self.samples.lend(indices), indices)
+
+    def lend_columns(self, indices: Sequence[int]) -> LentColumns | None:
+        """The same, as columns, where that is possible."""
+        lent = self.samples.lend_columns(indices) if gives_columns(self.samples) and not self.recoded else None
+        return None if lent is None else LentColumns(lent.memory, [lent.columns[i] for i in self.positions])
 
     def _values(self, sample: Any, index: int) -> tuple[Any, ...]:
         is_in_order = isinstance(sample, tuple | Sample) and len(sample) == len(self.schema)

@@ -1,9 +1,10 @@
 """A set of files that is written in several runs: what is complete is noted in a hidden file beside the set.
 
-The file, ``.NAME.convert.json``, says what is converted and how, and for each file of the set its samples, sizes and
-checksums. It is written again, in one step, after each file of the set got its name; so whoever is killed leaves files
-that are complete and noted, or one that is complete and not yet noted, which is then written again. The last run
-removes it. One process at a time works on a set: it holds the lock of ``.NAME.convert.lock``.
+The file, ``.NAME.convert.json``, says what is converted and how, and for each file of the set its number, which samples
+are in it, sizes and checksums. It is written again, in one step, after each file of the set got its name; so whoever is
+killed leaves files that are complete and noted, or some that are complete and not yet noted, which are then written
+again. Files may be complete in any order. The last run removes it. One process at a time works on a set: it holds the
+lock of ``.NAME.convert.lock``.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     from headrace.formats.sharded_writer import ShardNames
 
-__all__ = ["LoggedPlace", "ShardLog"]
+__all__ = ["LoggedPlace", "ShardLog", "files_of", "remove_shard"]
 
-_VERSION = 1
+_VERSION = 2
 _PIECE = 1 << 20
 _MAX_BYTES = 256 << 20
 
@@ -42,7 +43,8 @@ class ShardLog:
 
     names: ShardNames
     job: Mapping[str, Any]
-    shards: list[dict[str, Any]] = field(default_factory=list)
+    shards: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By their numbers: ``first`` sample in the order of writing, ``samples``, and ``files`` with sizes and sums."""
 
     @property
     def path(self) -> str:
@@ -58,7 +60,13 @@ class ShardLog:
     @property
     def samples(self) -> int:
         """How many are in the files that are complete."""
-        return sum(int(shard["samples"]) for shard in self.shards)
+        return sum(int(shard["samples"]) for shard in self.shards.values())
+
+    def keep_first(self) -> None:
+        """Forget all files behind the first that is missing, for whoever writes them one after the other."""
+        first = next(number for number in range(len(self.shards) + 1) if number not in self.shards)
+        for number in [number for number in self.shards if number > first]:
+            del self.shards[number]
 
     @classmethod
     def load(cls, names: ShardNames, job: Mapping[str, Any], *, force: bool) -> ShardLog:
@@ -75,16 +83,17 @@ class ShardLog:
             return log
         noted = log._read()
         log._refuse_other(noted["job"])
-        for number, shard in enumerate(noted["shards"]):
-            if shard["files"] != _files_of(names.path(number)):
-                break
-            log.shards.append(shard)
+        for shard in noted["shards"]:
+            if shard["files"] == files_of(names.path(shard["number"])):
+                log.shards[shard["number"]] = {name: shard[name] for name in ("first", "samples", "files")}
         return log
 
     def clear(self) -> None:
         """Remove the files of the set that are not noted: they belong to nothing."""
+        noted = {name.partition("/")[0] for shard in self.shards.values() for name in shard["files"]}
         for path in self.names.existing():
-            _remove(path)
+            if os.path.basename(path) not in noted:
+                _remove(path)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -112,14 +121,16 @@ class ShardLog:
                 f"again, or begin anew: remove {self.path} and the files of the set"
             )
 
-    def note(self, number: int, samples: int) -> None:
-        """A file is complete."""
-        self.shards.append({"samples": samples, "files": _files_of(self.names.path(number))})
+    def note(self, number: int, first: int, samples: int, files: Mapping[str, Any] | None = None) -> None:
+        """A file is complete; ``files`` is what ``files_of`` says about it, if that is known."""
+        found = files_of(self.names.path(number)) if files is None else dict(files)
+        self.shards[number] = {"first": first, "samples": samples, "files": found}
         self.save()
 
     def save(self) -> None:
         """Put all of it on the disk."""
-        text = json.dumps({"version": _VERSION, "job": dict(self.job), "shards": self.shards})
+        shards = [{"number": number, **shard} for number, shard in sorted(self.shards.items())]
+        text = json.dumps({"version": _VERSION, "job": dict(self.job), "shards": shards})
         with AtomicFile(self.path) as file:
             file.write([text.encode()])
 
@@ -131,11 +142,14 @@ class ShardLog:
 
 def _check_shards(shards: Any) -> None:
     for shard in shards:
-        if not isinstance(shard["samples"], int) or shard["samples"] < 0 or not isinstance(shard["files"], dict):
-            raise ValueError("a file of the set has no number of samples")
+        for name in ("number", "first", "samples"):
+            if type(shard[name]) is not int or shard[name] < 0:
+                raise ValueError(f"of a file of the set, {name!r} is no whole number")
+        if not isinstance(shard["files"], dict):
+            raise ValueError("a file of the set has no sizes")
 
 
-def _files_of(path: str) -> dict[str, list[int]]:
+def files_of(path: str) -> dict[str, list[int]]:
     """Size and checksum of all that a file of a set consists of, by name."""
     found: dict[str, list[int]] = {}
     for name in _lying_at(path):
@@ -161,6 +175,12 @@ def _sums(path: str, name: str) -> dict[str, list[int]]:
     return {name: [size, checksum]}
 
 
+def remove_shard(path: str) -> None:
+    """Remove a file of a set, with all that lies beside it and belongs to it."""
+    for name in _lying_at(path):
+        _remove(os.path.join(os.path.dirname(path), name))
+
+
 def _remove(path: str) -> None:
     shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
@@ -174,20 +194,18 @@ class LoggedPlace:
     """
 
     def __init__(self, log: ShardLog, *, check: Callable[[Sequence[str]], None] | None = None) -> None:
-        self._log, self._check, self._first = log, check, len(log.shards)
+        log.keep_first()
+        log.clear()
         log.save()
+        self._log, self._check = log, check
 
     def path(self, number: int) -> str:
         """Its final name; the file appears there when it is complete."""
-        path = self._log.names.path(number)
-        if number == self._first:  # there may be one that was not yet noted when a run was killed
-            for left in _lying_at(path):
-                _remove(os.path.join(os.path.dirname(path), left))
-        return path
+        return self._log.names.path(number)
 
     def keep(self, number: int, samples: int) -> None:
         """It is complete."""
-        self._log.note(number, samples)
+        self._log.note(number, self._log.samples, samples)
 
     def finish(self) -> None:
         """All of them are."""

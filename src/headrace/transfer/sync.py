@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import archive_exists, is_part_of
 from headrace.formats.entry_names import clean_name
+from headrace.storage import check_local
 from headrace.transfer.containers import KINDS, ending_of
 from headrace.transfer.merge import rule_filter
 from headrace.transfer.tree import ArchiveTree, FolderTree
@@ -174,6 +175,7 @@ def _open_source(
 
 def _open_target(place: Location, below: str, stack: contextlib.ExitStack, is_dry: bool) -> Tree | None:
     """The target, or None when it is missing and must not be made."""
+    check_local(place.path)
     if place.inner is None:
         return FolderTree(os.path.join(place.path, below) if below else place.path)
     inner = posixpath.join(place.inner, below) if below else place.inner

@@ -23,7 +23,7 @@ from headrace.formats.entry_names import safe_name
 from headrace.formats.metadata import Metadata, time_ns
 from headrace.progress import format_count
 from headrace.registry import require
-from headrace.storage import open_stream
+from headrace.storage import open_reader
 from headrace.transfer.entry import Entry, content_of, wrong_size
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class _GuardedFile:
 
 
 def _open_tar(path: str, kind: str, stack: contextlib.ExitStack, max_bytes: int) -> tarfile.TarFile:
-    file = stack.enter_context(open_stream(path))
+    file = stack.enter_context(open_reader(path))
     if kind == "tar.zst":
         tar = _Tar.open(fileobj=stack.enter_context(_filter(file, kind, "rb")), mode="r|")
     else:

@@ -16,7 +16,7 @@ from headrace.errors import FormatError
 from headrace.formats.entry_names import safe_name
 from headrace.formats.metadata import Metadata
 from headrace.progress import format_count
-from headrace.storage import available_bytes, open_stream
+from headrace.storage import available_bytes, open_reader
 from headrace.transfer.entry import Entry
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_zip(path: str, skipped: list[str]) -> Iterator[Entry]:
 @contextlib.contextmanager
 def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
     """A zip, open for reading, unless its directory is too large for the memory there is."""
-    with open_stream(path) as file:
+    with open_reader(path) as file:
         size = _directory_bytes(file)
         if size > max(_SMALL_DIRECTORY, available_bytes() // _DIRECTORY_COST):
             raise FormatError(

@@ -9,6 +9,7 @@ import pytest
 from headrace._native import crc32c
 from headrace.annex import Annex, write_annex
 from headrace.errors import AnnexError
+from headrace.storage import LocalFile
 
 FACTS = {"num_samples": 3, "dataset_size": 1000, "dataset_fingerprint": 0xABCDEF}
 
@@ -33,7 +34,7 @@ def build(sections: dict[str, Any], before: bytes = b"", **facts: int) -> np.nda
 
 
 def find(data: np.ndarray, first: int = 0, **facts: int) -> Annex | None:
-    return Annex.find("x.annex", data, first=first, end=len(data), **(FACTS | facts))
+    return Annex.find(LocalFile("x.annex", mapped=data), first=first, **(FACTS | facts))
 
 
 def resealed(data: np.ndarray, offset: int, fmt: str, value: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import pytest
 
 from headrace.annex import FILES, Annex, FileSums, write_annex
 from headrace.errors import AnnexError
+from headrace.storage import LocalFile
 
 if TYPE_CHECKING:
     from headrace.types import Buffer
@@ -31,7 +32,7 @@ def annex_of(section: list[Buffer], num_samples: int) -> Annex:
     )
     data = np.frombuffer(bytes(out), np.uint8)
     found = Annex.find(
-        "x.annex", data, first=0, end=len(data), num_samples=num_samples, dataset_size=5, dataset_fingerprint=7
+        LocalFile("x.annex", mapped=data), num_samples=num_samples, dataset_size=5, dataset_fingerprint=7
     )
     assert found is not None
     return found

@@ -19,6 +19,7 @@ from headrace.annex import (
     write_annex,
 )
 from headrace.errors import AnnexError
+from headrace.storage import LocalFile
 
 
 def annex_of(name: str, pieces: Any, num_samples: int = 3) -> Annex:
@@ -32,7 +33,7 @@ def annex_of(name: str, pieces: Any, num_samples: int = 3) -> Annex:
     )
     data = np.frombuffer(bytes(out), np.uint8)
     facts = {"num_samples": num_samples, "dataset_size": 1, "dataset_fingerprint": 2}
-    annex = Annex.find("x", data, first=0, end=len(data), **facts)
+    annex = Annex.find(LocalFile("x", mapped=data), **facts)
     assert annex is not None
     return annex
 

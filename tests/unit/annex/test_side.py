@@ -4,9 +4,11 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.patchy_file import PatchyStore
 
-from headrace.annex import find_side, side_exists
+from headrace.annex import find_side, new_side_path, open_side, side_exists, side_path
 from headrace.errors import AnnexError
+from headrace.storage import RemotePath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +48,23 @@ def test_other_links_and_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(annex)
     with pytest.raises(AnnexError, match="this is a pipe"):
         find_side(data, follow_links=True)
+
+
+def test_beside_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PatchyStore(tmp_path).install(monkeypatch)
+    url = store.url("x.tar")
+    assert side_path(url) == new_side_path(url) == "s3://patchy/x.tar.annex"
+    assert (side_exists(url), find_side(url), open_side(url)) == (False, None, None)
+    (tmp_path / "x.tar.annex").write_bytes(b"annex")
+    assert (side_exists(url), find_side(url)) == (True, "s3://patchy/x.tar.annex")
+    opened = open_side(url)
+    assert opened is not None
+    assert opened.hold(0, 5).tobytes() == b"annex"
+    assert isinstance(opened.path, RemotePath)
+
+
+def test_the_query_of_an_address_stays_behind() -> None:
+    path = side_path(RemotePath("https://host/x.tar?download=true"))
+    assert path == "https://host/x.tar.annex?download=true"
+    assert isinstance(path, RemotePath)
+    assert side_path(RemotePath("s3://bucket/what?.tar")) == "s3://bucket/what?.tar.annex"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.cli.main import build_parser, main
+from headrace.storage.block_cache import block_cache
 
 if TYPE_CHECKING:
     import argparse
@@ -34,6 +35,7 @@ FINE = {
     "subset": "subset photos.barecat -o new.barecat",
     "reshard": "reshard photos.barecat -s 1M",
     "defrag": "defrag photos.barecat",
+    "cache": "cache clear photos-cache",
     "shell": "shell photos.barecat -c ls",
     "completion": "completion bash",
     "help": "help",
@@ -44,6 +46,13 @@ NEEDS_MORE = {"browse": "browse photos.barecat", "mount": "mount photos.barecat 
 ALL = FINE | NEEDS_MORE
 FIRM = ("completion", "help", "version", "demo")  # read no file
 VERBS: dict[str, argparse.ArgumentParser] = dict(build_parser().verbs.choices)
+
+
+@pytest.fixture
+def photos(photos: Path) -> Path:
+    """A cache, too."""
+    block_cache(photos / "photos-cache", 1 << 20).close()
+    return photos
 
 
 def code_of(words: list[str]) -> object:
@@ -80,7 +89,7 @@ def test_2_when_a_file_is_missing_or_damaged(verb: str, photos: Path, capsys: py
     assert code_of(words) == 2
     assert capsys.readouterr().err.startswith("headrace: error: ")
     (photos / "photos.barecat").write_bytes(b"nothing of the kind")
-    if verb not in ("create", "repair", "sync", "mount"):
+    if verb not in ("create", "repair", "cache", "sync", "mount"):
         assert code_of(ALL[verb].split()) == 2
         assert "photos.barecat" in capsys.readouterr().err
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -89,3 +92,35 @@ def test_objects_are_not_pickled() -> None:
     for write in (npy.encode, lambda value: npy.encode_npz({"x": value})):
         with pytest.raises(ValueError, match="Python objects"):
             write(np.array([{}], object))
+
+
+def test_threads_do_not_find_intact_arrays_damaged() -> None:
+    """The garbage collector lets another thread in while Python parses a header."""
+    array = np.arange(12.0).reshape(3, 4)
+    data, problems = npy.encode(array), []
+    thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
+
+    def decode_many() -> None:
+        try:
+            for _ in range(600):
+                np.testing.assert_array_equal(npy.decode(data), array)
+        except BaseException as error:
+            problems.append(error)
+
+    def let_others_in(phase: str, info: object) -> None:
+        """As the callback of any library."""
+
+    gc.callbacks.append(let_others_in)
+    gc.set_threshold(50, 5, 5)
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=decode_many) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(let_others_in)
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval_s)
+    assert problems == []

@@ -15,7 +15,7 @@ from headrace._native import crc32c
 from headrace.annex import COLUMNS, SCHEMA, TILE_INDEX, Annex, write_annex
 from headrace.fields import Bytes, Float, Image, Int, Json, NDArray, Text
 from headrace.formats.column_annex import value_sums
-from headrace.storage import map_file
+from headrace.storage import LocalFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,10 +120,9 @@ def test_hostile(tmp_path: Path, change: dict[str, Any]) -> None:
 def rewrite(path: Path, change: dict[str, Any]) -> None:
     """The same annex with other JSON in some sections."""
     side = f"{path}.annex"
-    mapped = map_file(side)
     facts = hr.open(path).side_facts
     bound: dict[str, Any] = {"dataset_size": facts.size_bytes, "dataset_fingerprint": facts.fingerprint}
-    annex = Annex.find(side, mapped, first=0, end=len(mapped), num_samples=facts.num_samples, **bound)
+    annex = Annex.find(LocalFile(side), num_samples=facts.num_samples, **bound)
     assert annex is not None
     assert TILE_INDEX not in annex.names()
     sections: dict[str, Any] = {}

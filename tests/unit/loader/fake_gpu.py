@@ -110,6 +110,9 @@ class FakeOutput:
     def transposed(self, array: DeviceArray, axes: tuple[int, ...]) -> DeviceArray:
         return DeviceArray(array.host.transpose(axes))
 
+    def part(self, array: DeviceArray, first: int, last: int) -> DeviceArray:
+        return DeviceArray(array.host[first:last])
+
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Batch:
         values = [value.host if isinstance(value, DeviceArray) else value for value in batch]
         for position, name in enumerate(batch.keys()):

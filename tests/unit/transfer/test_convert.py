@@ -107,3 +107,13 @@ def test_more_content_than_allowed_is_refused(place: Path, name: str) -> None:
     with pytest.raises(hr.errors.FormatError, match="--max-size"):
         hr.convert(name, "y.ffr", max_bytes=1000)
     assert not os.path.exists("y.ffr")
+
+
+@pytest.mark.parametrize("target", ["y.beton", "y.tar", "y.npz", "y.tfrecord"])
+def test_words_of_a_dictionary_are_texts(tmp_path: Path, target: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    words = ["cat", "dog", "cat"]
+    table = pa.table({"n": range(3), "word": pa.array(words).dictionary_encode()})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "x.parquet")
+    hr.convert(tmp_path / "x.parquet", tmp_path / target)
+    assert [sample.word for sample in hr.open(tmp_path / target)] == words

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.archives import cat_file, is_archive
-from headrace.cli.common import add_follow_links, reading_options, say, select_ranges
+from headrace.cli.common import add_follow_links, add_storage, reading_options, say, select_ranges
 from headrace.cli.files import value_as_file
 
 if TYPE_CHECKING:
     import argparse
+
+    from headrace.types import Dataset
 
 NAME = "cat"
 HELP = "write one value to standard output"
@@ -29,18 +31,23 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     parser.add_argument("sample", metavar="SAMPLE", help="number or name")
     parser.add_argument("field", metavar="FIELD", nargs="?", help="which value")
     parser.add_argument("--stored", action="store_true", help="exactly the stored bytes")
     add_follow_links(parser)
+    add_storage(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the value."""
     if is_archive(args.path):
         return cat_file(args)
-    dataset = headrace.open(args.path, **reading_options(args))
+    with headrace.open(args.path, **reading_options(args)) as dataset:
+        return _print_value(args, dataset)
+
+
+def _print_value(args: argparse.Namespace, dataset: Dataset) -> int:
     (found,) = select_ranges(dataset, [args.sample])
     if len(found) != 1:
         raise ValueError(f"cat writes one sample, and {args.sample} are {len(found):,}")

@@ -12,10 +12,12 @@ import headrace
 from headrace.cli.archives import broken_named, print_left_out, print_lines, print_plan, print_transfer
 from headrace.cli.common import (
     add_dry_run,
+    add_engine,
     add_follow_links,
     add_json,
     add_max_size,
     add_progress,
+    add_storage,
     add_workers,
     parse_size,
     print_json,
@@ -58,15 +60,19 @@ examples:
   headrace convert parts/ train.beton --decode json
   headrace convert train.beton train.parquet --map image=jpg --map label=cls
   headrace convert train.h5 train-%06d.beton --shard-size 1G --resume      go on where it was interrupted
+  headrace convert train.tar train-%06d.beton --shard-samples 5000 --engine ray --address HEAD:6379
   headrace convert train.parquet small.beton --limit 1000 --shuffle --seed 7 --max-side 256 --verify
   headrace convert photos.ffr photos.beton --decode bytes     every file byte for byte, pictures or not
+  headrace convert 's3://bucket/train-*.tar' train.beton
   curl URL | headrace convert - photos.barecat --from tar.gz
   headrace convert photos.barecat - --to tar.zst | ssh HOST 'tar -x --zstd'"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("source", metavar="SRC", help="a dataset, archive, tar, zip or folder; - is standard input")
+    parser.add_argument(
+        "source", metavar="SRC", help="a dataset, archive, tar, zip or folder, or a URL; - is standard input"
+    )
     parser.add_argument("out", metavar="DST", help="what to write, such as train.beton or x.zip; - is standard output")
     parser.add_argument(
         "--from", dest="source_kind", choices=STREAM_KINDS, help="what SRC is, where its name does not say"
@@ -128,6 +134,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
     add_max_size(parser)
     add_follow_links(parser)
+    add_storage(parser)
+    add_engine(parser)
     add_dry_run(parser)
     parser.add_argument("-f", "--force", action="store_true", help="replace DST if it exists")
     add_workers(parser)
@@ -169,6 +177,8 @@ def run(args: argparse.Namespace) -> int:
             max_bytes=args.max_size,
             force=args.force,
             dry_run=args.dry_run,
+            engine=args.engine,
+            address=args.address,
             on_left_out=print_at_once,
             progress=not (args.quiet or args.json),
             **reading_options(args),
@@ -216,7 +226,8 @@ def _format_of(path: str) -> str:
 
 def _check_source(args: argparse.Namespace) -> str | BinaryIO:
     if args.source != "-":
-        return str(args.source)
+        path: str = args.source  # a URL knows how its store is reached
+        return path
     if args.source_kind is None:
         raise ValueError("what comes from standard input? Say it with --from, for example --from tar.gz")
     if sys.stdin.isatty():
@@ -228,7 +239,8 @@ def _check_source(args: argparse.Namespace) -> str | BinaryIO:
 
 def _check_out(args: argparse.Namespace) -> str | BinaryIO:
     if args.out != "-":
-        return str(args.out)
+        out: str = args.out
+        return out
     if args.out_kind is None:
         raise ValueError("what should go to standard output? Say it with --to, for example --to tar.gz")
     if args.json:

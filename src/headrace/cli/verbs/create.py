@@ -12,6 +12,7 @@ from headrace.cli.common import (
     add_dry_run,
     add_json,
     add_progress,
+    add_storage_option,
     add_workers,
     number_from,
     parse_color,
@@ -21,6 +22,7 @@ from headrace.cli.common import (
 )
 from headrace.fields import Image
 from headrace.formats.open import all_formats, find_format, format_of_name
+from headrace.storage import is_remote
 from headrace.transfer.containers import KINDS, STREAM_KINDS
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--exclude", action="append", metavar="PATTERN", help=".barecat: leave out what matches")
     parser.add_argument("--skip-broken", action="store_true", help="leave out pictures that cannot be stored")
+    add_storage_option(parser)
     add_dry_run(parser)
     parser.add_argument("-f", "--force", action="store_true", help="replace OUT if it exists")
     add_workers(parser)
@@ -132,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if target.pack is not None:
         _refuse_picture_options(args, _HOW_STORED)
     (folder,) = args.folders
-    if target.exists(args.out) and not args.force:
+    if not is_remote(args.out) and target.exists(args.out) and not args.force:
         raise FileExistsError(f"{args.out} exists; give --force to replace it")
     given: dict[str, Any] = {"page_size": args.page_size}
     given |= {"annex": False} if args.no_annex else {}
@@ -151,7 +154,9 @@ def run(args: argparse.Namespace) -> int:
             progress=bar or False,
             **given,
         )
-    if result.samples is None and not args.dry_run:  # files, as they are
+    if result.samples is None and is_remote(args.out):
+        result.samples = result.files
+    elif result.samples is None and not args.dry_run:  # files, as they are
         result.samples, result.size_bytes = len(headrace.open(args.out)), target.size_bytes(args.out)
     print_report(args, target.name, result, time.perf_counter() - start_s)
     return 0

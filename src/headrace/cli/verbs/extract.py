@@ -15,6 +15,7 @@ from headrace.cli.common import (
     add_follow_links,
     add_json,
     add_progress,
+    add_storage,
     print_json,
     progress_bar,
     reading_options,
@@ -53,7 +54,7 @@ _INDEX = "index.jsonl"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     parser.add_argument(
         "samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20), names or patterns; default all"
     )
@@ -63,13 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_progress(parser)
     add_json(parser)
     add_follow_links(parser)
+    add_storage(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files and the index."""
     if is_archive(args.path):
         return extract_archive(args)
-    dataset = headrace.open(args.path, **reading_options(args))
+    with headrace.open(args.path, **reading_options(args)) as dataset:
+        return _extract_samples(args, dataset)
+
+
+def _extract_samples(args: argparse.Namespace, dataset: Dataset) -> int:
     fields = args.field or list(dataset.schema)
     for name in fields:
         if name not in dataset.schema:

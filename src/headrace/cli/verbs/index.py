@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 import headrace
 from headrace.cli.archives import open_archive
 from headrace.cli.common import (
+    add_engine,
     add_follow_links,
     add_json,
     add_progress,
+    add_tasks,
     print_json,
     progress_bar,
     reading_options,
@@ -60,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
     parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
     add_follow_links(parser)
+    add_engine(parser)
+    add_tasks(parser)
     add_progress(parser)
     add_json(parser)
 
@@ -84,6 +88,9 @@ def run(args: argparse.Namespace) -> int:
             class_names=class_names,
             jpeg_index=not args.no_jpeg_index,
             progress=bar,
+            engine=args.engine,
+            address=args.address,
+            workers=args.workers,
             **reading_options(args),
         )
     if args.json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.cli.common import add_follow_links, add_json, print_json, reading_options, say
+from headrace.cli.common import add_follow_links, add_json, add_storage, print_json, reading_options, say
 from headrace.formats.summary import summarize
 
 if TYPE_CHECKING:
@@ -16,14 +16,16 @@ DESCRIPTION = "Say what is in a dataset: fields, counts, sizes, image modes, pag
 EXAMPLES = """\
 examples:
   headrace info train.beton
-  headrace info train.beton --json | jq .fields"""
+  headrace info train.beton --json | jq .fields
+  headrace info s3://bucket/train.beton --storage-option region=eu-west-1"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     add_json(parser)
     add_follow_links(parser)
+    add_storage(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from headrace.cli.archives import is_archive, list_archive
 from headrace.cli.common import (
     add_follow_links,
     add_json,
+    add_storage,
     print_json_list,
     reading_options,
     say,
@@ -39,19 +40,24 @@ _BLOCK = 1024
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     parser.add_argument("samples", metavar="SAMPLE", nargs="*", help="numbers, ranges (10:20) or names; default all")
     parser.add_argument("-l", "--long", action="store_true", help="show the fields, too")
     parser.add_argument("-R", "--recursive", action="store_true", help=".barecat: also what is below directories")
     add_json(parser)
     add_follow_links(parser)
+    add_storage(parser)
 
 
 def run(args: argparse.Namespace, *, base: str = "") -> int:
     """Print one line for each sample; the paths of an archive as seen from ``base``."""
     if is_archive(args.path):
         return list_archive(args, base=base)
-    dataset = headrace.open(args.path, **reading_options(args))
+    with headrace.open(args.path, **reading_options(args)) as dataset:
+        return _print_samples(args, dataset)
+
+
+def _print_samples(args: argparse.Namespace, dataset: Dataset) -> int:
     ranges = select_ranges(dataset, args.samples)
     if args.json:
         print_json_list(_rows(dataset, ranges, is_long=True))

@@ -20,6 +20,7 @@ from headrace.errors import EntryExistsError
 from headrace.formats.barecat.edit.handover import made_beside
 from headrace.formats.barecat.names import archive_exists
 from headrace.formats.open import format_of_name
+from headrace.storage import check_local
 from headrace.transfer.merge import link_archives, merge_archives
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, and say how much."""
+    check_local(args.out)
     start_s = time.perf_counter()
     is_new = not args.append
     if is_new and archive_exists(args.out) and not args.force:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import headrace
 from headrace.cli.archives import is_archive, open_archive
 from headrace.cli.common import (
+    add_engine,
     add_follow_links,
     add_json,
     add_progress,
+    add_storage,
     add_workers,
     print_json,
     progress_bar,
@@ -42,13 +44,15 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     parser.add_argument("--decode", action="store_true", help="also decode every value")
     parser.add_argument("--quick", action="store_true", help=".barecat: index and places, not the bytes of the files")
     add_workers(parser)
     add_progress(parser)
     add_json(parser)
     add_follow_links(parser)
+    add_storage(parser)
+    add_engine(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
     if is_archive(args.path) and not args.decode:
+        if args.engine != "local":
+            raise ValueError("--engine ray checks the files of a set; an archive is checked with --engine local")
         with open_archive(args.path, **reading_options(args)) as archive:
             try:
                 return archive.verify(quick=args.quick, workers=args.workers, progress=bar)
@@ -76,7 +82,15 @@ def _verify(args: argparse.Namespace, bar: Progress | None) -> Report:
                 return _unreadable(args.path, error)
     if args.quick:
         raise ValueError("--quick is for archives (.barecat), and not together with --decode")
-    return headrace.verify(args.path, decode=args.decode, workers=args.workers, progress=bar, **reading_options(args))
+    return headrace.verify(
+        args.path,
+        decode=args.decode,
+        workers=args.workers,
+        progress=bar,
+        engine=args.engine,
+        address=args.address,
+        **reading_options(args),
+    )
 
 
 def _unit(args: argparse.Namespace) -> str:

@@ -23,7 +23,7 @@ from headrace.compat.passed_on import pass_on
 from headrace.errors import WriteError
 from headrace.formats.ffr import FfrReader, FfrWriter
 from headrace.formats.ffr.layout import SUFFIX, missing_part, part_paths, read_layout
-from headrace.storage import map_file
+from headrace.storage import open_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,8 +117,8 @@ class FileReader:
         """Raise RuntimeError if a header has not its checksum, or its offsets cannot be right."""
         for number, path in enumerate(self._fnames):
             try:
-                mapped = map_file(path) if self._reader.is_closed else self._reader.mapped(number)
-                read_layout(path, mapped, is_checked=True)
+                file = open_stored(path) if self._reader.is_closed else self._reader.stored(number)
+                read_layout(file, is_checked=True)
             except TRANSLATED as error:
                 raise translated(error) from None
 

@@ -12,6 +12,7 @@ from headrace.formats.arrow.parquet_parts import ENCRYPTED_MAGIC, MAGIC
 from headrace.formats.arrow.writer import ArrowWriter, ParquetWriter, check_fields
 from headrace.formats.contract import Format
 from headrace.formats.decodes import DECODES
+from headrace.storage import stored_size
 
 __all__ = ["ARROW", "PARQUET", "ArrowDataset", "ArrowWriter", "ParquetDataset", "ParquetWriter"]
 
@@ -27,7 +28,7 @@ def _is_arrow(path: str, head: bytes) -> bool:
 
 def _size_bytes(path: str) -> int:
     if not os.path.isdir(path):
-        return os.path.getsize(path)
+        return stored_size(path)
     with os.scandir(path) as entries:
         return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
 
@@ -44,6 +45,7 @@ PARQUET = Format(
     decodes=DECODES,
     has_files_beside=True,
     has_cache=True,
+    reads_stores=True,
     index=index_parquet,
 )
 
@@ -59,6 +61,7 @@ ARROW = Format(
     decodes=DECODES,
     has_files_beside=True,
     has_cache=True,
+    reads_stores=True,
     size_bytes=_size_bytes,
     index=index_arrow,
 )

@@ -26,7 +26,7 @@ from headrace.formats.contract import normalize_indices
 from headrace.formats.decodes import override_schema
 from headrace.formats.tile_index import SideFacts
 from headrace.progress import format_bytes
-from headrace.storage import check_mapping
+from headrace.storage import absolute, is_remote
 from headrace.types import ImageSpans, Ragged
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.formats.arrow.parts import Parts
     from headrace.formats.decodes import Decode
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source, TakeArray
+    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source, TakeArray
 
 __all__ = ["ArrowDataset", "ParquetDataset", "TableDataset", "index_arrow", "index_parquet"]
 
@@ -64,11 +64,11 @@ class TableDataset(AnnexedDataset):
         known: dict[str, Any] = {name: options[name] for name in ("fields", "decode", "allow_pickle")}
         schema = override_schema(path, columns.fields, **known)
         check_fields(path, parts.schema, columns, schema)
-        self._reader: TableReader | None = TableReader(path, parts, schema, columns.numbers, options["cache_size"])
+        self._reader: TableReader | None = TableReader(path, parts, schema, columns.numbers, options["kept_bytes"])
         super().__init__(path, length=int(parts.counts.sum()), schema=schema, class_names=columns.class_names)
         self.left_out, self.metadata = columns.left_out, columns.metadata
         self._columns, self._inferred = columns, columns.fields
-        self._absolute = os.path.abspath(path)
+        self._absolute = absolute(path)
 
     @property
     def reader(self) -> TableReader:
@@ -84,6 +84,9 @@ class TableDataset(AnnexedDataset):
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
+        if self._reader is not None:
+            for file in self._reader.parts.files():
+                file.close()
         self._reader = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,16 +133,23 @@ class TableDataset(AnnexedDataset):
             return "from the mapped file"
         return f"each {self.parts.word} as a whole, {format_bytes(self.reader.cache.max_bytes)} of them kept"
 
-    def page_numbers(self) -> IndexArray | None:
-        """The row group of each sample; None for Arrow data that is mapped, where it makes no difference."""
-        if self.parts.is_mapped:
-            return None
+    def page_numbers(self) -> IndexArray:
+        """The row group or record batch of each sample, also of a mapped file: the order is the same everywhere."""
         return np.repeat(np.arange(len(self.parts.counts), dtype=np.int64), self.parts.counts)
 
     def check_file(self) -> None:
         """Raise FormatError if a file was cut short while it was in use."""
-        for path, mapped in self.parts.files():
-            check_mapping(mapped, path)
+        for file in self.parts.files():
+            file.check()
+
+    @property
+    def is_local(self) -> bool:
+        """All of its files lie on this machine."""
+        return self.reader.is_local
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring the row groups or record batches of samples, ahead of their use."""
+        return self.reader.announce(indices, fields)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -149,11 +159,17 @@ class TableDataset(AnnexedDataset):
     @cached_property
     def _content_sum(self) -> int:
         value = crc32c(self.parts.counts.tobytes())
-        for _, mapped in self.parts.files():
-            value = crc32c(repr(len(mapped)).encode(), value)
-            for start in np.linspace(0, max(0, len(mapped) - _FINGERPRINT_BYTES), _FINGERPRINT_PLACES).astype(int):
-                value = crc32c(mapped[start : start + _FINGERPRINT_BYTES // _FINGERPRINT_PLACES], value)
-            value = crc32c(mapped[-_FINGERPRINT_BYTES:], value)
+        for file in self.parts.files():
+            total = file.size_bytes
+            places = np.linspace(0, max(0, total - _FINGERPRINT_BYTES), _FINGERPRINT_PLACES).astype(int)
+            sizes = np.minimum(_FINGERPRINT_BYTES // _FINGERPRINT_PLACES, total - places)
+            offsets = np.array([*places, max(0, total - _FINGERPRINT_BYTES)], np.uint64)
+            lengths = np.array([*sizes, min(total, _FINGERPRINT_BYTES)], np.uint64)
+            base, starts = file.region(offsets, lengths)
+            value = crc32c(repr(total).encode(), value)
+            for start, size in zip(starts.tolist(), lengths.tolist(), strict=True):
+                value = crc32c(base[start : start + size], value)
+            file.check()
         return value
 
     # Values
@@ -248,7 +264,7 @@ class TableDataset(AnnexedDataset):
     @property
     def side_facts(self) -> SideFacts:
         """What an annex beside the file is bound to."""
-        path = self.path.rstrip(os.sep)
+        path = self.path if is_remote(self.path) else self.path.rstrip(os.sep)
         return SideFacts(path, len(self), self.parts.size_bytes, self._content_sum, self._options["follow_links"])
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
@@ -265,7 +281,7 @@ class ParquetDataset(TableDataset):
         fields: name to field, for columns that are something else than they look like.
         decode: what the columns of bytes are, of all or by name; see ``headrace.formats.decodes``.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
-        cache_size: bytes of decoded row groups that are kept; the newest of each field always is.
+        kept_bytes: bytes of decoded row groups that are kept; the newest of each field always is.
         checksums: compare the checksums of pages that have some.
         follow_links: also use an annex beside the file that is a symbolic link.
     """
@@ -277,7 +293,7 @@ class ParquetDataset(TableDataset):
         fields: Mapping[str, Field] | None = None,
         decode: Decode | Mapping[str, Decode] | None = None,
         allow_pickle: bool = False,
-        cache_size: int = CACHE_BYTES,
+        kept_bytes: int = CACHE_BYTES,
         checksums: bool = True,
         follow_links: bool = False,
     ) -> None:
@@ -288,7 +304,7 @@ class ParquetDataset(TableDataset):
             fields=fields,
             decode=decode,
             allow_pickle=allow_pickle,
-            cache_size=_checked_size(cache_size),
+            kept_bytes=_checked_size(kept_bytes),
             checksums=checksums,
             follow_links=follow_links,
         )
@@ -302,7 +318,7 @@ class ArrowDataset(TableDataset):
         fields: name to field, for columns that are something else than they look like.
         decode: what the columns of bytes are, of all or by name; see ``headrace.formats.decodes``.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
-        cache_size: bytes of record batches that are kept where they are compressed; the newest of each field always is.
+        kept_bytes: bytes of record batches that are kept where they are compressed; the newest of each field always is.
         follow_links: also read files of a folder, and an annex, that are symbolic links.
     """
 
@@ -313,10 +329,10 @@ class ArrowDataset(TableDataset):
         fields: Mapping[str, Field] | None = None,
         decode: Decode | Mapping[str, Decode] | None = None,
         allow_pickle: bool = False,
-        cache_size: int = CACHE_BYTES,
+        kept_bytes: int = CACHE_BYTES,
         follow_links: bool = False,
     ) -> None:
-        name, max_bytes = os.fspath(path), _checked_size(cache_size)
+        name, max_bytes = os.fspath(path), _checked_size(kept_bytes)
         is_folder = os.path.isdir(name)
         super().__init__(
             name,
@@ -325,7 +341,7 @@ class ArrowDataset(TableDataset):
             fields=fields,
             decode=decode,
             allow_pickle=allow_pickle,
-            cache_size=max_bytes,
+            kept_bytes=max_bytes,
             follow_links=follow_links,
         )
 
@@ -341,10 +357,10 @@ def _folder_parts(folder: str, max_bytes: int, follow_links: bool) -> Parts:
     return SeveralParts(folder, [open_ipc(path, max_bytes=max_bytes, nofollow=not follow_links) for path in files])
 
 
-def _checked_size(cache_size: int) -> int:
-    if isinstance(cache_size, bool) or not isinstance(cache_size, int) or cache_size < 0:
-        raise ValueError(f"cache_size must be a number of bytes, got {cache_size!r}")
-    return cache_size
+def _checked_size(kept_bytes: int) -> int:
+    if isinstance(kept_bytes, bool) or not isinstance(kept_bytes, int) or kept_bytes < 0:
+        raise ValueError(f"kept_bytes must be a number of bytes, got {kept_bytes!r}")
+    return kept_bytes
 
 
 def _reopen(cls: type[Any], path: str, options: dict[str, Any]) -> Any:

@@ -17,12 +17,15 @@ from headrace.formats.arrow.column_types import kind_of
 from headrace.formats.arrow.parts import told
 from headrace.progress import format_bytes, format_count
 from headrace.registry import require
-from headrace.storage import available_bytes, map_file
+from headrace.storage import StoredStream, available_bytes, join_announcements, open_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
+
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement
 
 __all__ = ["ENCRYPTED_MAGIC", "MAGIC", "ParquetParts"]
 
@@ -47,9 +50,9 @@ class ParquetParts:
 
     def __init__(self, path: str, *, checksums: bool) -> None:
         self.path, self._is_checked = path, checksums
-        self._mapped = map_file(path)
-        self.size_bytes = len(self._mapped)
-        head = self._mapped[:4].tobytes()
+        self._file = open_stored(path)
+        self.size_bytes = self._file.size_bytes
+        head = self._file.hold(0, min(self.size_bytes, 4)).tobytes()
         if head == ENCRYPTED_MAGIC:
             raise FormatError(path, problem="this Parquet file is encrypted", fix="Decrypt it first.")
         if head != MAGIC:
@@ -59,7 +62,6 @@ class ParquetParts:
                 offset=0,
                 fix="The write was probably interrupted; write it again.",
             )
-        self._buffer = require("pyarrow", "reading .parquet files").py_buffer(self._mapped)
         self._local = threading.local()
         self._metadata: Any = None
         with told(path, "the footer"):
@@ -82,7 +84,9 @@ class ParquetParts:
         if getattr(self._local, "process", None) != os.getpid():
             pyarrow = require("pyarrow", "reading .parquet files")
             self._local.reader = require("pyarrow.parquet", "reading .parquet files").ParquetFile(
-                pyarrow.BufferReader(self._buffer),
+                pyarrow.BufferReader(pyarrow.py_buffer(self._file.mapped))
+                if self._file.is_local
+                else pyarrow.PythonFile(StoredStream(self._file), "r"),
                 metadata=self._metadata,
                 page_checksum_verification=self._is_checked,
             )
@@ -132,9 +136,27 @@ class ParquetParts:
             pieces = [_with_long_offsets(piece) for piece in pieces]
         return pieces[0] if len(pieces) == 1 else pyarrow.concat_arrays(pieces)
 
-    def files(self) -> list[tuple[str, npt.NDArray[np.uint8]]]:
-        """The mapped file."""
-        return [(self.path, self._mapped)]
+    def announce(self, part: int, column: int) -> Announcement | None:
+        """Begin to bring a column of a row group: each of its chunks is read by one request."""
+        if self._file.is_local:
+            return None
+        wanted = self.schema.field(column).name
+        group = self._metadata.row_group(part)
+        chunks = (group.column(i) for i in range(group.num_columns))
+        mine = [one for one in chunks if one.path_in_schema == wanted or one.path_in_schema.startswith(f"{wanted}.")]
+        return join_announcements(self._announce_chunk(one) for one in mine)
+
+    def _announce_chunk(self, chunk: Any) -> Announcement | None:
+        first = chunk.dictionary_page_offset
+        start = chunk.data_page_offset if not first or first > chunk.data_page_offset else first
+        size = chunk.total_compressed_size
+        if start < 0 or size <= 0 or start + size > self.size_bytes:
+            return None  # reading it says what is wrong
+        return self._file.announce(np.array([start], np.uint64), np.array([size], np.uint64))
+
+    def files(self) -> list[StoredFile]:
+        """The file."""
+        return [self._file]
 
     def parts_of_files(self) -> list[int]:
         """Its row groups."""

@@ -67,6 +67,10 @@ class PartCache:
                     self._loading.pop(key, None)
         return chunk
 
+    def has(self, field: str, part: int) -> bool:
+        """The chunk is kept at the moment."""
+        return self._process == os.getpid() and (field, part) in self._entries
+
     def _found(self, key: Key) -> Chunk | None:
         entry = self._entries.get(key)
         if entry is None:

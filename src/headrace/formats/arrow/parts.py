@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from headrace.errors import FormatError
+from headrace.errors import FormatError, HeadraceError
 from headrace.registry import require
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.types import IndexArray
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement, IndexArray
 
 __all__ = ["ForkedLock", "Parts", "SeveralParts", "told"]
 
@@ -40,8 +41,12 @@ class Parts(Protocol):
         """A column of a part, and the mapped file if it may lie there; FormatError when it cannot be read."""
         ...
 
-    def files(self) -> list[tuple[str, npt.NDArray[np.uint8]]]:
-        """The mapped files."""
+    def files(self) -> list[StoredFile]:
+        """The files, opened."""
+        ...
+
+    def announce(self, part: int, column: int) -> Announcement | None:
+        """Begin to bring what ``load`` reads from a store; None where there is nothing to bring."""
         ...
 
     def parts_of_files(self) -> list[int]:
@@ -55,8 +60,8 @@ def told(path: str, what: str) -> Iterator[None]:
     pyarrow = require("pyarrow", "reading Arrow data")
     try:
         yield
-    except FormatError:
-        raise
+    except HeadraceError:
+        raise  # also that a store does not answer
     except (pyarrow.ArrowException, ValueError, OSError, LookupError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise FormatError(path, problem=f"{what} cannot be read ({reason})", fix=_REMEDY) from error
@@ -94,12 +99,20 @@ class SeveralParts:
 
     def load(self, part: int, column: int) -> tuple[Any, npt.NDArray[np.uint8] | None]:
         """A column of a part of one of them."""
-        member = int(np.searchsorted(self._ends, part, side="right"))
-        before = int(self._ends[member - 1]) if member else 0
-        return self._members[member].load(part - before, column)
+        member, number = self._member_of(part)
+        return member.load(number, column)
 
-    def files(self) -> list[tuple[str, npt.NDArray[np.uint8]]]:
-        """The mapped files of all."""
+    def _member_of(self, part: int) -> tuple[Parts, int]:
+        member = int(np.searchsorted(self._ends, part, side="right"))
+        return self._members[member], part - (int(self._ends[member - 1]) if member else 0)
+
+    def announce(self, part: int, column: int) -> Announcement | None:
+        """Begin to bring a column of a part of one of them."""
+        member, number = self._member_of(part)
+        return member.announce(number, column)
+
+    def files(self) -> list[StoredFile]:
+        """The files of all."""
         return [file for one in self._members for file in one.files()]
 
     def parts_of_files(self) -> list[int]:

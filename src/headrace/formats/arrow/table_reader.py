@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from headrace._native import gather, gather_into
+from headrace.arrays import distinct
 from headrace.errors import CorruptSampleError
 from headrace.fields import Image, Int, Json, NDArray
 from headrace.formats.arrow.chunk_maker import is_within, make_chunk
@@ -22,16 +23,17 @@ from headrace.formats.arrow.mapped_columns import MappedColumn, column_form
 from headrace.formats.arrow.part_cache import PartCache
 from headrace.formats.arrow.parts import told
 from headrace.registry import require
+from headrace.storage import join_announcements
 from headrace.types import Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from headrace.formats.arrow.chunks import Chunk
     from headrace.formats.arrow.parts import Parts
-    from headrace.types import Field, IndexArray, TakeArray
+    from headrace.types import Announcement, Field, IndexArray, TakeArray
 
 __all__ = ["Place", "TableReader"]
 
@@ -55,16 +57,17 @@ class TableReader:
         parts: of the table.
         fields: name to field.
         numbers: name to number of the column.
-        cache_size: bytes of decoded parts that are kept.
+        kept_bytes: bytes of decoded parts that are kept.
     """
 
     def __init__(
-        self, path: str, parts: Parts, fields: Mapping[str, Field], numbers: Mapping[str, int], cache_size: int
+        self, path: str, parts: Parts, fields: Mapping[str, Field], numbers: Mapping[str, int], kept_bytes: int
     ) -> None:
-        self.path, self.parts, self.cache = path, parts, PartCache(cache_size)
+        self.path, self.parts, self.cache = path, parts, PartCache(kept_bytes)
         self._fields, self._numbers = fields, numbers
         self.starts = np.zeros(len(parts.counts) + 1, np.int64)
         np.cumsum(parts.counts, out=self.starts[1:])
+        self.is_local = all(file.is_local for file in parts.files())
         self.ways = {name: self._way_of(name) for name in fields}
         self._mapped = {name: self._mapped_columns(name) for name in fields} if parts.is_mapped else {}
 
@@ -97,6 +100,26 @@ class TableReader:
 
     def _grouped(self, indices: IndexArray, field: str) -> Iterator[tuple[Chunk, IndexArray, IndexArray]]:
         """Chunks that hold samples, with the positions of these among the indices and their rows."""
+        coming = self.announce(indices, [field])  # all of them at once: each takes a round trip
+        try:
+            yield from self._chunks_of(indices, field)
+        finally:
+            if coming is not None:
+                coming.close()
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring the parts that hold samples, where they lie in a store and are not kept."""
+        if self.is_local:
+            return None
+        parts = distinct(np.searchsorted(self.starts, indices, side="right") - 1).tolist()
+        return join_announcements(
+            self.parts.announce(part, self._numbers[field])
+            for part in parts
+            for field in fields
+            if not self.cache.has(field, part)
+        )
+
+    def _chunks_of(self, indices: IndexArray, field: str) -> Iterator[tuple[Chunk, IndexArray, IndexArray]]:
         for part, where in _groups(np.searchsorted(self.starts, indices, side="right") - 1):
             chunk, rows = self.chunk(part, field), indices[where] - self.starts[part]
             if not isinstance(chunk, ValueChunk) and (missing := chunk.missing(rows)) is not None:
@@ -124,8 +147,8 @@ class TableReader:
         if form is None:
             return []
         files, first, found = self.parts.files(), 0, []
-        for (_, mapped), count in zip(files, self.parts.parts_of_files(), strict=True):
-            found.append(MappedColumn(mapped, count, form, functools.partial(self._array, first, number)))
+        for file, count in zip(files, self.parts.parts_of_files(), strict=True):
+            found.append(MappedColumn(file.mapped, count, form, functools.partial(self._array, first, number)))
             first += count
         return found
 

@@ -37,6 +37,7 @@ FORMAT = Format(
     check_fields=check_file_fields,
     decodes=("bytes",),
     has_files_beside=True,
+    reads_stores=True,
     holds_files=True,
     pack=pack_archive,
     pack_options=frozenset({"dry_run", "shard_size"}),

@@ -23,6 +23,7 @@ from headrace.formats.barecat.names import archive_exists, archive_files, archiv
 from headrace.formats.barecat.reader import ArchiveReader
 from headrace.formats.entry_names import clean_name
 from headrace.formats.metadata import Metadata, check_metadata
+from headrace.storage import absolute, check_local, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ class Archive(MutableMapping[str, bytes]):
         follow_links: bool = False,
     ) -> None:
         self.path = archive_path(path)
-        self.full_path = os.path.abspath(self.path)
+        self.full_path = absolute(self.path)
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
         if shard_size is not None and shard_size < 1:
@@ -512,6 +513,10 @@ def new_archive(path: PathLike, *, shard_size: int | None = None) -> Iterator[Ar
 
 
 def _prepare(path: str, mode: str) -> None:
+    if mode != "r":
+        check_local(path)
+    if is_remote(path):
+        return  # opening it says whether it is there
     exists = archive_exists(path)
     if mode in ("r", "r+") and not exists:
         raise FileNotFoundError(f"{path} does not exist")

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import NativeError, crc32c, crc32c_spans
+from headrace._native import NativeError, crc32c, crc32c_spans, gather_into
 from headrace.arrays import distinct
 from headrace.errors import CorruptFileError, FormatError
-from headrace.storage import check_mapping
+from headrace.storage import check_mapping, join_announcements
 from headrace.types import Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from headrace._native import PlaceReader, RangeReader
     from headrace.formats.barecat.shards import MappedShard, MappedShards
+    from headrace.types import Announcement
 
 __all__ = [
     "RESTORE",
     "Places",
+    "announce_places",
     "check_content",
     "check_spans",
     "checksum_problem",
@@ -120,6 +122,9 @@ def gather_places(
 ) -> list[bytes]:
     """The bytes of many files, in the order of the places."""
     _keep_memory()
+    if not shards.is_local:
+        values, bounds = gather_ragged(path, shards, places, name_of, is_checked=is_checked)
+        return [values[begin:end].tobytes() for begin, end in pairwise(bounds.tolist())]
     batch = _Batch(path, shards, places, name_of, is_checked)
     if is_cold(shards, places):
         values, bounds = batch.ragged(from_disk=True)
@@ -141,7 +146,37 @@ def gather_ragged(
     ``from_disk`` is what ``is_cold`` said; without it, it is asked.
     """
     batch = _Batch(path, shards, places, name_of, is_checked)
+    if not shards.is_local:
+        return batch.from_store()
     return batch.ragged(from_disk=is_cold(shards, places) if from_disk is None else from_disk)
+
+
+def announce_places(shards: MappedShards, places: Places) -> Announcement | None:
+    """Begin to bring files here that lie in a store; those of a shard together."""
+    if shards.is_local:
+        return None
+    return join_announcements(
+        shard.announce(places.offset[where].astype(np.uint64), places.size[where].astype(np.uint64))
+        for number, where in _by_shard(places)
+        if (shard := _shard_with(shards, number, places.take(where))) is not None
+    )
+
+
+def _shard_with(shards: MappedShards, number: int, places: Places) -> MappedShard | None:
+    """A shard that has all of these files; None where reading them will say what is wrong."""
+    try:
+        shard = shards.shard(number)
+    except FormatError:
+        return None
+    is_inside = (places.offset >= 0) & (places.size >= 0) & (places.offset <= shard.size - places.size)
+    return shard if is_inside.all() else None
+
+
+def _by_shard(places: Places) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Numbers of shards, and the positions of files that are in them; empty files are nowhere."""
+    filled = np.flatnonzero(places.size != 0)
+    for number in distinct(places.shard[filled]).tolist():
+        yield number, filled[places.shard[filled] == number]
 
 
 def is_cold(shards: MappedShards, places: Places) -> bool:
@@ -182,6 +217,27 @@ class _Batch:
             self.from_mapping(lambda reader: (None, reader.read_into(self.table, out, starts, self._is_checked)))
         return Ragged(out, bounds)
 
+    def from_store(self) -> Ragged:
+        """The files one after the other, from shards in a store; all shards are asked at once."""
+        self._check_places()
+        places = self._places
+        bounds = np.zeros(len(self.table) + 1, np.int64)
+        np.cumsum(places.size, out=bounds[1:])
+        out, starts = np.empty(int(bounds[-1]), np.uint8), bounds[:-1].astype(np.uint64)
+        coming = announce_places(self._shards, places)
+        try:
+            for number, where in _by_shard(places):
+                shard, sizes = self._shards.shard(number), places.size[where].astype(np.uint64)
+                base, offsets = shard.region(places.offset[where].astype(np.uint64), sizes)
+                gather_into(base, offsets, sizes, out, starts[where])
+                shard.check()
+        finally:
+            if coming is not None:
+                coming.close()
+        if self._is_checked:
+            self._check_sums(out, starts, places.size.astype(np.uint64))
+        return Ragged(out, bounds)
+
     def from_mapping(self, read: Callable[[PlaceReader], tuple[_T, list[int]]], *, is_mapped: bool = False) -> _T:
         """Call what copies from the mapped shards; once more when a shard had to be mapped first."""
         try:
@@ -207,9 +263,13 @@ class _Batch:
         _, offsets, sizes = _spans_of(self.table)
         for position, code, detail in reader.read(offsets, sizes, out, starts, sums, "crc32c", files)[:1]:
             raise self._explained(position, detail if code == "wrong_checksum" else f"it cannot be read ({detail})")
-        if not self._is_checked or all_known:
-            return
-        found = crc32c_spans(out, starts, sizes)
+        if self._is_checked and not all_known:
+            self._check_sums(out, starts, sizes)
+
+    def _check_sums(
+        self, out: npt.NDArray[np.uint8], starts: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> None:
+        known, found = self._places.crc32c >= 0, crc32c_spans(out, starts, sizes)
         for position in np.flatnonzero(known & (found != self._places.crc32c))[:1].tolist():
             problem = checksum_problem(int(self._places.crc32c[position]), int(found[position]))
             raise self._explained(position, problem)
@@ -217,10 +277,8 @@ class _Batch:
     def _check_places(self) -> None:
         """Map the shards that are needed, also those that have grown; CorruptFileError for a file outside of its."""
         places = self._places
-        filled = np.flatnonzero(places.size != 0)
         needed: dict[int, MappedShard] = {}
-        for number in distinct(places.shard[filled]).tolist():
-            of_shard = filled[places.shard[filled] == number]
+        for number, of_shard in _by_shard(places):
             # Whatever these numbers are, together they cannot be more than an end.
             end = int(places.offset[of_shard].max()) + int(places.size[of_shard].max())
             needed[number] = shard = self._shards.shard(number, end)
@@ -229,7 +287,8 @@ class _Batch:
                 return self._name_of(int(of_shard[position]))
 
             check_spans(self._path, shard, places.take(of_shard), name_of)
-        self._snapshot = self._shards.snapshot_with(needed)
+        if self._shards.is_local:
+            self._snapshot = self._shards.snapshot_with(needed)
 
     def _explained(self, position: int, problem: str) -> Exception:
         try:

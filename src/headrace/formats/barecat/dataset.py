@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +16,7 @@ from headrace.codecs import image as image_codec
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from headrace.fields import Int, NDArray
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.batches import Places, check_spans, gather_places, gather_ragged, is_cold
+from headrace.formats.barecat.batches import Places, announce_places, check_spans, gather_places, gather_ragged, is_cold
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
 from headrace.formats.members import field_for, grouped_members, labels_of, ungrouped_members
@@ -29,14 +28,15 @@ from headrace.formats.tile_index import (
     write_tile_index,
 )
 from headrace.formats.values import decode_value
+from headrace.storage import absolute, join_announcements
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
@@ -142,12 +142,24 @@ class BarecatDataset(BaseDataset):
         return len(self._keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(BarecatDataset, **self._options), (os.path.abspath(self.path),)
+        return partial(BarecatDataset, **self._options), (absolute(self.path),)
 
     @property
     def reading(self) -> str:
         """How the files of a batch are read, in words."""
         return self.archive.shards.describe()
+
+    @property
+    def is_local(self) -> bool:
+        """The archive lies on this machine."""
+        return self.archive.shards.is_local
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring the files of samples, ahead of their use."""
+        if self.is_local:
+            return None
+        stored = [self._places[field] for field in fields if field in self._places]
+        return join_announcements(announce_places(self.archive.shards, places.take(indices)) for places in stored)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -235,7 +247,8 @@ class BarecatDataset(BaseDataset):
                 end = int((places.offset + places.size).max())
                 shard = self.archive.shards.shard(int(numbers[0]), end)
                 check_spans(self.path, shard, places, name_of)
-                base, offsets = shard.array, places.offset.astype(np.uint64)
+                base, offsets = shard.region(places.offset.astype(np.uint64), places.size.astype(np.uint64))
+                shard.check()
                 checksums = places.crc32c.astype(np.uint32) if self._is_checked else None
             else:
                 ragged = self._gather_ragged(places, name_of, from_disk)

@@ -7,6 +7,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from headrace.storage import RemotePath, is_remote, stored_exists
+
 if TYPE_CHECKING:
     from headrace.errors import PathLike
 
@@ -49,6 +51,8 @@ def place_of(path: str, *, follow_links: bool) -> str:
 
     With ``follow_links`` they may as well stand beside that link, as links or not.
     """
+    if is_remote(path):
+        return path
     plain = os.path.abspath(path)
     index = index_path(plain)
     if not os.path.islink(index) or (follow_links and os.path.lexists(shard_path(plain, 0))):
@@ -60,7 +64,7 @@ def shard_path(path: str, number: int) -> str:
     """The file of one shard."""
     if not 0 <= number < MAX_SHARDS:
         raise ValueError(f"{path}: shard numbers go from 0 to {MAX_SHARDS - 1}, got {number}")
-    return f"{path}-shard-{number:05d}"
+    return path + f"-shard-{number:05d}"
 
 
 def duplicate_path(shard: str) -> str:
@@ -144,14 +148,19 @@ def is_part_of(file: str, path: str) -> bool:
 
 def archive_exists(path: PathLike) -> bool:
     """There is an index under this path, or one that is about to be."""
-    return os.path.exists(index_path(path)) or os.path.exists(replace_path(os.fspath(path)))
+    name = os.fspath(path)
+    if is_remote(name):
+        return stored_exists(name) or stored_exists(name + _OLD_INDEX)
+    return os.path.exists(index_path(name)) or os.path.exists(replace_path(name))
 
 
 def looks_like_barecat(path: str, head: bytes) -> bool:
     """Tell by the first bytes and the first shard beside it."""
-    return head.startswith(b"SQLite format 3\0") and os.path.exists(shard_path(path, 0))
+    return head.startswith(b"SQLite format 3\0") and stored_exists(shard_path(path, 0))
 
 
 def archive_path(path: PathLike) -> str:
     """The path of an archive, also when its old index file is named."""
-    return os.fspath(path).removesuffix(_OLD_INDEX)
+    name = os.fspath(path)
+    plain = name.removesuffix(_OLD_INDEX)
+    return name.with_url(plain) if isinstance(name, RemotePath) else plain

@@ -17,9 +17,11 @@ from headrace.formats.barecat.index.preload import load_paths
 from headrace.formats.barecat.index.queries import Index
 from headrace.formats.barecat.index.table import open_table
 from headrace.formats.barecat.names import index_path, place_of, replace_path, shard_path
+from headrace.formats.barecat.remote_index import RemoteIndex
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import await_handover, is_being_changed, is_locked
 from headrace.formats.entry_names import clean_name
+from headrace.storage import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,9 +62,10 @@ class ArchiveReader:
         self.shards = MappedShards(
             path, place=self.place, cold=cold, follow_links=follow_links, check=self._refuse_other_archive
         )
-        place = index_path(self.place)
+        self._copy = RemoteIndex(self.place) if is_remote(self.place) else None
+        place = index_path(self.place) if self._copy is None else self._copy.place
         self._connections = ReadConnections(
-            index_path(path), place=place, follow=follow, on_replaced=self.shards.forget
+            index_path(path) if self._copy is None else path, place=place, follow=follow, on_replaced=self.shards.forget
         )
         table = None if self._connections.follows else open_table(place, self._connections.cursor)
         self.index = Index(
@@ -87,6 +90,8 @@ class ArchiveReader:
         """Let go of all files."""
         self._connections.close()
         self.shards.close()
+        if self._copy is not None:
+            self._copy.close()
 
     def refresh(self) -> bool:
         """Look whether somebody has written to the archive since it was looked at last; changes are then followed."""
@@ -140,6 +145,8 @@ class ArchiveReader:
 
         What is wrong again and again, while nobody changes anything, is damaged.
         """
+        if self._copy is not None:
+            raise error  # nobody changes an object
         quiet_attempts, changes = 0, self._connections.changes
         try:
             for _ in range(_ATTEMPTS):

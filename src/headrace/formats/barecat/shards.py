@@ -1,4 +1,4 @@
-"""Shards for reading: mapped when they are first needed, each under its own number."""
+"""Shards for reading: mapped, or opened in a store, when they are first needed, each under its own number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from headrace.arrays import distinct
 from headrace.errors import ClosedError, FormatError
 from headrace.formats.barecat.names import MAX_SHARDS, shard_path
 from headrace.progress import format_count
-from headrace.storage import ColdReads, file_identity, map_file, mapping_faults, open_for_reading
+from headrace.storage import (
+    ColdReads,
+    absolute,
+    check_mapping,
+    file_identity,
+    is_remote,
+    map_file,
+    mapping_faults,
+    open_for_reading,
+    open_stored,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +30,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace._native import RangeReader
+    from headrace.storage import StoredFile
+    from headrace.storage.stored_file import Positions
+    from headrace.types import Announcement
 
 __all__ = ["MappedShard", "MappedShards", "Snapshot"]
 
@@ -40,6 +53,18 @@ class MappedShard:
             ) from None
         self.view = memoryview(self.array)
         self.size = len(self.array)
+
+    def region(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
+        """Memory that holds spans, and where in it they begin: the mapped shard itself."""
+        return self.array, offsets
+
+    def announce(self, offsets: Positions, sizes: Positions) -> Announcement | None:
+        """Nothing has to be brought."""
+        return None
+
+    def check(self) -> None:
+        """Raise FormatError if the shard became shorter while it was read."""
+        check_mapping(self.array, self.path)
 
     def problem_of(self, offset: int, size: int) -> str | None:
         """Why a span cannot be read, if so."""
@@ -69,6 +94,58 @@ class MappedShard:
     def is_cut(self) -> bool:
         """Some of it could not be read, because the file became shorter while it was mapped."""
         return mapping_faults(self.array) > 0
+
+
+class RemoteShard(MappedShard):
+    """A shard in a store."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.file = open_stored(path)
+        except FileNotFoundError:
+            raise FormatError(
+                path, problem="this shard is missing", fix="Put it back: all files of an archive belong together."
+            ) from None
+        self.size = self.file.size_bytes
+        self.view = _RemoteView(self.file)  # type: ignore[assignment]
+
+    def region(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
+        """Memory that holds spans, and where in it they begin."""
+        return self.file.region(offsets, sizes)
+
+    def announce(self, offsets: Positions, sizes: Positions) -> Announcement | None:
+        """Begin to bring spans here."""
+        return self.file.announce(offsets, sizes)
+
+    def check(self) -> None:
+        """Raise an error if bytes that were touched could not be read."""
+        self.file.check()
+
+    def has_grown(self) -> bool:
+        """An object is as long as it was when it was opened."""
+        return False
+
+    @property
+    def is_cut(self) -> bool:
+        """An object does not become shorter."""
+        return False
+
+
+class _RemoteView:
+    """Bytes of an object by slices, as a memoryview has them; each is brought when it is asked for."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file = file
+
+    def __getitem__(self, span: slice) -> memoryview:
+        start, stop, _ = span.indices(self._file.size_bytes)
+        size = max(0, stop - start)
+        base, starts = self._file.region(np.array([start], np.uint64), np.array([size], np.uint64))
+        self._file.check()
+        return memoryview(base)[int(starts[0]) : int(starts[0]) + size]
 
 
 class Snapshot:
@@ -119,8 +196,9 @@ class MappedShards:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._path = path
-        self._place = os.path.abspath(place or path)  # shards are opened later, perhaps from another directory
-        self._cold = cold
+        self._place = absolute(place or path)  # shards are opened later, perhaps from another directory
+        self.is_local = not is_remote(self._place)
+        self._cold = cold if self.is_local else False
         self._follow_links = follow_links
         self._check = check
         self._is_closed = False
@@ -138,10 +216,13 @@ class MappedShards:
         if not 0 <= number < MAX_SHARDS:
             raise FormatError(self._path, problem=f"shard {number} cannot exist; numbers go from 0 to {MAX_SHARDS - 1}")
         if found is None or found.has_grown():
-            found = MappedShard(shard_path(self._place, number), follow_links=self._follow_links)
+            found = self._open(shard_path(self._place, number))
             self._check()
             mapped[number] = found
         return found
+
+    def _open(self, path: str) -> MappedShard:
+        return MappedShard(path, follow_links=self._follow_links) if self.is_local else RemoteShard(path)
 
     def refresh(self) -> None:
         """Take all mapped shards to the snapshot."""
@@ -173,6 +254,8 @@ class MappedShards:
 
     def describe(self) -> str:
         """Say in words how many files at once are read."""
+        if not self.is_local:
+            return "from the store"
         snapshot, _ = self._files_of(np.zeros(1, np.int64))  # maps a shard, so that there is something to read from
         return snapshot.cold.describe()
 

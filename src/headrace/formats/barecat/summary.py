@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from headrace.formats.barecat.archive import Archive
 from headrace.formats.barecat.names import MAX_SHARDS, shard_numbers, shard_path
 from headrace.formats.barecat.pictures import Pictures
 from headrace.progress import format_bytes, format_count
+from headrace.storage import is_remote, stored_size
 from headrace.types import Summary
 
 if TYPE_CHECKING:
@@ -33,8 +35,7 @@ def summarize_archive(path: PathLike, *, follow_links: bool = False) -> Summary:
 
 
 def _values(archive: Archive) -> dict[str, Any]:
-    numbers = shard_numbers(archive.full_path)
-    sizes = {number: os.path.getsize(shard_path(archive.full_path, number)) for number in numbers}
+    sizes = _remote_sizes(archive) if is_remote(archive.full_path) else _sizes(archive)
     physical = sum(sizes.values())
     missing = _missing_bytes(archive, sizes)
     return {
@@ -43,7 +44,7 @@ def _values(archive: Archive) -> dict[str, Any]:
         "files": archive.num_files,
         "dirs": archive.num_dirs,
         "size_bytes": archive.total_size,
-        "shards": len(numbers),
+        "shards": len(sizes),
         "shard_size_limit": archive.shard_size,
         "shard_bytes": physical,
         "gap_bytes": max(0, physical + missing - archive.total_size),
@@ -52,6 +53,21 @@ def _values(archive: Archive) -> dict[str, Any]:
         "schema": ".".join(map(str, archive.version)),
         "jpeg_index": _jpeg_index(archive),
     }
+
+
+def _sizes(archive: Archive) -> dict[int, int]:
+    numbers = shard_numbers(archive.full_path)
+    return {number: os.path.getsize(shard_path(archive.full_path, number)) for number in numbers}
+
+
+def _remote_sizes(archive: Archive) -> dict[int, int]:
+    """Of the shards that the index names and that are there."""
+    last = archive.index.last_file()
+    sizes = {}
+    for number in range(0 if last is None else min(last.shard + 1, MAX_SHARDS)):
+        with contextlib.suppress(FileNotFoundError):
+            sizes[number] = stored_size(shard_path(archive.full_path, number))
+    return sizes
 
 
 def _missing_bytes(archive: Archive, sizes: dict[int, int]) -> int:

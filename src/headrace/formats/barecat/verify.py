@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from headrace._native import FileRows, NativeError, crc32c_file
+from headrace._native import FileRows, NativeError, crc32c_file, crc32c_spans
 from headrace.errors import ArchiveBusyError, FormatError
 from headrace.formats.barecat.batches import Places, checksum_problem
 from headrace.formats.barecat.index.checks import file_problems, table_problems
@@ -20,14 +20,17 @@ from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import is_being_changed
 from headrace.formats.report import Found
 from headrace.formats.threads import map_ahead
-from headrace.storage import check_regular
+from headrace.storage import check_regular, is_remote
 from headrace.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy.typing as npt
+
     from headrace.formats.barecat.archive import Archive
     from headrace.formats.barecat.index.queries import Index
+    from headrace.formats.barecat.shards import MappedShard
     from headrace.types import IndexArray, Progress, Report
 
 __all__ = ["verify_archive"]
@@ -64,7 +67,7 @@ def verify_archive(
     if archive.is_writable:
         archive.commit()
     follow_links = archive.follow_links or archive.is_writable  # a writer has refused those that it must not touch
-    for number in shard_numbers(archive.full_path):
+    for number in shard_numbers(archive.full_path) if not is_remote(archive.full_path) else ():
         check_regular(shard_path(archive.full_path, number), nofollow=not follow_links)
     shards = MappedShards(archive.path, place=archive.full_path, follow_links=follow_links)
     check = _Check(shards, quick, sample_of, decode)
@@ -220,16 +223,12 @@ class _Check:
         places = chunk.places
         shard = self.shards.shard(int(places.shard[0]))
         offsets, sizes = places.offset.astype(np.uint64), places.size.astype(np.uint64)
-        # Read, not mapped: to map a page that is needed once costs more than to copy it.
-        with open(shard.open(), "rb", buffering=0) as file:
-            try:
-                sums = crc32c_file(file.fileno(), offsets, sizes)
-            except NativeError as error:
-                problem = (
-                    f"{os.path.basename(shard.path)} cannot be read at byte {offsets[error.offset]} ({error.detail})"
-                )
-                found.problems.append(self._problem(chunk.name(error.offset), problem))
-                return
+        try:
+            sums = self._sums(shard, offsets, sizes)
+        except NativeError as error:
+            problem = f"{os.path.basename(shard.path)} cannot be read at byte {offsets[error.offset]} ({error.detail})"
+            found.problems.append(self._problem(chunk.name(error.offset), problem))
+            return
         known = places.crc32c >= 0
         found.checksums = int(known.sum())
         found.size_bytes = int(places.size.sum())
@@ -242,6 +241,18 @@ class _Check:
         for position in np.flatnonzero(~wrong).tolist():
             _, offset, size, _ = places.table[position].tolist()
             self._check_value(chunk.name(position), shard.view[offset : offset + size], found)
+
+    def _sums(
+        self, shard: MappedShard, offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint32]:
+        if not self.shards.is_local:
+            base, starts = shard.region(offsets, sizes)
+            sums = crc32c_spans(base, starts, sizes)
+            shard.check()
+            return sums
+        # Read, not mapped: to map a page that is needed once costs more than to copy it.
+        with open(shard.open(), "rb", buffering=0) as file:
+            return crc32c_file(file.fileno(), offsets, sizes)
 
     def _check_value(self, name: str, data: memoryview, found: Found) -> None:
         if self.decode is None or self.sample_of(name) is None:

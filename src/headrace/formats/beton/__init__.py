@@ -19,6 +19,7 @@ FORMAT = Format(
     check_fields=columns_for,
     holds_picture_files=False,
     has_files_beside=True,
+    reads_stores=True,
     summarize=summarize_beton,
     index=index_beton,
 )

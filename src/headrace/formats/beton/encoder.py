@@ -14,14 +14,16 @@ from headrace.errors import WriteError
 from headrace.fields import JPG, Image
 from headrace.formats.beton.columns import record_dtype
 from headrace.formats.contract import values_in_order
+from headrace.formats.lent_columns import LentColumns, Spans
 from headrace.formats.tile_index import tile_index_of
 from headrace.storage import is_lent
 from headrace.types import Encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.formats.beton.columns import Column
+    from headrace.types import Buffer
 
 __all__ = ["ChunkEncoder", "EncodedChunk"]
 
@@ -38,7 +40,7 @@ class EncodedChunk:
     """
 
     records: bytes
-    payloads: list[bytes]
+    payloads: Sequence[Buffer]
     sizes: npt.NDArray[np.uint64]
     checksums: npt.NDArray[np.uint32]
     tile_indices: list[bytes]
@@ -63,6 +65,8 @@ class ChunkEncoder:
         Raises:
             WriteError: a sample does not fit the fields; the cause is attached.
         """
+        if isinstance(samples, LentColumns) and (chunk := self._pass_on(samples, first_index)) is not None:
+            return chunk
         rows: list[list[Encoded]] = []
         files: dict[int, list[tuple[int, Any]]] = {}
         for i, sample in enumerate(samples):
@@ -80,6 +84,47 @@ class ChunkEncoder:
         for j, sources in files.items():
             self._store_files(j, sources, rows, first_index)
         return self.join(rows)
+
+    def _pass_on(self, samples: LentColumns, first_index: int) -> EncodedChunk | None:
+        """Samples that are stored as they are; None where one of them is not."""
+        if len(samples.columns) != len(self.columns):
+            return None
+        records, stored = np.zeros(len(samples), record_dtype(self.columns)), []
+        for column, values in zip(self.columns, samples.columns, strict=True):
+            member, kind = records[column.member], column.field.kind
+            if not isinstance(values, Spans):
+                if kind != "int":
+                    return None
+                member[:] = values
+                continue
+            stored.append(values)
+            if isinstance(column.field, Image):
+                facts = column.field.sides_of_files(samples.base, *values, first_index=first_index)
+                if facts is None:
+                    return None
+                member["mode"], member["width"], member["height"] = JPG, *facts
+            elif kind == "bytes":
+                member["size"] = values.sizes
+            else:
+                return None
+        return self._chunk_of(samples, records, stored)
+
+    def _chunk_of(self, samples: LentColumns, records: npt.NDArray[Any], stored: list[Spans]) -> EncodedChunk:
+        offsets, sizes = (
+            np.stack(part, axis=1) if stored else np.empty((len(samples), 0), np.uint64)
+            for part in ([spans.offsets for spans in stored], [spans.sizes for spans in stored])
+        )
+        every = Spans(offsets.reshape(-1), sizes.reshape(-1))
+        payloads = samples.views(every)
+        checksums = np.empty((len(samples), 1 + len(stored)), np.uint32)
+        checksums[:, 0] = _native.crc32c_rows(records.view(np.uint8).reshape(len(records), -1), [])
+        checksums[:, 1:] = _native.crc32c_spans(samples.base, *every).reshape(sizes.shape)
+        tile_indices: list[bytes] = []
+        if self.is_indexing:
+            fields = [column.field for column in self.columns if column.slot is not None] * len(samples)
+            pictures = zip(fields, payloads, strict=True)
+            tile_indices = [tile_index_of(data) for field, data in pictures if isinstance(field, Image)]
+        return EncodedChunk(records.tobytes(), payloads, sizes, checksums, tile_indices)
 
     def _store_files(self, j: int, sources: list[tuple[int, Any]], rows: list[list[Encoded]], first_index: int) -> None:
         column = self.columns[j]

@@ -1,8 +1,9 @@
-"""An opened .beton: its mapping, what stands in it, and where values are, each checked before it is used.
+"""An opened .beton: its bytes, what stands in them, and where values are, each checked before it is used.
 
-A ``BetonFile`` never changes after it was opened, so any number of threads may use it. It holds a mapping and no file
-descriptor; the mapping ends when nobody holds the file or a view of its bytes any more. Who reads takes the file once
-and uses it to the end, whatever happens to the dataset meanwhile.
+A ``BetonFile`` never changes after it was opened, so any number of threads may use it. A local one holds a mapping and
+no file descriptor; the mapping ends when nobody holds the file or a view of its bytes any more. Of an object in a store
+it holds frame, metadata, table and annex; payloads come as they are asked for. Who reads takes the file once and uses
+it to the end, whatever happens to the dataset meanwhile.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from headrace import _native
 from headrace.annex import (
+    CHECKSUMS,
     CLASSES,
     METADATA,
     REPAIR,
@@ -24,7 +26,8 @@ from headrace.annex import (
     Annex,
     Names,
     TileIndex,
-    find_side,
+    hold_sections,
+    open_side,
     read_checksums,
     read_json,
     read_names,
@@ -32,16 +35,16 @@ from headrace.annex import (
 )
 from headrace.errors import AnnexError, CorruptSampleError
 from headrace.fields import Text, from_spec
-from headrace.formats.beton.layout import ROW_SIZE, Layout, align, fingerprint, read_layout
+from headrace.formats.beton.layout import FRAME_BYTES, ROW_SIZE, Layout, align, fingerprint, read_layout
 from headrace.formats.beton.spans import Spans, image_spans
 from headrace.progress import format_count
-from headrace.storage import check_mapping, map_file
+from headrace.storage import join_announcements, open_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from headrace.formats.beton.columns import Column
-    from headrace.types import Field, IndexArray, Source
+    from headrace.types import Announcement, Field, IndexArray, Source
 
 __all__ = ["BetonFile"]
 
@@ -53,6 +56,7 @@ _Pictures: TypeAlias = tuple[
     npt.NDArray[np.uint32],
 ]
 
+_ANNEX_END_BYTES = 64 << 10
 _RESTORE = "Restore the file from a copy, or leave the sample out."
 
 
@@ -77,13 +81,17 @@ class BetonFile:
     ) -> None:
         self.path = path
         self._follow_links = follow_links
-        self.mapped: npt.NDArray[np.uint8] = map_file(path)
-        self.layout: Layout = read_layout(path, self.mapped, custom_fields or {})
-        table = self.mapped[self.layout.alloc_table_ptr :]
+        self.stored = open_stored(path)
+        self.size_bytes = self.stored.size_bytes
+        self.stored.hold(0, min(FRAME_BYTES, self.size_bytes))
+        self.layout: Layout = read_layout(self.stored, custom_fields or {})
+        self.frame = self.stored.hold(0, self.layout.metadata_start)
+        records, table = self._read_tables()
         self._sizes = _native.AllocationTable(table)
+        self.table_bytes = table
         self.table: npt.NDArray[np.uint64] = table.view("<u8").reshape(-1, ROW_SIZE // 8)
-        records = self.mapped[self.layout.metadata_start : self.layout.metadata_end]
         self.records: npt.NDArray[np.void] = records.view(self.layout.record)
+        self._records_flat = records
         self._record_bytes = records.reshape(self.layout.num_samples, self.layout.record.itemsize)
         self._pointer_holes = self.layout.pointer_holes()
         self.columns = {c.name: c for c in self.layout.columns}
@@ -91,6 +99,8 @@ class BetonFile:
         self._payloads = len(self.layout.payload_columns)
         self.pictures = [c.name for c in self.layout.columns if c.field.kind == "image"]
         self.annex: Annex | None = self._find_annex() if annex else None
+        if self.annex is not None:
+            hold_sections(self.annex, (SCHEMA, CHECKSUMS) if checksums else (SCHEMA,), len(self.pictures))
         self.stored_schema: Any = read_json(self.annex, SCHEMA) if self.annex else None
         self.schema = self._read_schema(is_described=not custom_fields)
         width = 1 + len(self.layout.payload_columns)
@@ -98,14 +108,29 @@ class BetonFile:
         self._native_columns: dict[str, _native.BetonColumn] = {}
         self.check()
 
+    def _read_tables(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """Metadata and allocation table; what must be fetched comes at the same time, with the end of an annex."""
+        layout = self.layout
+        offsets = np.array([layout.metadata_start], np.uint64)
+        sizes = np.array([layout.metadata_end], np.uint64) - offsets
+        announced = self.stored.announce(offsets, sizes)
+        try:
+            tail = max(layout.metadata_end, layout.alloc_table_ptr - _ANNEX_END_BYTES)
+            table = self.stored.hold(tail, self.size_bytes)[layout.alloc_table_ptr - tail :]
+            base, (start,) = self.stored.region(offsets, sizes)
+            return base[int(start) : int(start) + int(sizes[0])], table
+        finally:
+            if announced is not None:
+                announced.close()
+
     def _find_annex(self) -> Annex | None:
-        layout, mapped = self.layout, self.mapped
+        layout = self.layout
         facts = {
             "num_samples": layout.num_samples,
-            "dataset_size": len(mapped),
+            "dataset_size": self.size_bytes,
             "dataset_fingerprint": self.fingerprint,
         }
-        annex = Annex.find(self.path, mapped, first=layout.metadata_end, end=layout.alloc_table_ptr, **facts)
+        annex = Annex.find(self.stored, first=layout.metadata_end, end=layout.alloc_table_ptr, **facts)
         if annex is None and layout.alloc_table_ptr != layout.usual_table_ptr:
             raise AnnexError(
                 self.path,
@@ -113,11 +138,10 @@ class BetonFile:
                 problem="what stands between the last page and the allocation table is not an annex",
                 fix=REPAIR,
             )
-        if annex is None and (side := find_side(self.path, follow_links=self._follow_links)) is not None:
-            beside = map_file(side, nofollow=not self._follow_links)
-            annex = Annex.find(side, beside, first=0, end=len(beside), **facts)
+        if annex is None and (side := open_side(self.path, follow_links=self._follow_links)) is not None:
+            annex = Annex.find(side, **facts)
             if annex is None:
-                raise AnnexError(side, problem="this is not an annex", fix="Remove it, or make a new one.")
+                raise AnnexError(side.path, problem="this is not an annex", fix="Remove it, or make a new one.")
         return annex
 
     def _read_schema(self, *, is_described: bool) -> Mapping[str, Field]:
@@ -166,12 +190,17 @@ class BetonFile:
     @property
     def fingerprint(self) -> int:
         """32 bits of the frame and the allocation table."""
-        return fingerprint(self.mapped[: self.layout.metadata_start], self.mapped[self.layout.alloc_table_ptr :])
+        return fingerprint(self.frame, self.table_bytes)
+
+    @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine, those of its annex too."""
+        return self.stored.is_local and (self.annex is None or self.annex.file.is_local)
 
     @property
     def has_embedded_annex(self) -> bool:
         """An annex, even a damaged or ignored one, stands inside the file."""
-        return Annex.is_marked(self.mapped, self.layout.alloc_table_ptr)
+        return Annex.is_marked(self.stored, self.layout.alloc_table_ptr)
 
     @cached_property
     def data_end(self) -> int:
@@ -186,7 +215,7 @@ class BetonFile:
 
     def check(self) -> None:
         """Raise FormatError if a part of the file could not be read, because somebody has cut it short."""
-        check_mapping(self.mapped, self.path)
+        self.stored.check()
 
     def column(self, name: str) -> Column:
         """The column of a field; KeyError names those there are."""
@@ -227,8 +256,9 @@ class BetonFile:
             layout = self.layout
             assert layout.record.fields is not None
             at = layout.record.fields[column.member][1]
-            records = self.mapped[layout.metadata_start : layout.metadata_end]
-            known = _native.BetonColumn(records, layout.record.itemsize, at, layout.data_start, self.data_end)
+            known = _native.BetonColumn(
+                self._records_flat, layout.record.itemsize, at, layout.data_start, self.data_end
+            )
             self._native_columns[column.name] = known
         return known
 
@@ -252,10 +282,29 @@ class BetonFile:
         return None if pointers is None else Spans(pointers, np.full(len(pointers), size, np.uint64))
 
     def place(
-        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], source: Source | None
+        self, pointers: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], source: Source | None = None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Where the bytes of spans are: a region and an offset into it for each."""
-        return (self.mapped, pointers) if source is None else source.locate(pointers, sizes)
+        return self.stored.region(pointers, sizes) if source is None else source.locate(pointers, sizes)
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring payloads, and the tile indices of pictures."""
+        if self.is_local:
+            return None
+        announced, tiles = [self.announce_values(indices, fields)], self.tile_index
+        if tiles is not None:
+            announced += [tiles.announce(indices, self.pictures.index(n)) for n in fields if n in self.pictures]
+        return join_announcements(announced)
+
+    def announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring payloads; of what is damaged nothing is brought, and reading it tells."""
+        columns = [column for column in map(self.column, fields) if column.slot is not None]
+        if not columns:
+            return None
+        # All fields together: what lies close together in the file comes by one request.
+        spans = [self.locate(indices, column) for column in columns]
+        pointers = np.concatenate([span.pointers for span in spans])
+        return self.stored.announce(pointers, np.concatenate([span.sizes for span in spans]))
 
     def checked_spans(
         self, indices: IndexArray, column: Column, source: Source | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +27,9 @@ from headrace.errors import FormatError
 from headrace.fields import JPG
 from headrace.formats.beton.layout import fingerprint, with_table_at
 from headrace.formats.beton.reader import BetonDataset
-from headrace.formats.beton.verify import verify_beton
+from headrace.formats.beton.verify import sample_chunks, verify_beton
 from headrace.formats.beton.writer import checked_class_names, encode_name
-from headrace.formats.contract import index_chunks
+from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
 from headrace.progress import format_count
 from headrace.storage import AtomicFile
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["index_beton"]
 
-_CHUNK = 4096
+_AHEAD = 64  # pictures for each thread
 
 
 def index_beton(
@@ -108,29 +107,30 @@ def _refuse_damage(dataset: BetonDataset) -> None:
 
 def _tile_indices(file: BetonFile, pictures: list[Column]) -> list[bytes]:
     """Packed indices of all JPEGs, sample by sample; a few threads, for the native part needs no lock."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        by_field = [list(pool.map(tile_index_of, _jpegs(file, column))) for column in pictures]
+    by_field = [list(map_ahead(tile_index_of, _jpegs(file, column), ahead=_AHEAD)) for column in pictures]
     return [index for row in zip(*by_field, strict=True) for index in row]
 
 
 def _jpegs(file: BetonFile, column: Column) -> Iterator[Buffer]:
-    for indices in index_chunks(len(file), _CHUNK):
+    for indices in sample_chunks(file):
         spans = file.locate(indices, column)
         is_jpeg = file.records[column.member]["mode"][indices] == JPG
-        places = zip(spans.pointers.tolist(), spans.sizes.tolist(), is_jpeg.tolist(), strict=True)
-        yield from (file.mapped[p : p + size if used else p] for p, size, used in places)
+        base, starts = file.place(spans.pointers, spans.sizes)
+        places = zip(starts.tolist(), spans.sizes.tolist(), is_jpeg.tolist(), strict=True)
+        yield from (base[start : start + size if used else start] for start, size, used in places)
 
 
 def _checksums(file: BetonFile, progress: Progress | None) -> Iterator[Buffer]:
     size_bytes = 0
     columns = file.layout.payload_columns
-    for indices in index_chunks(len(file), _CHUNK):
+    for indices in sample_chunks(file):
         table = np.empty((len(indices), 1 + len(columns)), "<u4")
         table[:, 0] = file.record_checksums(indices)
         for column in columns:
             spans = file.locate(indices, column)
             file.raise_first(spans, indices, column)
-            table[:, 1 + (column.slot or 0)] = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
+            base, starts = file.place(spans.pointers, spans.sizes)
+            table[:, 1 + (column.slot or 0)] = _native.crc32c_spans(base, starts, spans.sizes)
             size_bytes += int(spans.sizes.sum())
         if progress is not None:
             progress(int(indices[-1]) + 1, len(file), size_bytes)
@@ -146,14 +146,14 @@ def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> st
             out.write,
             sections,
             num_samples=len(file),
-            dataset_size=lambda _: len(file.mapped),
+            dataset_size=lambda _: file.size_bytes,
             dataset_fingerprint=lambda _: file.fingerprint,
         )
     return target
 
 
 def _embed(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> str:
-    frame, table = file.mapped[: file.layout.metadata_start], file.mapped[file.layout.alloc_table_ptr :]
+    frame, table = file.frame, file.table_bytes
     data_end = file.data_end
 
     def new_frame(annex_size: int) -> bytes:

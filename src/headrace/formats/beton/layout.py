@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from headrace.storage import StoredFile
     from headrace.types import Buffer
 
 
 __all__ = [
     "DEFAULT_PAGE_SIZE",
     "FINGERPRINT_BYTES",
+    "FRAME_BYTES",
     "MAX_PAGE_SIZE",
     "MIN_PAGE_SIZE",
     "ROW_SIZE",
@@ -56,6 +58,8 @@ MIN_PAGE_SIZE = 1 << 21
 MAX_PAGE_SIZE = 1 << 31
 DEFAULT_PAGE_SIZE = 1 << 23
 FINGERPRINT_BYTES = 1 << 16
+FRAME_BYTES = 1 << 16
+"""What is fetched of an object at first: header and descriptors of almost every file."""
 _INTERRUPTED = "The write was probably interrupted; write the dataset again."
 _DAMAGED = "The file is damaged or was not completely copied; restore it from a copy."
 
@@ -149,9 +153,9 @@ def looks_like_beton(path: str, head: bytes) -> bool:
     return bool(version == VERSION and num_fields > 0 and page_size >= 4096 and page_size & (page_size - 1) == 0)
 
 
-def read_layout(path: str, mapped: npt.NDArray[np.uint8], custom_fields: Mapping[str, Field]) -> Layout:
-    """Parse and check header, descriptors and extents of a mapped file."""
-    size = len(mapped)
+def read_layout(file: StoredFile, custom_fields: Mapping[str, Field]) -> Layout:
+    """Parse and check header, descriptors and extents of a file."""
+    path, size = file.path, file.size_bytes
     if size < HEADER.size:
         raise FormatError(
             path,
@@ -159,7 +163,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], custom_fields: Mapping
             problem=f"a beton header needs {HEADER.size} bytes, the file has {size}",
             fix=_INTERRUPTED,
         )
-    version, num_fields, page_size, num_samples, alloc_table_ptr = HEADER.unpack(mapped[: HEADER.size])
+    version, num_fields, page_size, num_samples, alloc_table_ptr = HEADER.unpack(file.hold(0, HEADER.size))
     if version != VERSION:
         raise FormatError(
             path,
@@ -171,7 +175,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], custom_fields: Mapping
         raise FormatError(path, offset=4, problem=f"page size must be a power of two, found {page_size}", fix=_DAMAGED)
     if num_fields == 0:
         raise FormatError(path, offset=2, problem="the file has no fields", fix=_DAMAGED)
-    columns = _read_columns(path, mapped, num_fields, custom_fields)
+    columns = _read_columns(file, num_fields, custom_fields)
     layout = Layout(
         page_size=page_size,
         num_samples=num_samples,
@@ -183,25 +187,24 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], custom_fields: Mapping
     return layout
 
 
-def _read_columns(
-    path: str, mapped: npt.NDArray[np.uint8], num_fields: int, custom_fields: Mapping[str, Field]
-) -> tuple[Column, ...]:
-    end = HEADER.size + DESCRIPTOR_SIZE * num_fields
-    if end > len(mapped):
+def _read_columns(file: StoredFile, num_fields: int, custom_fields: Mapping[str, Field]) -> tuple[Column, ...]:
+    path, end = file.path, HEADER.size + DESCRIPTOR_SIZE * num_fields
+    if end > file.size_bytes:
         raise FormatError(
             path,
-            offset=len(mapped),
+            offset=file.size_bytes,
             problem=(
                 f"field descriptors need {format_count(end, 'byte')} for {format_count(num_fields, 'field')}, "
-                f"the file has {len(mapped)}"
+                f"the file has {file.size_bytes}"
             ),
             fix=_INTERRUPTED,
         )
+    frame = file.hold(0, end)
     columns: dict[str, Column] = {}
     slot = 0
     for index in range(num_fields):
         offset = HEADER.size + DESCRIPTOR_SIZE * index
-        descriptor = mapped[offset : offset + DESCRIPTOR_SIZE].tobytes()
+        descriptor = frame[offset : offset + DESCRIPTOR_SIZE].tobytes()
         column = read_column(path, descriptor, offset=offset, index=index, slot=slot, custom=custom_fields)
         check_field_names(path, [column.name])
         if column.name in columns:

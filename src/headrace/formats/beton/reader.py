@@ -20,7 +20,7 @@ from headrace.fields import JPG, NDArray
 from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
 from headrace.progress import format_count
-from headrace.storage import room_for
+from headrace.storage import absolute, room_for
 from headrace.types import ImageSpans, Ragged, Sample
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.layout import Layout
     from headrace.formats.beton.spans import Spans
-    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source, TakeArray
+    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source, TakeArray
 
 __all__ = ["BetonDataset", "StoredSamples"]
 
@@ -121,8 +121,26 @@ class BetonDataset(BaseDataset):
 
     @property
     def mapped(self) -> npt.NDArray[np.uint8]:
-        """The bytes of the whole file, read-only."""
-        return self.file.mapped
+        """The bytes of the whole file, read-only; an object of a store is fetched whole."""
+        file = self.file
+        return file.stored.hold(0, file.size_bytes)
+
+    @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        return self.file.is_local
+
+    @property
+    def reading(self) -> str:
+        """How its bytes are read where no pages are read ahead of use, in words."""
+        return super().reading if self.file.stored.is_local else "fetched from the store"
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what these samples need, ahead of their use; None where there is nothing to bring."""
+        return self.file.announce(indices, fields)
+
+    def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        return self.file.announce_values(indices, fields)
 
     @property
     def table(self) -> npt.NDArray[np.uint64]:
@@ -149,7 +167,7 @@ class BetonDataset(BaseDataset):
         return self.layout.num_samples
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (os.path.abspath(self._path), self._options)
+        return _reopen, (absolute(self._path), self._options)
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid, and reads under way in other threads end well."""
@@ -203,16 +221,16 @@ class BetonDataset(BaseDataset):
     def view(self, index: int, field: str) -> npt.NDArray[Any]:
         """A read-only array straight on the file's bytes: raw images, NDArray, Tensor and Bytes fields.
 
-        Nothing is copied and no checksum is computed. The array keeps the mapping alive.
+        Nothing is copied and no checksum is computed. The array keeps the mapping alive. Of an object in a store
+        it is a copy.
         """
         file = self.file
         column = file.payload_column(field)
         where = normalize_indices([index], len(file))
         spans = file.locate(where, column)
         file.raise_first(spans, where, column)
-        pointer, size = int(spans.pointers[0]), int(spans.sizes[0])
         (member,) = file.members(column, where)
-        return file.schema[field].view(column.to_facts(member), file.mapped[pointer : pointer + size])
+        return file.schema[field].view(column.to_facts(member), _bytes_of(file, spans))
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """Numbers, sizes, and the sides of pictures, from the metadata alone."""
@@ -374,15 +392,28 @@ def _sources(file: BetonFile, indices: IndexArray, column: Column) -> list[Any]:
     return values
 
 
+def _bytes_of(file: BetonFile, spans: Spans) -> npt.NDArray[np.uint8]:
+    """The bytes of one span, read-only."""
+    base, (start,) = file.place(spans.pointers, spans.sizes)
+    found = base[int(start) : int(start) + int(spans.sizes[0])]
+    if not file.stored.is_local:  # the rest of what was fetched need not stay
+        file.check()
+        found = found.copy()
+        found.flags.writeable = False
+    return found
+
+
 def _stored(file: BetonFile, indices: IndexArray, column: Column) -> list[bytes]:
     """Payloads as they are; checksums are computed as they are copied."""
     spans = file.locate(indices, column)
     file.check_overlap(spans, indices, column)
     if file.checksums is None:
         file.raise_first(spans, indices, column)
-        return _native.gather(file.mapped, spans.pointers, spans.sizes)
+    base, places = file.place(spans.pointers, spans.sizes)
+    if file.checksums is None:
+        return _native.gather(base, places, spans.sizes)
     found = np.empty(len(indices), np.uint32)
-    values = _native.gather(file.mapped, spans.pointers, spans.sizes, found)
+    values = _native.gather(base, places, spans.sizes, found)
     file.compare_checksums(spans, indices, column, found)
     file.raise_first(spans, indices, column)
     return values

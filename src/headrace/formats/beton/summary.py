@@ -39,7 +39,7 @@ def _values(dataset: BetonDataset) -> dict[str, Any]:
         "path": dataset.path,
         "format": "beton",
         "samples": len(dataset),
-        "size_bytes": len(dataset.mapped),
+        "size_bytes": dataset.file.size_bytes,
         "fields": {name: _field(dataset, name) for name in dataset.schema},
         "payload_bytes": stored,
         "metadata_bytes": layout.metadata_end - layout.metadata_start,

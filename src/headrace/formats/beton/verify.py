@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from headrace import _native
 from headrace.errors import AnnexError, ImageError
+from headrace.formats.contract import byte_chunks, index_chunks
 from headrace.formats.report import MAX_PROBLEMS, Found, check_all
 from headrace.formats.tile_index import tile_index_problems
 from headrace.progress import format_count
+from headrace.storage import release_mapped
 from headrace.types import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.annex import TileIndex
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.file import BetonFile
     from headrace.types import IndexArray, Progress, Report
 
-__all__ = ["verify_beton"]
+__all__ = ["sample_chunks", "verify_beton"]
 
+_CHUNK = 256
+_CHUNK_BYTES = 4 << 20
+_LOCATED = 1 << 16  # samples whose sizes are looked at together
 _TABLE_PROBLEMS = {
     "sample_id_out_of_range": "names a sample that does not exist",
     "out_of_bounds": "lies outside the data pages",
@@ -35,10 +44,25 @@ def verify_beton(
     about_file = _annex_problems(file) + _table_problems(file)
     tile_index = _tile_index(file, about_file) if jpeg_index else None
     total = check_all(
-        lambda indices: _check(file, indices, decode, tile_index), len(file), workers=workers, progress=progress
+        lambda indices: _check(file, indices, decode, tile_index),
+        len(file),
+        workers=workers,
+        progress=progress,
+        chunks=sample_chunks(file),
     )
     total.problems = about_file + total.problems
     return total.report(file.path)
+
+
+def sample_chunks(file: BetonFile) -> Iterator[IndexArray]:
+    """All samples in order, a few megabytes at a time; the memory of those before them is given back."""
+    for indices in index_chunks(len(file), _LOCATED):
+        sizes = np.zeros(len(indices), np.uint64)
+        for column in file.layout.payload_columns:
+            sizes += file.locate(indices, column).sizes
+        for part in byte_chunks(sizes, size_bytes=_CHUNK_BYTES, most=_CHUNK):
+            release_mapped()
+            yield indices[part]
 
 
 def _annex_problems(file: BetonFile) -> list[Problem]:
@@ -87,8 +111,11 @@ def _check_column(
     spans = file.locate(indices, column)
     found.size_bytes += int(spans.sizes.sum())
     has_tile_index = tile_index is not None and column.name in file.pictures
-    if file.checksums is not None or has_tile_index:
-        sums = _native.crc32c_spans(file.mapped, spans.pointers, spans.sizes)
+    is_summed = file.checksums is not None or has_tile_index
+    if is_summed or decode:
+        base, places = file.place(spans.pointers, spans.sizes)
+    if is_summed:
+        sums = _native.crc32c_spans(base, places, spans.sizes)
     if file.checksums is not None:
         file.compare_checksums(spans, indices, column, sums)
         found.checksums += len(indices)
@@ -97,9 +124,9 @@ def _check_column(
         for position, member in enumerate(members):
             if position in spans.problems:
                 continue
-            pointer, size = int(spans.pointers[position]), int(spans.sizes[position])
+            start, size = int(places[position]), int(spans.sizes[position])
             try:
-                file.decode_one(column, member, file.mapped[pointer : pointer + size])
+                file.decode_one(column, member, base[start : start + size])
             except (ImageError, ValueError, RecursionError) as error:
                 spans.problems[position] = f"cannot be decoded ({error})"
             found.images += column.field.kind == "image"

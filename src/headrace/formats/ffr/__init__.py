@@ -26,6 +26,7 @@ FORMAT = Format(
     holds_picture_files=False,
     decodes=DECODES,
     has_files_beside=True,
+    reads_stores=True,
     takes_lists=True,
     pack=pack_folder,
     pack_options=frozenset({"dry_run"}),

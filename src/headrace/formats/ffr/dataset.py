@@ -28,6 +28,7 @@ from headrace.formats.tile_index import (
     write_tile_index,
 )
 from headrace.progress import format_count
+from headrace.storage import absolute, is_remote, join_announcements
 from headrace.types import Ragged, Sample
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.decodes import Decode
-    from headrace.types import Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Announcement, Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["FfrDataset", "index_ffr"]
 
@@ -110,9 +111,11 @@ class FfrDataset(BaseDataset):
         layout = self.reader.layouts[file]
         if layout.num_samples == 0:
             return False
-        mapped = self.reader.mapped(file)
-        start = int(layout.offsets(mapped)[-1])
-        return layout.header_end <= start and mapped[start : start + len(INDEX_MAGIC)].tobytes() == INDEX_MAGIC
+        start, size = int(layout.offsets(self.reader.header(file))[-1]), len(INDEX_MAGIC)
+        if not layout.header_end <= start <= layout.size_bytes - size:
+            return False
+        base, (at,) = self.reader.stored(file).region(np.array([start], np.uint64), np.array([size], np.uint64))
+        return base[int(at) : int(at) + size].tobytes() == INDEX_MAGIC
 
     @property
     def path(self) -> str:
@@ -150,6 +153,23 @@ class FfrDataset(BaseDataset):
         return self.reader.reading
 
     @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        return self.reader.is_local
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what these samples need, ahead of their use; None where there is nothing to bring."""
+        if self.is_local or self._names[0] not in fields:
+            return None
+        announced = [self._announce_values(indices, fields)]
+        if isinstance(self._field, Image) and self.tile_index is not None:
+            announced.append(self.tile_index.announce(self.numbers(indices), 0))
+        return join_announcements(announced)
+
+    def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        return self.reader.announce(self.numbers(indices))
+
+    @property
     def has_checksums(self) -> bool:
         """Every sample is checked as it is read."""
         return self.reader.is_checked
@@ -173,7 +193,7 @@ class FfrDataset(BaseDataset):
     def _fingerprint_of_files(self, value: int) -> int:
         for file, layout in enumerate(self.reader.layouts):
             value = crc32c(repr((layout.num_samples, layout.header_checksum, layout.size_bytes)).encode(), value)
-            head = self.reader.mapped(file)[: layout.header_end]
+            head = self.reader.header(file)
             value = crc32c(head[:_FINGERPRINT_BYTES], crc32c(head[-_FINGERPRINT_BYTES:], value))
         return value
 
@@ -211,7 +231,8 @@ class FfrDataset(BaseDataset):
     def side_facts(self) -> SideFacts:
         """What tile indices of JPEGs beside the files are bound to."""
         reader = self.reader
-        path, fingerprint = self.path.rstrip(os.sep), self._fingerprint_of_files(0)
+        path, fingerprint = self.path, self._fingerprint_of_files(0)
+        path = path if is_remote(path) else path.rstrip(os.sep)
         return SideFacts(path, len(reader), reader.size_bytes, fingerprint, self._options["follow_links"])
 
     def _stored(self, start: int, stop: int) -> list[bytes]:
@@ -289,13 +310,13 @@ def index_ffr(
 
 
 def _absolute(source: str | list[str]) -> str | list[str]:
-    return os.path.abspath(source) if isinstance(source, str) else [os.path.abspath(part) for part in source]
+    return absolute(source) if isinstance(source, str) else [absolute(part) for part in source]
 
 
 def _find_parts(source: str | list[str]) -> list[str]:
     if isinstance(source, list):
         return source
-    if not os.path.isdir(source):
+    if is_remote(source) or not os.path.isdir(source):
         return [source]
     paths = part_paths(source)
     if not paths:

@@ -14,6 +14,7 @@ from headrace.fields import JPG, Bytes, Image, Json, NDArray
 from headrace.formats.contract import BaseWriter
 from headrace.formats.ffr.packed_index import build_tree, pack_index
 from headrace.formats.ffr.writer import FfrWriter, as_sample
+from headrace.formats.lent_columns import LentColumns, Spans
 from headrace.progress import format_count
 from headrace.storage import is_lent
 from headrace.types import Field
@@ -30,7 +31,7 @@ __all__ = ["FfrChunk", "FfrDatasetWriter", "FfrEncoder"]
 class FfrChunk:
     """Consecutive samples as they are stored."""
 
-    samples: list[bytes]
+    samples: Sequence[bytes | memoryview]
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -51,6 +52,10 @@ class FfrEncoder:
 
     def __call__(self, samples: Iterable[Any], *, first_index: int) -> FfrChunk:
         """Encode samples that will stand from ``first_index`` on."""
+        if isinstance(samples, LentColumns) and isinstance(self.field, Bytes) and len(samples.columns) == 1:
+            (column,) = samples.columns
+            if isinstance(column, Spans):
+                return FfrChunk(samples.views(column))
         return FfrChunk([self.encode(sample, first_index + i) for i, sample in enumerate(samples)])
 
     def encode(self, sample: Any, index: int) -> bytes:
@@ -140,7 +145,7 @@ class FfrDatasetWriter(BaseWriter):
 
     def append_chunk(self, chunk: FfrChunk, *, names: Sequence[str] | None = None) -> None:
         """Add samples that ``encoder`` has encoded, and their names; chunks must come in order."""
-        self._writer(names is not None).append_many(chunk.samples)
+        self._writer(names is not None).append_chunk(chunk.samples)
         self._names += names or []
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from headrace.progress import format_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headrace.storage import StoredFile
     from headrace.types import Buffer
 
 __all__ = [
@@ -98,15 +99,14 @@ def pack_header(checksums: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64
     return [struct.pack("<I", value), *parts]
 
 
-def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -> Layout:
-    """Parse and check the header of a mapped file.
+def read_layout(file: StoredFile, *, is_checked: bool) -> Layout:
+    """Parse and check the header of a file; it is held.
 
     Args:
-        path: for errors.
-        mapped: the whole file.
+        file: the whole file.
         is_checked: compare the header with its checksum, where it has one, and look at every offset.
     """
-    size = len(mapped)
+    path, size = file.path, file.size_bytes
     if size < FIXED.size:
         raise FormatError(
             path,
@@ -114,7 +114,7 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
             problem=f"an .ffr header needs at least {FIXED.size} bytes, the file has {size}",
             fix=_INTERRUPTED,
         )
-    checksum, num_samples = FIXED.unpack(mapped[: FIXED.size])
+    checksum, num_samples = FIXED.unpack(file.hold(0, FIXED.size))
     layout = Layout(num_samples, checksum, size)
     if num_samples < 0:
         raise FormatError(
@@ -133,8 +133,9 @@ def read_layout(path: str, mapped: npt.NDArray[np.uint8], *, is_checked: bool) -
             ),
             fix=_INTERRUPTED,
         )
+    header = file.hold(0, layout.header_end)
     if is_checked:
-        _check_header(path, mapped, layout)
+        _check_header(path, header, layout)
     return layout
 
 

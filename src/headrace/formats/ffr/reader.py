@@ -3,13 +3,15 @@
 Contract. A reader is immutable after opening, so any number of threads may use it, and it survives fork; pickling
 stores paths and options, and unpickling opens the files again. Data that are in the page cache are copied from the
 mapped files; data that are not are read by a queue of asynchronous reads (one for all files), which is made when it is
-needed first. If somebody cuts a file short meanwhile, every read that follows says so.
+needed first. If somebody cuts a file short meanwhile, every read that follows says so. Of an object in a store the
+header is held, and samples are fetched as they are asked for.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,14 +21,16 @@ from headrace import _native
 from headrace.errors import ClosedError, CorruptSampleError, FormatError
 from headrace.formats.contract import normalize_indices
 from headrace.formats.ffr.layout import Layout, read_layout
+from headrace.formats.threads import map_ahead
 from headrace.progress import format_count
-from headrace.storage import ColdReads, check_mapping, file_identity, map_file
+from headrace.storage import ColdReads, absolute, file_identity, is_remote, join_announcements, open_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from headrace.errors import PathLike
-    from headrace.types import IndexArray, Indices
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement, IndexArray, Indices
 
 __all__ = ["FfrReader", "FfrSpans"]
 
@@ -35,6 +39,7 @@ _RESTORE = "Restore the file from a copy, or leave the sample out."
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
 _FIELD = "data"
 _UINT8 = np.dtype(np.uint8)
+_FETCHED_AT_ONCE = 16  # headers of objects
 _KEPT_BYTES = 256 << 20  # memory of samples that were let go
 
 
@@ -54,6 +59,16 @@ class FfrSpans:
         """Samples whose offsets cannot be right."""
         bad: npt.NDArray[np.bool_] = self.sizes == _BAD_SIZE
         return bad
+
+    def some(self, positions: IndexArray) -> FfrSpans:
+        """Those at some positions."""
+        return FfrSpans(
+            self.files[positions], self.offsets[positions], self.sizes[positions], self.checksums[positions]
+        )
+
+    def by_file(self) -> list[tuple[int, IndexArray]]:
+        """The files, and which of the samples lie in each."""
+        return [(file, np.flatnonzero(self.files == file)) for file in np.unique(self.files).tolist()]
 
 
 class FfrReader:
@@ -84,18 +99,22 @@ class FfrReader:
         if not several:
             raise ValueError("paths is empty; name at least one .ffr file")
         self._paths = tuple(os.fspath(path) for path in several)
-        self._absolute = [os.path.abspath(path) for path in self._paths]
+        self._absolute = [absolute(path) for path in self._paths]
         self._options: dict[str, Any] = {"checksums": checksums, "cold": cold}
-        identities = [file_identity(path) for path in self._paths]
-        self._mapped: list[npt.NDArray[np.uint8]] = [map_file(path) for path in self._paths]
-        self._layouts = [
-            read_layout(path, mapped, is_checked=checksums)
-            for path, mapped in zip(self._paths, self._mapped, strict=True)
-        ]
+        is_remote_any = any(map(is_remote, self._paths))
+        identities = [] if is_remote_any else [file_identity(path) for path in self._paths]
+        opened = partial(_open_part, is_checked=checksums)
+        threads = _FETCHED_AT_ONCE if is_remote_any else 1
+        parts = list(map_ahead(opened, self._paths, threads=threads) if threads > 1 else map(opened, self._paths))
+        self._files = [file for file, _ in parts]
+        self._layouts = [layout for _, layout in parts]
         counts = [layout.num_samples for layout in self._layouts]
         self._starts = np.cumsum([0, *counts])
-        self._table: _native.FfrTable | None = _native.FfrTable(self._mapped, counts)
-        self._cold = ColdReads(self._absolute, identities, size_bytes=self.size_bytes, cold=cold)
+        self._table: _native.FfrTable | None = _native.FfrTable([file.mapped for file in self._files], counts)
+        self.is_local = all(file.is_local for file in self._files)
+        self._cold: ColdReads | None = None
+        if self.is_local:
+            self._cold = ColdReads(self._absolute, identities, size_bytes=self.size_bytes, cold=cold)
         self._pool = _native.BufferPool(_KEPT_BYTES)
         self.check_files(range(len(self._paths)))
 
@@ -127,7 +146,7 @@ class FfrReader:
     @property
     def reading(self) -> str:
         """How samples are read, in words."""
-        return self._cold.describe()
+        return "fetched from the store" if self._cold is None else self._cold.describe()
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -138,8 +157,10 @@ class FfrReader:
     def close(self) -> None:
         """Let go of the files. Views that were handed out stay valid."""
         self._table = None
-        self._mapped = []
-        self._cold.close()
+        for file in self._files:
+            file.close()
+        if self._cold is not None:
+            self._cold.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,18 +176,26 @@ class FfrReader:
         return self._table
 
     def mapped(self, file: int = 0) -> npt.NDArray[np.uint8]:
-        """The bytes of a whole file, read-only."""
+        """The bytes of a whole file, read-only; an object of a store is fetched whole."""
+        return self.stored(file).hold(0, self._layouts[file].size_bytes)
+
+    def stored(self, file: int = 0) -> StoredFile:
+        """A file as it was opened; its header is held."""
         _ = self.table
-        return self._mapped[file]
+        return self._files[file]
+
+    def header(self, file: int = 0) -> npt.NDArray[np.uint8]:
+        """The bytes in front of the samples of a file, read-only."""
+        return self.stored(file).hold(0, self._layouts[file].header_end)
 
     def offsets(self, file: int = 0) -> npt.NDArray[np.int64]:
         """Where each sample of a file begins, and as last entry the size of the file; a copy."""
-        mapped, layout = self.mapped(file), self._layouts[file]
-        return np.append(layout.offsets(mapped), layout.size_bytes)
+        header, layout = self.header(file), self._layouts[file]
+        return np.append(layout.offsets(header), layout.size_bytes)
 
     def checksums(self, file: int = 0) -> npt.NDArray[np.uint32]:
         """The stored CRC-32 of each sample of a file; a copy."""
-        return self._layouts[file].checksums(self.mapped(file)).copy()
+        return self._layouts[file].checksums(self.header(file)).copy()
 
     def locate(self, indices: Indices) -> FfrSpans:
         """Find samples; those whose offsets cannot be right are marked, see ``FfrSpans.is_bad``."""
@@ -185,6 +214,8 @@ class FfrReader:
     def read(self, indices: Indices) -> list[npt.NDArray[np.uint8]]:
         """Read any number of samples, each into an array of its own that may be kept and written to."""
         where, spans = self._find(indices)
+        if not self.is_local:
+            return [np.array(view) for view in self._fetched(where, spans)]
         # Large ones lie in memory as they lie on the disk's blocks: then a direct read needs no copy.
         outs: list[Any] = self._pool.take(spans.sizes, spans.offsets)
         self._fill(where, spans, outs)
@@ -213,7 +244,10 @@ class FfrReader:
                 f"got {out.dtype} of shape {out.shape}"
             )
         places = (ends - spans.sizes.astype(np.int64)).astype(np.uint64)
-        if (queue := self._queue_for(spans)) is not None:
+        if not self.is_local:
+            for place, view in zip(places.tolist(), self._fetched(where, spans), strict=True):
+                out[place : place + len(view)] = view
+        elif (queue := self._queue_for(spans)) is not None:
             sums = spans.checksums if self.is_checked else None
             failures = queue.read(spans.offsets, spans.sizes, out, places, sums, "crc32", spans.files)
             self._raise_first(where, spans, failures)
@@ -226,6 +260,8 @@ class FfrReader:
     def read_bytes(self, indices: Indices) -> list[bytes]:
         """Read samples as bytes objects."""
         where, spans = self._find(indices)
+        if not self.is_local:
+            return [view.tobytes() for view in self._fetched(where, spans)]
         if (queue := self._queue_for(spans)) is not None:
             outs: list[Any] = self._pool.take(spans.sizes, spans.offsets)
             self._read_cold(queue, where, spans, outs)
@@ -236,10 +272,50 @@ class FfrReader:
         return values
 
     def views(self, indices: Indices) -> list[npt.NDArray[np.uint8]]:
-        """Read-only arrays straight on the files' bytes: nothing is copied, and no checksum is computed."""
-        _, spans = self._find(indices)
+        """Read-only arrays straight on the files' bytes: nothing is copied, and no checksum is computed.
+
+        Of an object in a store they are copies, and are checked.
+        """
+        where, spans = self._find(indices)
+        if not self.is_local:
+            return [np.frombuffer(view.tobytes(), np.uint8) for view in self._fetched(where, spans)]
         rows = zip(spans.files.tolist(), spans.offsets.tolist(), spans.sizes.tolist(), strict=True)
-        return [self._mapped[file][offset : offset + size] for file, offset, size in rows]
+        return [self._files[file].mapped[offset : offset + size] for file, offset, size in rows]
+
+    # Objects of a store
+
+    def announce(self, indices: Indices) -> Announcement | None:
+        """Begin to bring samples; of those whose offsets cannot be right, reading them tells."""
+        if self.is_local:
+            return None
+        spans = self.locate(indices)
+        if spans.is_bad().any():
+            return None
+        parts = spans.by_file()
+        return join_announcements(
+            self._files[file].announce(spans.offsets[mine], spans.sizes[mine]) for file, mine in parts
+        )
+
+    def regions(self, spans: FfrSpans) -> Iterator[tuple[IndexArray, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]]:
+        """For each file: which of the spans lie in it, memory that holds them, and where in it they begin."""
+        _ = self.table
+        for file, mine in spans.by_file():
+            base, starts = self._files[file].region(spans.offsets[mine], spans.sizes[mine])
+            yield mine, base, starts
+
+    def _fetched(self, where: IndexArray, spans: FfrSpans) -> Iterator[npt.NDArray[np.uint8]]:
+        """The bytes of samples that are somewhere else, checked; each until the next one is asked for."""
+        found = self._new_checksums(spans)
+        held: list[npt.NDArray[np.uint8]] = []
+        places = np.empty((len(spans), 2), np.int64)
+        for mine, base, starts in self.regions(spans):
+            if found is not None:
+                found[mine] = _native.crc32_spans(base, starts, spans.sizes[mine])
+            places[mine, 0], places[mine, 1] = len(held), starts
+            held.append(base)
+        self._compare(where, spans, found)
+        for (number, start), size in zip(places.tolist(), spans.sizes.tolist(), strict=True):
+            yield held[number][start : start + size]
 
     def _find(self, indices: Indices) -> tuple[IndexArray, FfrSpans]:
         where = self._checked(indices)
@@ -289,7 +365,7 @@ class FfrReader:
         layout, local = self._layouts[file], int(where[position] - self._starts[file])
         begin = int(spans.offsets[position].astype(np.int64))
         is_last = local + 1 == layout.num_samples
-        end = layout.size_bytes if is_last else int(layout.offsets(self._mapped[file])[local + 1])
+        end = layout.size_bytes if is_last else int(layout.offsets(self.header(file))[local + 1])
         problem = (
             f"the sample should lie from byte {begin} to {end}, and samples lie from byte {layout.header_end} to "
             f"{layout.size_bytes}"
@@ -314,14 +390,17 @@ class FfrReader:
 
     def check_files(self, files: Iterable[int]) -> None:
         """Raise FormatError if a part of one of these files could not be read, because somebody has cut it short."""
-        mapped = self._mapped  # empty when another thread has closed the reader meanwhile
         for file in files:
-            if file < len(mapped):
-                check_mapping(mapped[file], self._paths[file])
+            self._files[file].check()
 
     def _queue_for(self, spans: FfrSpans) -> _native.RangeReader | None:
         """What reads these samples; None when the mapped files do."""
-        return self._cold.reader_for(spans.files, spans.offsets, spans.sizes)
+        return None if self._cold is None else self._cold.reader_for(spans.files, spans.offsets, spans.sizes)
+
+
+def _open_part(path: str, *, is_checked: bool) -> tuple[StoredFile, Layout]:
+    file = open_stored(path)
+    return file, read_layout(file, is_checked=is_checked)
 
 
 def _reopen(paths: list[str], options: dict[str, Any]) -> FfrReader:

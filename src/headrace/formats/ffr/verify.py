@@ -46,7 +46,7 @@ def _check(dataset: FfrDataset, indices: IndexArray, decode: bool) -> Found:
     spans = reader.locate(numbers)
     bad = spans.is_bad()
     found = Found(samples=len(indices), checksums=len(indices), size_bytes=int(spans.sizes[~bad].sum()))
-    sums = _checksums(reader, spans)
+    sums, undecoded = _looked_at(dataset, spans, decode)
     is_picture = dataset.schema[name].kind == "image"
     for position, i in enumerate(indices.tolist()):
         problem = ""
@@ -55,25 +55,29 @@ def _check(dataset: FfrDataset, indices: IndexArray, decode: bool) -> Found:
         elif sums[position] != spans.checksums[position]:
             problem = f"checksum {spans.checksums[position]:#010x} expected, found {sums[position]:#010x}"
         elif decode:
-            problem = _decoding_problem(dataset, spans, position)
+            problem = undecoded.get(position, "")
             found.images += is_picture
         if problem:
             found.problems.append(Problem(sample=i, field=name, message=problem))
     return found
 
 
-def _checksums(reader: FfrReader, spans: FfrSpans) -> IndexArray:
+def _looked_at(dataset: FfrDataset, spans: FfrSpans, decode: bool) -> tuple[IndexArray, dict[int, str]]:
+    """Checksums of samples, and why some cannot be decoded; nothing of those whose place cannot be right."""
     sums = np.zeros(len(spans), np.int64)
-    bad = spans.is_bad()
-    for file in set(spans.files.tolist()):
-        mine = (spans.files == file) & ~bad
-        sums[mine] = _native.crc32_spans(reader.mapped(file), spans.offsets[mine], spans.sizes[mine])
-    return sums
+    problems: dict[int, str] = {}
+    good = np.flatnonzero(~spans.is_bad())
+    for mine, base, starts in dataset.reader.regions(spans.some(good)):
+        here = good[mine]
+        sums[here] = _native.crc32_spans(base, starts, spans.sizes[here])
+        for position, start in zip(here.tolist(), starts.tolist(), strict=True) if decode else ():
+            data = base[start : start + int(spans.sizes[position])].tobytes()
+            if sums[position] == spans.checksums[position] and (problem := _decoding_problem(dataset, data)):
+                problems[position] = problem
+    return sums, problems
 
 
-def _decoding_problem(dataset: FfrDataset, spans: FfrSpans, position: int) -> str:
-    offset, size = int(spans.offsets[position]), int(spans.sizes[position])
-    data = dataset.reader.mapped(int(spans.files[position]))[offset : offset + size].tobytes()
+def _decoding_problem(dataset: FfrDataset, data: bytes) -> str:
     try:
         dataset.decode_one(data)
     except (ImageError, ValueError, RecursionError) as error:

@@ -140,7 +140,12 @@ class FfrWriter(BaseWriter):
                 chunk, size_bytes = [], 0
         self._take_chunk(chunk)
 
-    def _take_chunk(self, chunk: list[bytes | memoryview]) -> None:
+    def append_chunk(self, samples: Sequence[bytes | memoryview]) -> None:
+        """Add samples that are plain bytes, and that may lie in memory together; they are not copied either."""
+        self._check_room(len(samples))
+        self._take_chunk(samples)
+
+    def _take_chunk(self, chunk: Sequence[bytes | memoryview]) -> None:
         if self._is_held and self._pending_bytes + sum(map(len, chunk)) < self._limit:
             self._take([data if isinstance(data, bytes) else bytes(data) for data in chunk])
             return

@@ -48,7 +48,7 @@ class Hdf5Dataset(AnnexedDataset):
         path: of the file.
         decode: what bytes of any length are, see ``DECODES``: of all such fields, or by name.
         fields: fields by name that replace those that were found.
-        cache_size: bytes of unpacked chunks that are kept.
+        kept_bytes: bytes of unpacked chunks that are kept.
         cold: how values of any length are read: True past the page cache, False always from the mapped file; by
             default as it fits.
         allow_pickle: needed for ``decode="pickle"``, which runs code that the file contains.
@@ -65,18 +65,18 @@ class Hdf5Dataset(AnnexedDataset):
         *,
         decode: Decode | Mapping[str, Decode] | None = None,
         fields: Mapping[str, Field] | None = None,
-        cache_size: int = _CACHE_BYTES,
+        kept_bytes: int = _CACHE_BYTES,
         cold: bool | None = None,
         allow_pickle: bool = False,
         follow_links: bool = False,
     ) -> None:
         given = os.fspath(path)
-        if cache_size < 0:
-            raise ValueError(f"cache_size must not be negative, got {cache_size}")
+        if kept_bytes < 0:
+            raise ValueError(f"kept_bytes must not be negative, got {kept_bytes}")
         self._options: dict[str, Any] = {
             "decode": decode,
             "fields": None if fields is None else dict(fields),
-            "cache_size": cache_size,
+            "kept_bytes": kept_bytes,
             "cold": cold,
             "allow_pickle": allow_pickle,
             "follow_links": follow_links,
@@ -84,7 +84,7 @@ class Hdf5Dataset(AnnexedDataset):
         status = os.stat(given)
         self._status = status.st_size, status.st_mtime_ns
         self._file = SpanFile(given, cold=cold)
-        structure, self._library = read_structure(self._file, cache_size)
+        structure, self._library = read_structure(self._file, kept_bytes)
         self._file.check()
         description = _description(given, structure)
         self._columns, length = _choose_columns(given, structure, description)
@@ -133,7 +133,7 @@ class Hdf5Dataset(AnnexedDataset):
     @property
     def reading(self) -> str:
         """How its bytes are read, in words."""
-        kept = self._options["cache_size"]
+        kept = self._options["kept_bytes"]
         return f"{self._file.reading}; of unpacked chunks {format_count(kept, 'byte')} are kept"
 
     def _check_field(self, field: str) -> Field:

@@ -41,14 +41,14 @@ class Structure:
     description: str | bytes | None = None
 
 
-def read_structure(file: SpanFile, cache_size: int) -> tuple[Structure, LibraryFile]:
+def read_structure(file: SpanFile, kept_bytes: int) -> tuple[Structure, LibraryFile]:
     """Describe all of a file; FormatError when the library cannot read it."""
     path = file.path
     library = LibraryFile(path, file.mapped)
     opened = open_by_library(path, file.mapped)
     try:
         with explained(path):
-            walk = _Walk(opened, file, library, ChunkCache(cache_size))
+            walk = _Walk(opened, file, library, ChunkCache(kept_bytes))
             walk.read_group(opened["/"].id, "", 0)
             walk.read_description(opened)
             return walk.found, library

@@ -32,7 +32,10 @@ __all__ = ["FileList", "Samples", "arrange_files"]
 
 _log = logging.getLogger("headrace")
 _LEFT_OUT = 0xFFFF
-_AS_FILES = "Open it with group=False to have each file as a sample."
+_AS_FILES = (
+    "In Python, open it with group=False to have each file as a sample; on the command line, carry its files to a "
+    "folder or a .barecat with headrace convert."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -101,6 +104,9 @@ def _looks_plain(files: FileList, groups: int, used: int, endings: list[str]) ->
 def _grouped(
     files: FileList, groups: _native.MemberGroups, is_used: npt.NDArray[np.bool_], columns: list[str]
 ) -> Samples:
+    if not columns and not len(files):
+        fix = "Was the right file named, and was it written to the end?"
+        raise FormatError(files.path, problem="there are no files in it, so there are no samples", fix=fix)
     if not columns:
         raise FormatError(files.path, problem="no file in it has an ending, so there are no samples", fix=_AS_FILES)
     if groups.repeated >= 0:

@@ -26,5 +26,6 @@ FORMAT = Format(
     field_kinds=KINDS,
     decodes=DECODES,
     has_files_beside=True,
+    reads_stores=True,
     index=partial(index_spans, MsgpackDataset),
 )

@@ -18,6 +18,7 @@ FORMAT = Format(
     field_kinds=frozenset({"int", "float", "ndarray", "tensor"}),
     holds_names=False,
     has_files_beside=True,
+    reads_stores=True,
     index=index_npz,
 )
 NPZ = Format(
@@ -29,5 +30,6 @@ NPZ = Format(
     writer_options=frozenset({"class_names", "compressed", "metadata"}),
     field_kinds=KINDS,
     has_files_beside=True,
+    reads_stores=True,
     index=index_npz,
 )

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace.formats.npy.contents import Content
-    from headrace.types import IndexArray, TakeArray
+    from headrace.storage.stored_file import Positions
+    from headrace.types import Announcement, IndexArray, TakeArray
 
 __all__ = ["Column", "NumberColumn", "RaggedColumn", "SavedArray", "column_of", "pictures_of"]
 
 _Spans: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 _FIX = "Write it again."
 _LAST_CHARACTER = 0x10FFFF
+_HELD_BYTES = 64 << 20  # an array of an object that is small, such as labels or places, is brought whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,30 @@ class SavedArray:
         """The bytes of all items."""
         return self.content.whole()[self.header.size_bytes :]
 
+    @property
+    def is_read_whole(self) -> bool:
+        """All of it is in memory once it was read, or at any time."""
+        header = self.header
+        return self.content.is_here or header.is_fortran or header.data_bytes <= _HELD_BYTES
+
+    def places(self, indices: IndexArray) -> tuple[Positions, Positions]:
+        """Where in the content samples begin that lie one after the other, and how long they are."""
+        header = self.header
+        size = header.data_bytes // header.shape[0] if header.shape[0] else 0
+        offsets = indices.astype(np.uint64) * np.uint64(size) + np.uint64(header.size_bytes)
+        return offsets, np.full(len(indices), size, np.uint64)
+
+    def rows(self, indices: IndexArray) -> npt.NDArray[Any]:
+        """Items of samples as an array of its own, in the byte order of the file."""
+        if self.is_read_whole:
+            taken: npt.NDArray[Any] = self.array()[indices]
+            return taken
+        offsets, sizes = self.places(indices)
+        out = np.empty(int(sizes.sum()), np.uint8)
+        base, starts = self.content.region(offsets, sizes)
+        gather_into(base, starts, sizes, out, np.arange(len(indices), dtype=np.uint64) * sizes)
+        return np.ndarray((len(indices), *self.header.shape[1:]), self.header.dtype, out)
+
     def array(self) -> npt.NDArray[Any]:
         """All items as an array, in the byte order of the file; nothing is copied."""
         dtype, shape = self.header.dtype, self.header.shape
@@ -99,6 +125,10 @@ class Column(ABC):
     @abstractmethod
     def stored(self, indices: IndexArray, field: Field) -> Sequence[Any] | npt.NDArray[Any]:
         """Values of samples, as ``ColumnDataset`` wants them."""
+
+    def announce(self, indices: IndexArray) -> Announcement | None:
+        """Begin to bring what samples need; None where nothing is read sample by sample."""
+        return None if self.saved.is_read_whole else self.saved.content.announce(*self.saved.places(indices))
 
     @property
     def arrays(self) -> tuple[SavedArray, ...]:
@@ -156,7 +186,7 @@ class NumberColumn(Column):
         dtype = field.dtype if isinstance(field, NDArray) else self._dtype.newbyteorder("=")
         shape = (len(indices), *(field.shape if isinstance(field, NDArray) else self._shape))
         is_plain = dtype == self._dtype and not self.saved.header.is_fortran
-        values = self._gathered(indices, take(shape, dtype)) if is_plain and self._shape else self._taken(indices)
+        values = self._gathered(indices, take(shape, dtype)) if is_plain and self._shape else self.saved.rows(indices)
         self.saved.content.check()
         if isinstance(field, Int) and self._dtype.kind == "u" and self._dtype.itemsize == 8:
             self._check_signed(values, indices)
@@ -165,16 +195,11 @@ class NumberColumn(Column):
         return np.ascontiguousarray(values.astype(dtype, copy=False)).reshape(shape)
 
     def _gathered(self, indices: IndexArray, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        size = self._dtype.itemsize * int(np.prod(self._shape, dtype=np.int64))
-        sizes = np.full(len(indices), size, np.uint64)
-        places = np.arange(len(indices), dtype=np.uint64) * np.uint64(size)
+        offsets, sizes = self.saved.places(indices)
+        base, starts = self.saved.content.region(offsets, sizes)
         raw = out.reshape(-1).view(np.uint8)
-        gather_into(self.saved.items(), indices.astype(np.uint64) * np.uint64(size), sizes, raw, places)
+        gather_into(base, starts, sizes, raw, np.arange(len(indices), dtype=np.uint64) * sizes)
         return out
-
-    def _taken(self, indices: IndexArray) -> npt.NDArray[Any]:
-        values: npt.NDArray[Any] = self.saved.array()[indices]
-        return values
 
     def _check_signed(self, values: npt.NDArray[Any], indices: IndexArray) -> None:
         large = np.flatnonzero(values > np.uint64(2**63 - 1))
@@ -201,7 +226,7 @@ class StringColumn(Column):
 
     def stored(self, indices: IndexArray, field: Field) -> list[Any]:
         """The strings."""
-        values = self.saved.array()[indices]
+        values = self.saved.rows(indices)
         self.saved.content.check()
         if not self._is_text:
             return list(values.tolist())
@@ -250,16 +275,26 @@ class RaggedColumn(Column):
     def spans(
         self, indices: IndexArray
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """All bytes, and where the values of samples begin and how long they are."""
-        table, values = self._offsets.array(), self.saved.items()
-        begins, ends = table[indices], table[indices + 1]
+        """Memory with the values of samples, and where they begin and how long they are."""
+        offsets, sizes = self._spans(indices)
+        base, begins = self.saved.content.region(offsets, sizes)
+        return base, begins, sizes
+
+    def _spans(self, indices: IndexArray) -> tuple[Positions, Positions]:
+        """Where in the content the values of samples begin, and how long they are."""
+        begins, ends = self._offsets.rows(indices), self._offsets.rows(indices + 1)
         self._offsets.content.check()
-        wrong = np.flatnonzero((begins < 0) | (ends < begins) | (ends > len(values)))
+        total = self.saved.header.data_bytes
+        wrong = np.flatnonzero((begins < 0) | (ends < begins) | (ends > total))
         if len(wrong):
             i = wrong[0]
-            span = f"bytes {begins[i]} to {ends[i]} of {len(values)}"
+            span = f"bytes {begins[i]} to {ends[i]} of {total}"
             raise self.corrupt(int(indices[i]), f"its place is wrong: {span}. The file is damaged")
-        return values, begins.astype(np.uint64), (ends - begins).astype(np.uint64)
+        return (begins + self.saved.header.size_bytes).astype(np.uint64), (ends - begins).astype(np.uint64)
+
+    def announce(self, indices: IndexArray) -> Announcement | None:
+        """Begin to bring the bytes of samples; their places are brought as a whole."""
+        return None if self.saved.content.is_here else self.saved.content.announce(*self._spans(indices))
 
     def stored(self, indices: IndexArray, field: Field) -> list[bytes]:
         """The bytes of each sample."""

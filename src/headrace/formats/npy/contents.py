@@ -1,4 +1,4 @@
-"""The bytes of an array: those of the mapped file, or unpacked into memory when they are needed first.
+"""The bytes of an array: those of the file as it is stored, or unpacked into memory when they are needed first.
 
 Contract: any number of threads. The thread that comes first unpacks, the others wait for it. A forked child has the
 memory of its parent, and unpacks itself what the parent had not yet unpacked.
@@ -19,48 +19,74 @@ from headrace._native import crc32
 from headrace.errors import FormatError
 from headrace.formats.npy.header import MAX_HEADER_BYTES
 from headrace.progress import format_bytes, format_count
-from headrace.storage import check_mapping, room_for
+from headrace.storage import room_for
 
 if TYPE_CHECKING:
-    from headrace.formats.npy.zip_directory import ZipMember
+    from collections.abc import Iterator
 
-__all__ = ["Content", "MappedContent", "PackedContent", "check_unpacked_size"]
+    from headrace.formats.npy.zip_directory import ZipMember
+    from headrace.storage import StoredFile
+    from headrace.storage.stored_file import Positions
+    from headrace.types import Announcement
+
+__all__ = ["Content", "PackedContent", "PlainContent", "check_unpacked_size"]
 
 _MOST_TIMES = 1032  # deflate cannot do better
 _STEP_BYTES = 1 << 20
+_REMOTE_STEP_BYTES = 32 << 20
 _FIX = "The file is damaged; write it again."
 
 
 @dataclass(frozen=True, slots=True)
-class MappedContent:
-    """Bytes that lie in the file as they are."""
+class PlainContent:
+    """Bytes that lie in the file as they are, from ``begin`` to ``end``."""
 
-    path: str
-    mapped: npt.NDArray[np.uint8]
+    file: StoredFile
+    begin: int
+    end: int
     crc32: int | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """All of it can be touched at any time."""
+        return self.file.is_local
 
     @property
     def size_bytes(self) -> int:
         """How many there are."""
-        return len(self.mapped)
+        return self.end - self.begin
 
     def start(self) -> npt.NDArray[np.uint8]:
         """The first bytes, enough for a header."""
-        return self.mapped[:MAX_HEADER_BYTES]
+        return self.file.hold(self.begin, min(self.end, self.begin + MAX_HEADER_BYTES))
 
     def whole(self) -> npt.NDArray[np.uint8]:
-        """All bytes."""
-        return self.mapped
+        """All bytes; those of an object stay in memory from then on."""
+        if self.is_here:
+            return self.file.hold(self.begin, self.end)
+        with room_for(self.size_bytes, f"an array of {self.file.path}", fix="Copy the file to this machine."):
+            return self.file.hold(self.begin, self.end)
+
+    def region(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
+        """Memory that holds spans, and where in it they begin."""
+        return self.file.region(offsets + np.uint64(self.begin), sizes)
+
+    def announce(self, offsets: Positions, sizes: Positions) -> Announcement | None:
+        """Begin to bring spans here."""
+        return self.file.announce(offsets + np.uint64(self.begin), sizes)
 
     def check(self) -> None:
         """Raise FormatError if the file was cut short while it was read."""
-        check_mapping(self.mapped, self.path)
+        self.file.check()
 
     def verify(self) -> bool:
         """Compare the checksum, if there is one; gives whether there was one."""
         if self.crc32 is not None:
-            _check_crc(self.path, "a member", self.mapped, self.crc32)
+            value = 0
+            for piece in _pieces(self.file, self.begin, self.end):
+                value = crc32(piece, value)
             self.check()
+            _check_crc(self.file.path, "a member", value, self.crc32)
         return self.crc32 is not None
 
 
@@ -68,18 +94,20 @@ class PackedContent:
     """A compressed member of a zip.
 
     Args:
-        path: of the file, for errors.
-        packed: its bytes in the file.
+        file: that it is in.
         member: what the directory says of it.
     """
 
-    def __init__(self, path: str, packed: npt.NDArray[np.uint8], member: ZipMember) -> None:
-        if member.size_bytes > _MOST_TIMES * len(packed) + _STEP_BYTES:
-            problem = (
-                f"member {member.name!r} of {format_count(len(packed), 'byte')} cannot unpack to {member.size_bytes}"
-            )
-            raise FormatError(path, problem=problem, fix="The file is damaged or hostile.")
-        self.path, self._packed, self._member = path, packed, member
+    is_here = True
+    """It is unpacked into memory when it is needed."""
+
+    def __init__(self, file: StoredFile, member: ZipMember) -> None:
+        if member.size_bytes > _MOST_TIMES * member.packed_bytes + _STEP_BYTES:
+            packed = format_count(member.packed_bytes, "byte")
+            problem = f"member {member.name!r} of {packed} cannot unpack to {member.size_bytes}"
+            raise FormatError(file.path, problem=problem, fix="The file is damaged or hostile.")
+        self.path, self._file, self._member = file.path, file, member
+        self._begin, self._end = member.offset, member.offset + member.packed_bytes
         self._memory: npt.NDArray[np.uint8] | None = None
         self._lock, self._process = threading.Lock(), os.getpid()
 
@@ -91,7 +119,8 @@ class PackedContent:
     def start(self) -> npt.NDArray[np.uint8]:
         """The first bytes, enough for a header."""
         try:
-            some = zlib.decompressobj(-zlib.MAX_WBITS).decompress(self._packed[:_STEP_BYTES], MAX_HEADER_BYTES)
+            packed = self._file.hold(self._begin, min(self._end, self._begin + _STEP_BYTES))
+            some = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, MAX_HEADER_BYTES)
         except zlib.error as error:
             raise self._damaged(str(error)) from None
         return np.frombuffer(some, np.uint8)
@@ -117,15 +146,15 @@ class PackedContent:
             self._inflate(memory)
         except zlib.error as error:
             raise self._damaged(str(error)) from None
-        check_mapping(self._packed, self.path)
-        _check_crc(self.path, f"member {self._member.name!r}", memory, self._member.crc32)
+        self._file.check()
+        _check_crc(self.path, f"member {self._member.name!r}", crc32(memory), self._member.crc32)
         memory.flags.writeable = False
         return memory
 
     def _inflate(self, memory: npt.NDArray[np.uint8]) -> None:
         unpacker, done = zlib.decompressobj(-zlib.MAX_WBITS), 0
-        for begin in range(0, len(self._packed), _STEP_BYTES):
-            waiting: npt.NDArray[np.uint8] | bytes = self._packed[begin : begin + _STEP_BYTES]
+        for packed in _pieces(self._file, self._begin, self._end):
+            waiting: npt.NDArray[np.uint8] | bytes = packed
             while len(waiting) and not unpacker.eof:
                 some = unpacker.decompress(waiting, _STEP_BYTES)
                 if done + len(some) > len(memory):
@@ -144,6 +173,13 @@ class PackedContent:
     def _damaged(self, problem: str) -> FormatError:
         return FormatError(self.path, problem=f"member {self._member.name!r} cannot be unpacked ({problem})", fix=_FIX)
 
+    def region(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
+        """The unpacked bytes themselves."""
+        return self.whole(), offsets
+
+    def announce(self, offsets: Positions, sizes: Positions) -> None:
+        """Nothing is brought span by span."""
+
     def check(self) -> None:
         """The bytes are in memory, and were checked."""
 
@@ -153,11 +189,20 @@ class PackedContent:
         return True
 
 
-Content = MappedContent | PackedContent
+Content = PlainContent | PackedContent
 
 
-def _check_crc(path: str, what: str, data: npt.NDArray[np.uint8], expected: int) -> None:
-    found = crc32(data)
+def _pieces(file: StoredFile, begin: int, end: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """The bytes of a stretch one after the other; of an object a few at a time."""
+    step = _STEP_BYTES if file.is_local else _REMOTE_STEP_BYTES
+    for start in range(begin, end, step):
+        size = min(step, end - start)
+        base, starts = file.region(np.array([start], np.uint64), np.array([size], np.uint64))
+        for at in range(int(starts[0]), int(starts[0]) + size, _STEP_BYTES):
+            yield base[at : min(at + _STEP_BYTES, int(starts[0]) + size)]
+
+
+def _check_crc(path: str, what: str, found: int, expected: int) -> None:
     if found != expected:
         raise FormatError(path, problem=f"{what} has the CRC-32 {found:08x}, {expected:08x} expected", fix=_FIX)
 

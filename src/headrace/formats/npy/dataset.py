@@ -18,13 +18,13 @@ from headrace.formats.annexed_dataset import AnnexedDataset, index_columns
 from headrace.formats.decodes import Decode, override_schema
 from headrace.formats.description import Description
 from headrace.formats.npy.columns import Column, NumberColumn, RaggedColumn, SavedArray, column_of, pictures_of
-from headrace.formats.npy.contents import Content, MappedContent, PackedContent, check_unpacked_size
+from headrace.formats.npy.contents import Content, PackedContent, PlainContent, check_unpacked_size
 from headrace.formats.npy.pictures import image_spans_of
 from headrace.formats.npy.zip_directory import read_directory
 from headrace.formats.report import MAX_PROBLEMS, Found
 from headrace.formats.tile_index import SideFacts
 from headrace.progress import format_count
-from headrace.storage import map_file
+from headrace.storage import absolute, join_announcements, open_stored
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.errors import PathLike
-    from headrace.types import Field, ImageSpans, IndexArray, Progress, Ragged, Report, Source, TakeArray
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement, Field, ImageSpans, IndexArray, Progress, Ragged, Report, Source, TakeArray
 
 __all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"]
 
@@ -43,6 +44,7 @@ DESCRIPTION, KEYS, VALUES, OFFSETS = "__headrace__", "__key__", ".values", ".off
 _MOST_UNPACKED, _FREE_UNPACKED = 4 << 30, 1 << 30
 _MOST_TIMES = 200  # more is a bomb, or somebody knows better and says so
 _FINGERPRINT_BYTES = 1 << 16
+_PLACES, _PLACE_BYTES = 16, 1 << 12
 _FIX = "Write the dataset again."
 
 
@@ -85,14 +87,14 @@ class NpyDataset(AnnexedDataset):
         follow_links: bool = False,
     ) -> None:
         name = os.fspath(path)
-        self._absolute = os.path.abspath(name)
+        self._absolute = absolute(name)
         self._options: dict[str, Any] = {"fields": fields, "decode": decode, "allow_pickle": allow_pickle}
         self._options |= {"max_unpacked_bytes": max_unpacked_bytes, "follow_links": follow_links}
-        self._mapped = map_file(name)
+        self._file = open_stored(name)
         self.left_out: list[str] = []
-        most_bytes = _limit_of(len(self._mapped)) if max_unpacked_bytes is None else max_unpacked_bytes
+        most_bytes = _limit_of(self._file.size_bytes) if max_unpacked_bytes is None else max_unpacked_bytes
         only = next(iter(fields), "data") if fields is not None and len(fields) == 1 else "data"
-        self._arrays, self._others = _look_into(name, self._mapped, only, most_bytes, self.left_out)
+        self._arrays, self._others = _look_into(self._file, only, most_bytes, self.left_out)
         about, keys = _read_description(name, self._arrays), None
         if about is None:
             columns = _columns(self._arrays, self.left_out, allow_pickle)
@@ -122,7 +124,7 @@ class NpyDataset(AnnexedDataset):
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
         self._columns, self._arrays, self._others = {}, {}, {}
-        self._mapped = np.empty(0, np.uint8)
+        self._file.close()
 
     def _column(self, field: str) -> Column:
         self._check_field(field)
@@ -135,24 +137,45 @@ class NpyDataset(AnnexedDataset):
     def reading(self) -> str:
         """How the bytes are read, in words."""
         is_packed = any(isinstance(one.content, PackedContent) for one in self._arrays.values())
-        return "from memory, unpacked once, and from the mapped file" if is_packed else "from the mapped file"
+        place = "the mapped file" if self.is_local else "the store"
+        return f"from memory, unpacked once, and from {place}" if is_packed else f"from {place}"
+
+    @property
+    def is_local(self) -> bool:
+        """The file lies on this machine."""
+        return self._file.is_local
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what samples need, ahead of their use."""
+        if self.is_local:
+            return None
+        return join_announcements(self._column(field).announce(indices) for field in fields)
 
     @cached_property
     def fingerprint(self) -> int:
         """32 bits that change when the dataset is another one; a loader's state is tied to it."""
-        status = os.stat(self._absolute)
-        time = 0 if self._is_zip else status.st_mtime_ns  # the directory of a zip has the checksums of all members
-        return crc32c(repr((list(self.schema.items()), len(self), time)).encode(), self._content_fingerprint)
+        value = crc32c(repr((list(self.schema.items()), len(self))).encode(), self._content_fingerprint)
+        return value if self._is_zip else self._places_sum(value)  # a zip has the checksums of all members
+
+    def _places_sum(self, value: int) -> int:
+        """Of bytes here and there: the same on every machine and in every store, as the time of a file is not."""
+        size = min(_PLACE_BYTES, self._file.size_bytes)
+        places = np.linspace(0, self._file.size_bytes - size, _PLACES).astype(np.uint64)
+        base, starts = self._file.region(places, np.full(_PLACES, size, np.uint64))
+        for start in starts.tolist():
+            value = crc32c(base[start : start + size], value)
+        self._file.check()
+        return value
 
     @cached_property
     def _content_fingerprint(self) -> int:
-        mapped = self._mapped
-        value = crc32c(repr(len(mapped)).encode())
-        return crc32c(mapped[-_FINGERPRINT_BYTES:], crc32c(mapped[:_FINGERPRINT_BYTES], value))
+        file, size = self._file, self._file.size_bytes
+        value = crc32c(file.hold(0, min(size, _FINGERPRINT_BYTES)), crc32c(repr(size).encode()))
+        return crc32c(file.hold(max(0, size - _FINGERPRINT_BYTES), size), value)
 
     @property
     def _is_zip(self) -> bool:
-        return self._mapped[:2].tobytes() == b"PK"
+        return _is_zip(self._file)
 
     def check_file(self) -> None:
         """Raise FormatError if the file was cut short while it was in use."""
@@ -192,7 +215,7 @@ class NpyDataset(AnnexedDataset):
     @property
     def side_facts(self) -> SideFacts:
         """What an annex beside the file is bound to."""
-        facts = (len(self), len(self._mapped), self._content_fingerprint)
+        facts = (len(self), self._file.size_bytes, self._content_fingerprint)
         return SideFacts(self.path, *facts, bool(self._options["follow_links"]))
 
     def view(self, field: str) -> npt.NDArray[Any]:
@@ -200,6 +223,8 @@ class NpyDataset(AnnexedDataset):
         column = self._column(field)
         if not isinstance(column, NumberColumn):
             raise ValueError(f"field {field!r} is no array of numbers; read it with read_values")
+        if not self.is_local:
+            raise ValueError(f"{self.path} lies in a store, and only some of it is here; read it with read_values")
         array = column.saved.array()
         array.flags.writeable = False
         return array
@@ -214,13 +239,13 @@ class NpyDataset(AnnexedDataset):
                 checked += 1
                 problems.append(Problem(sample=None, field=name, message=f"{name}: {error}"))
         if problems and self._annex_found[0] is None:  # what the values are means nothing then
-            found = Found(checksums=checked, size_bytes=len(self._mapped), problems=problems)
+            found = Found(checksums=checked, size_bytes=self._file.size_bytes, problems=problems)
             return found.report(self.path)
         report = super().verify(decode=decode, workers=workers, progress=progress)
         return replace(
             report,
             checksums_checked=checked + report.checksums_checked,
-            size_bytes=len(self._mapped),
+            size_bytes=self._file.size_bytes,
             problems=(*problems, *report.problems)[:MAX_PROBLEMS],
         )
 
@@ -238,20 +263,25 @@ def _limit_of(size_bytes: int) -> int:
     return min(_MOST_UNPACKED, max(_FREE_UNPACKED, _MOST_TIMES * size_bytes))
 
 
+def _is_zip(file: StoredFile) -> bool:
+    return file.hold(0, min(file.size_bytes, 2)).tobytes() == b"PK"
+
+
 def _look_into(
-    path: str, mapped: npt.NDArray[np.uint8], only: str, most_bytes: int, left_out: list[str]
+    file: StoredFile, only: str, most_bytes: int, left_out: list[str]
 ) -> tuple[dict[str, SavedArray], dict[str, Content]]:
     """The arrays of a file by name, and the contents of members that are none; ``only`` names that of a .npy."""
-    if not mapped[:4].tobytes().startswith(b"PK"):
-        return {only: SavedArray.look_at(path, only, MappedContent(path, mapped))}, {}
-    members = read_directory(path, mapped)
+    path = file.path
+    if not _is_zip(file):
+        return {only: SavedArray.look_at(path, only, PlainContent(file, 0, file.size_bytes))}, {}
+    members = read_directory(file)
     check_unpacked_size(path, members, most_bytes)
     arrays: dict[str, SavedArray] = {}
     others: dict[str, Content] = {}
     for member in members:
-        packed = mapped[member.offset : member.offset + member.packed_bytes]
+        end = member.offset + member.packed_bytes
         content: Content = (
-            PackedContent(path, packed, member) if member.is_packed else MappedContent(path, packed, member.crc32)
+            PackedContent(file, member) if member.is_packed else PlainContent(file, member.offset, end, member.crc32)
         )
         name = member.name.removesuffix(".npy")
         if name == member.name:

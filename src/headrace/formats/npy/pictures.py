@@ -40,13 +40,15 @@ def _pixels(column: NumberColumn, field: Field, indices: IndexArray) -> ImageSpa
     count, (height, width, _) = len(indices), column.saved.header.shape[1:]
     size = height * width * 3
     if column.saved.header.is_fortran:
-        base, places = column.stored(indices, field).reshape(-1), np.arange(count, dtype=np.int64)
+        base = column.stored(indices, field).reshape(-1)
+        places, sizes = np.arange(count, dtype=np.uint64) * np.uint64(size), np.full(count, size, np.uint64)
     else:
-        base, places = column.saved.items(), indices
+        offsets, sizes = column.saved.places(indices)
+        base, places = column.saved.content.region(offsets, sizes)
     return ImageSpans(
         base,
-        places.astype(np.uint64) * np.uint64(size),
-        np.full(count, size, np.uint64),
+        places,
+        sizes,
         np.ones(count, np.uint8),
         np.full(count, width, np.uint32),
         np.full(count, height, np.uint32),

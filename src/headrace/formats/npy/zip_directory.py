@@ -25,8 +25,7 @@ from headrace.progress import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    import numpy.typing as npt
+    from headrace.storage import StoredFile
 
 __all__ = ["ZipMember", "read_directory"]
 
@@ -55,28 +54,28 @@ class ZipMember:
     offset: int
 
 
-def read_directory(path: str, data: npt.NDArray[np.uint8]) -> list[ZipMember]:
+def read_directory(file: StoredFile) -> list[ZipMember]:
     """All members, in the order of the directory; FormatError when anything contradicts the file or itself."""
     try:
-        begin, size, count = _find_directory(data)
-        members = list(_members(data, begin, size, count))
+        begin, size, count = _find_directory(file)
+        members = list(_members(file, begin, size, count))
         _check_places(members, begin)
     except (ValueError, struct.error) as error:
-        raise FormatError(path, problem=f"this is no whole .npz ({error})", fix=_FIX) from None
+        raise FormatError(file.path, problem=f"this is no whole .npz ({error})", fix=_FIX) from None
     return members
 
 
-def _find_directory(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
+def _find_directory(file: StoredFile) -> tuple[int, int, int]:
     """Where the directory begins, its size, and its number of entries."""
-    first = max(0, len(data) - _END.size - _MAX_COMMENT)
-    tail = data[first:].tobytes()
+    first = max(0, file.size_bytes - _END.size - _MAX_COMMENT)
+    tail = file.hold(first, file.size_bytes).tobytes()
     at = tail.rfind(b"PK\x05\x06", 0, max(0, len(tail) - _END.size + 4))
     if at < 0:
         raise ValueError("the directory at the end of a zip is missing")
     _, _, _, _, count, size, begin, _ = _END.unpack_from(tail, at)
     end = first + at
     if count == _FULL_16 or size == _FULL_32 or begin == _FULL_32:
-        end, count, size, begin = _read_zip64(data, end, (count, size, begin))
+        end, count, size, begin = _read_zip64(file, end, (count, size, begin))
     if begin + size > end:
         raise ValueError(
             f"its directory of {format_count(size, 'byte')} at byte {begin} does not end before byte {end}"
@@ -86,21 +85,21 @@ def _find_directory(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
     return begin, size, count
 
 
-def _read_zip64(data: npt.NDArray[np.uint8], end: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
+def _read_zip64(file: StoredFile, end: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
     at = end - _END_64_AT.size
-    if at < 0 or data[at : at + 4].tobytes() != b"PK\x06\x07":
+    if at < 0 or file.hold(at, at + 4).tobytes() != b"PK\x06\x07":
         return end, *small  # so large a number that is meant as it is
-    _, _, place, _ = _END_64_AT.unpack(data[at:end].tobytes())
+    _, _, place, _ = _END_64_AT.unpack(file.hold(at, end).tobytes())
     if place + _END_64.size > at:
         raise ValueError(f"the end of its directory should be at byte {place}, behind where it is used")
-    fields = _END_64.unpack(data[place : place + _END_64.size].tobytes())
+    fields = _END_64.unpack(file.hold(place, place + _END_64.size).tobytes())
     if fields[0] != b"PK\x06\x06":
         raise ValueError(f"the end of its directory is not at byte {place}")
     return place, fields[7], fields[8], fields[9]
 
 
-def _members(data: npt.NDArray[np.uint8], begin: int, size: int, count: int) -> Iterator[ZipMember]:
-    directory = data[begin : begin + size].tobytes()
+def _members(file: StoredFile, begin: int, size: int, count: int) -> Iterator[ZipMember]:
+    directory = file.hold(begin, begin + size).tobytes()
     position = 0
     for _ in range(count):
         fields = _ENTRY.unpack_from(directory, position)
@@ -112,7 +111,7 @@ def _members(data: npt.NDArray[np.uint8], begin: int, size: int, count: int) -> 
             raise ValueError(f"its directory is damaged at byte {begin + name_at - _ENTRY.size}")
         name = directory[name_at:extra_at]
         whole, packed, offset = _large(directory[extra_at : extra_at + extra_size], (whole, packed, offset))
-        start = _check_local(data, begin, name, offset, method)
+        start = _check_local(file, begin, name, offset, method)
         yield _member(name, flags, method, crc32, packed, whole, start, begin)
 
 
@@ -131,15 +130,15 @@ def _large(extra: bytes, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def _check_local(data: npt.NDArray[np.uint8], end: int, name: bytes, offset: int, method: int) -> int:
+def _check_local(file: StoredFile, end: int, name: bytes, offset: int, method: int) -> int:
     """Where the bytes of a member begin, after its own header."""
     if offset + _LOCAL.size > end:
         raise ValueError(f"member {_text(name)!r} should begin at byte {offset}, and the members end at byte {end}")
-    fields = _LOCAL.unpack(data[offset : offset + _LOCAL.size].tobytes())
+    fields = _LOCAL.unpack(file.hold(offset, offset + _LOCAL.size).tobytes())
     name_at = offset + _LOCAL.size
     start = name_at + fields[9] + fields[10]
     is_same = fields[0] == b"PK\x03\x04" and fields[3] == method and fields[9] == len(name) and start <= end
-    if not is_same or data[name_at : name_at + len(name)].tobytes() != name:
+    if not is_same or file.hold(name_at, name_at + len(name)).tobytes() != name:
         raise ValueError(f"what stands at byte {offset} is not member {_text(name)!r}")
     return int(start)
 

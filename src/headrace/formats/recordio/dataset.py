@@ -118,32 +118,51 @@ class RecordioDataset(SpanDataset):
         return parts
 
     def _from_headers(self, indices: IndexArray, field: str) -> Sequence[Any] | npt.NDArray[Any]:
-        is_uniform = self._facts.label != "mixed" and not self._is_split(indices).any()
         try:
-            if field == "id" or is_uniform:
+            if field == "id" or self._is_uniform(indices):
                 table = self._header_table(indices, self._facts.length if field == "label" else 0)
                 return self._column_of(indices, table, field)
-            return [self._label_of(int(i), field) for i in indices]
+            return [
+                self._label_of(i, field, record)
+                for i, record in zip(indices.tolist(), self._whole(indices), strict=True)
+            ]
         except BadSpanError as error:
             sample = int(indices[error.position])
             raise self._corrupt(sample, field, ValueError(error.problem)) from None
 
     def _header_table(self, indices: IndexArray, labels: int) -> npt.NDArray[Any]:
         """Headers of the same length, as rows of bytes."""
-        starts = np.ascontiguousarray(self.indexed.index.offsets[indices, 0]) + _HEAD_BYTES
         size = HEADER.itemsize + 4 * labels
-        ragged = self.indexed.file.read_ragged(starts, np.full(len(starts), size, np.uint64))
+        ragged = self.indexed.file.read_ragged(*self._header_places(indices, labels))
         rows: npt.NDArray[Any] = ragged.values.reshape(-1, size)
-        for position in np.flatnonzero(self._is_split(indices)).tolist():
-            number = self._whole(int(indices[position]), "id")[1]
+        split = np.flatnonzero(self._is_split(indices))
+        for position, record in zip(split.tolist(), self._whole(indices[split]), strict=True):
+            number = self._joined(int(indices[position]), "id", record)[1]
             rows[position, : HEADER.itemsize] = np.array([(0, 0, number, 0)], HEADER).view(np.uint8)
         return rows
 
-    def _whole(self, sample: int, field: str) -> tuple[Any, int, bytes]:
-        """Label, number and content of any record."""
-        offsets, sizes = (table[sample : sample + 1, 0].copy() for table in self._places_of)
-        (record,) = self.indexed.file.read(offsets, sizes)
-        return self._joined(sample, field, record)
+    def _header_places(self, indices: IndexArray, labels: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        starts = np.ascontiguousarray(self.indexed.index.offsets[indices, 0]) + _HEAD_BYTES
+        return starts, np.full(len(starts), HEADER.itemsize + 4 * labels, np.uint64)
+
+    def _record_places(self, indices: IndexArray) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        offsets, sizes = (np.ascontiguousarray(table[indices, 0]) for table in self._places_of)
+        return offsets, sizes
+
+    def _whole(self, indices: IndexArray) -> list[bytes]:
+        """Whole records."""
+        return self.indexed.file.read(*self._record_places(indices)) if len(indices) else []
+
+    def _wanted(self, indices: IndexArray, field: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
+        if field == self._content:
+            return super()._wanted(indices, field)
+        if field == "id" or self._is_uniform(indices):
+            return self._header_places(indices, self._facts.length if field == "label" else 0)
+        return self._record_places(indices)
+
+    def _is_uniform(self, indices: IndexArray) -> bool:
+        """All labels are of one length, and stand where those of whole records do."""
+        return self._facts.label != "mixed" and not bool(self._is_split(indices).any())
 
     @property
     def _places_of(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
@@ -166,8 +185,8 @@ class RecordioDataset(SpanDataset):
             return values.reshape(-1, *kind.shape) if isinstance(kind, NDArray) else values
         return np.array(heads["label"])
 
-    def _label_of(self, index: int, field: str) -> Any:
-        label = self._whole(index, field)[0]
+    def _label_of(self, index: int, field: str, record: bytes) -> Any:
+        label = self._joined(index, field, record)[0]
         if isinstance(label, float):
             return label
         kind = self._schema[field]
@@ -200,7 +219,7 @@ class RecordioDataset(SpanDataset):
         found = super()._check(indices, decode)
         found.size_bytes = int(self.indexed.index.sizes[indices, 0].sum())
         if self._checksums is not None and self._options["checksums"]:
-            offsets, sizes = (np.ascontiguousarray(table[indices, 0]) for table in self._places_of)
+            offsets, sizes = self._record_places(indices)
             bad = {problem.sample for problem in found.problems}
             base, starts = self.indexed.file.region(offsets, sizes)
             wrong = _native.crc32c_spans(base, starts, sizes) != self._checksums[indices, 0]

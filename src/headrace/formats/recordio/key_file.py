@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace import _native
-from headrace.errors import FormatError
-from headrace.storage import open_for_reading
+from headrace.errors import FormatError, RefusedError
+from headrace.storage import RemotePath, open_for_reading, open_stored
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
@@ -68,12 +68,18 @@ def key_path(path: PathLike) -> str:
         >>> key_path("a/train.rec")
         'a/train.idx'
     """
-    return os.path.splitext(os.fspath(path))[0] + ".idx"
+    name = os.fspath(path)
+    if isinstance(name, RemotePath):
+        url, mark, query = str(name).partition("?")
+        return name.with_url(f"{os.path.splitext(url)[0]}.idx{mark}{query}")
+    return os.path.splitext(name)[0] + ".idx"
 
 
 def read_keys(path: PathLike, *, follow_links: bool) -> Keys | None:
     """The keys of a RecordIO file; None where there are none, ValueError where they cannot be opened."""
     name = key_path(path)
+    if isinstance(name, RemotePath):
+        return _fetch_keys(name)
     if not os.path.lexists(name):
         return None
     try:
@@ -82,6 +88,22 @@ def read_keys(path: PathLike, *, follow_links: bool) -> Keys | None:
         raise ValueError(f"it cannot be opened ({error})") from None
     with open(fd, "rb") as file:
         size = os.fstat(fd).st_size
-        if size > _MAX_BYTES:
-            raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
+        _check_size(size)
         return Keys(file.read(size))  # memory for all of it is asked for at once
+
+
+def _fetch_keys(name: RemotePath) -> Keys | None:
+    try:
+        file = open_stored(name)
+    except (FileNotFoundError, RefusedError):  # some stores refuse what is not there
+        return None
+    _check_size(file.size_bytes)
+    data = file.hold(0, file.size_bytes).tobytes()
+    file.check()
+    file.close()
+    return Keys(data)
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_BYTES:
+        raise ValueError(f"it is larger than {_MAX_BYTES} bytes")

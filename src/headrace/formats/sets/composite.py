@@ -52,6 +52,11 @@ class CompositeDataset(BaseDataset):
         return sum(part.jpegs_indexed for part in self.parts)
 
     @property
+    def is_local(self) -> bool:
+        """All bytes of all parts lie on this machine."""
+        return all(part.is_local for part in self.parts)
+
+    @property
     def reading(self) -> str:
         """How the bytes of the parts are read, in words."""
         ways = dict.fromkeys(part.reading for part in self.parts)

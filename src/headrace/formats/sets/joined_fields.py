@@ -18,12 +18,14 @@ from headrace.formats.contract import fetch_many, normalize_indices, values_in_o
 from headrace.formats.sets.agreement import checked_parts
 from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.progress import format_count
+from headrace.storage import join_announcements
 from headrace.types import Interleaved, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from headrace.types import (
+        Announcement,
         Dataset,
         Field,
         ImageSpans,
@@ -225,6 +227,16 @@ class ZipDataset(CompositeDataset):
     def _numbers(self, part: int, indices: IndexArray) -> IndexArray:
         numbers = self._maps[part]
         return indices if numbers is None else numbers[indices]
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what samples need, from every part that is in a store and has one of the fields."""
+        wanted: dict[int, list[str]] = {}
+        for field in fields:
+            number, own = self._column(field)
+            wanted.setdefault(number, []).append(own)
+        return join_announcements(
+            self.parts[number].announce(self._numbers(number, indices), names) for number, names in wanted.items()
+        )
 
     def _column(self, field: str) -> Column:
         if field not in self._columns:

@@ -21,6 +21,7 @@ from headrace.formats.sets.agreement import agreed_class_names, agreed_schema
 from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
 from headrace.formats.sets.merged import merge_arrays, merge_lists, merge_ragged, merge_spans, merge_values
 from headrace.formats.sets.names import RoutedNames
+from headrace.storage import join_announcements
 from headrace.types import Sample
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from headrace.formats.sets.merged import Piece
     from headrace.types import (
+        Announcement,
         Dataset,
         Field,
         ImageSpans,
@@ -111,6 +113,12 @@ class RoutedDataset(CompositeDataset):
         """The file of a sample, and its number there."""
         parts, numbers = self._route(np.array([index], np.int64))
         return self.parts[int(parts[0])].origin_of(int(numbers[0]))
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what samples need, from every part that is in a store."""
+        if self.is_local:
+            return None
+        return join_announcements(share.dataset.announce(share.numbers, fields) for share in self._shares(indices))
 
     def _shares(self, indices: IndexArray) -> list[_Share]:
         if not len(indices):

@@ -1,9 +1,9 @@
 """A file together with the index of its samples: from the annex beside it, or from one pass over the file.
 
 Where there is no annex, the pass makes the index, and it is kept beside the file if the folder can be written to and
-the file is so large that the next pass would be felt. An annex that does not belong to the file as it is now is not
-used, and a warning says so. It is bound to the file by its size and a fingerprint of its content; not by its time,
-which copying changes.
+the file is so large that the next pass would be felt. An object in a store is fetched whole for it, and nothing is
+kept. An annex that does not belong to the file as it is now is not used, and a warning says so. It is bound to the file
+by its size and a fingerprint of its content; not by its time, which copying changes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from headrace.annex import (
     CLASSES,
     METADATA,
     SCHEMA,
+    TILE_INDEX,
     Annex,
-    find_side,
+    hold_sections,
     new_side_path,
+    open_side,
     read_checksums,
     read_json,
     side_exists,
@@ -31,7 +33,7 @@ from headrace.formats.description import Description
 from headrace.formats.spans.sample_index import SampleIndex
 from headrace.formats.spans.span_file import SpanFile
 from headrace.progress import format_count
-from headrace.storage import AtomicFile, map_file
+from headrace.storage import AtomicFile, is_remote
 from headrace.types import Progress
 
 if TYPE_CHECKING:
@@ -94,11 +96,14 @@ class IndexedFile:
         self.description: Description | None = None
         self.columns: dict[str, str] = {}
         found = self._read_annex(follow_links) if annex else None
-        self.index = scan(self.file, progress) if found is None else found
+        if found is None:
+            self.file.bring()
+            found = scan(self.file, progress)
+        self.index = found
         self.file.check()
         self._check_count()
         is_large = self.file.size_bytes >= _WORTH_KEEPING_BYTES
-        if annex and keep_index and is_large and not side_exists(path):
+        if annex and keep_index and is_large and not is_remote(path) and not side_exists(path):
             self._keep()
 
     def _check_count(self) -> None:
@@ -107,16 +112,13 @@ class IndexedFile:
             self._warn(f"it describes {told}, and the file has {len(self.index)}")
 
     def _read_annex(self, follow_links: bool) -> SampleIndex | None:
+        announced = self.file.announce_fingerprint()  # on its way while the annex is opened
         try:
-            path = find_side(self.file.path, follow_links=follow_links)
-            if path is None:
+            side = open_side(self.file.path, follow_links=follow_links)
+            if side is None:
                 return None
-            mapped = map_file(path, nofollow=not follow_links)
             self.annex = Annex.find(
-                path,
-                mapped,
-                first=0,
-                end=len(mapped),
+                side,
                 num_samples=None,
                 dataset_size=self.file.size_bytes,
                 dataset_fingerprint=self.file.fingerprint,
@@ -125,10 +127,14 @@ class IndexedFile:
         except AnnexError as error:
             self._warn(error.problem)
             return None
+        finally:
+            if announced is not None:
+                announced.close()
 
     def _read_sections(self) -> SampleIndex | None:
         if self.annex is None:
             return None
+        hold_sections(self.annex, set(self.annex.names()) - {TILE_INDEX}, 1)
         found = SampleIndex.read(self.annex, self.format_name)
         if found is None:
             self.annex = None  # it is of another format, so that its numbers mean something else
@@ -159,6 +165,12 @@ class IndexedFile:
             RuntimeWarning,
             stacklevel=4,
         )
+
+    def close(self) -> None:
+        """Let go of the file, and of an annex that is fetched from a store; a local one can be read on."""
+        self.file.close()
+        if self.annex is not None and not self.annex.file.is_local:
+            self.annex.file.close()
 
     def checksums(self) -> npt.NDArray[np.uint32] | None:
         """CRC-32C of every value, samples x columns, or None."""

@@ -145,16 +145,19 @@ def write_span_annex(
 
 
 def _checksums(dataset: SpanDataset, progress: Progress | None) -> Iterator[Buffer]:
-    index, mapped = dataset.indexed.index, dataset.indexed.file.mapped
+    index, file = dataset.indexed.index, dataset.indexed.file
     if index.checksums is not None:
         if progress is not None:
-            progress(len(index), len(index), dataset.indexed.file.size_bytes)
+            progress(len(index), len(index), file.size_bytes)
         yield index.checksums.astype("<u4", copy=False).reshape(-1).view(np.uint8)
         return
     done = 0
     for chunk in byte_chunks(index.sizes.sum(axis=1), size_bytes=_CHUNK_BYTES, most=_CHUNK):
         offsets, sizes = index.offsets[chunk], index.sizes[chunk]
-        table = _native.crc32c_spans(mapped, offsets.reshape(-1), sizes.reshape(-1))
+        base, starts = file.mapped, offsets.reshape(-1)
+        if not file.is_local:
+            base, starts = file.region(starts, sizes.reshape(-1))
+        table = _native.crc32c_spans(base, starts, sizes.reshape(-1))
         dataset.check_file()
         done += int(sizes.sum())
         if progress is not None:
@@ -170,9 +173,12 @@ def _tile_indices(dataset: SpanDataset, pictures: list[str]) -> list[bytes]:
 
 
 def _pictures_of(dataset: SpanDataset, field: str) -> Iterable[Buffer]:
-    mapped = dataset.indexed.file.mapped
+    file = dataset.indexed.file
     widths = dataset.indexed.index.sizes[:, dataset._column(field)]
     for chunk in byte_chunks(widths, size_bytes=_CHUNK_BYTES, most=_CHUNK):
         offsets, sizes, _ = dataset._places(chunk, field)
-        yield from (mapped[at : at + size] for at, size in zip(offsets.tolist(), sizes.tolist(), strict=True))
+        if file.is_local:
+            yield from (file.mapped[at : at + size] for at, size in zip(offsets.tolist(), sizes.tolist(), strict=True))
+        else:
+            yield from file.read(offsets, sizes)
         release_mapped()

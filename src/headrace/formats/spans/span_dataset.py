@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,10 @@ from headrace.errors import AnnexError, CorruptSampleError, FormatError, Headrac
 from headrace.fields import Image
 from headrace.formats.column_dataset import ColumnDataset
 from headrace.formats.contract import index_chunks, join_images
+from headrace.formats.samples_ahead import samples_ahead
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.tile_index import tile_index_problems
+from headrace.storage import absolute, join_announcements
 from headrace.types import ImageSpans, Problem, Ragged
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from headrace.annex import TileIndex
     from headrace.formats.report import Found
     from headrace.formats.spans.indexed_file import IndexedFile
-    from headrace.types import Buffer, Field, IndexArray, Progress, Report, Sample, Source
+    from headrace.types import Announcement, Buffer, Field, IndexArray, Progress, Report, Sample, Source
 
 __all__ = ["SpanDataset"]
 
@@ -70,7 +71,7 @@ class SpanDataset(ColumnDataset):
         numbers = {name: i for i, name in enumerate(index.columns)}
         named = {name: (columns or {}).get(name, name) for name in schema}
         self._columns = {name: numbers[column] for name, column in named.items() if column in numbers}
-        self._absolute = os.path.abspath(indexed.file.path)
+        self._absolute = absolute(indexed.file.path)
 
     # What it is
 
@@ -114,13 +115,41 @@ class SpanDataset(ColumnDataset):
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
-        self.indexed.file.close()
+        self.indexed.close()
 
     def check_file(self) -> None:
         """Raise FormatError if the file was cut short while it was in use."""
         self.indexed.file.check()
 
+    @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        annex = self.indexed.annex
+        return self.indexed.file.is_local and (annex is None or annex.file.is_local)
+
     # Reading
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        """Begin to bring what these samples need, ahead of their use; None where there is nothing to bring."""
+        if self.is_local:
+            return None
+        tiles = self.tile_index
+        announced = [self._announce_values(indices, fields)]
+        if tiles is not None:
+            announced += [tiles.announce(indices, self._pictures.index(n)) for n in fields if n in self._pictures]
+        return join_announcements(announced)
+
+    def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
+        # All fields together: what lies close together in the file comes by one request.
+        places = [place for place in (self._wanted(indices, name) for name in fields) if place is not None]
+        if not places:
+            return None
+        offsets, sizes = (np.concatenate(column) for column in zip(*places, strict=True))
+        return self.indexed.file.announce(offsets, sizes)
+
+    def _wanted(self, indices: IndexArray, field: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
+        """The spans of the file that a read of these values will ask for, or None."""
+        return self._places(indices, field)[:2] if field in self._columns else None
 
     def _column(self, field: str) -> int:
         self._check_field(field)
@@ -156,6 +185,9 @@ class SpanDataset(ColumnDataset):
 
     def __iter__(self) -> Iterator[Sample]:
         """All samples in order; some are read at a time, as many as are small together."""
+        if not self.is_local:
+            yield from samples_ahead(self)
+            return
         mean = max(1, int(self.indexed.index.sizes.sum()) // max(1, len(self)))
         for chunk in index_chunks(len(self), min(_MOST_AHEAD, max(1, _AHEAD_BYTES // mean))):
             try:

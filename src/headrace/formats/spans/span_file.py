@@ -2,7 +2,7 @@
 
 Contract: immutable after opening, so any number of threads may read, and it survives fork. What is in the page cache is
 copied from the mapping; what is not is read by a queue of asynchronous reads. If somebody cuts the file short
-meanwhile, every read that follows says so.
+meanwhile, every read that follows says so. Of an object in a store the spans that are asked for are fetched.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace import _native
-from headrace.errors import ClosedError, FormatError
+from headrace.errors import FormatError
+from headrace.formats.spans.spooled import spans_between, spool
 from headrace.progress import format_count
-from headrace.storage import ColdReads, check_mapping, file_identity, map_descriptor, map_file
+from headrace.storage import ColdReads, LocalFile, file_identity, is_remote, map_descriptor, open_stored
 from headrace.types import Ragged
 
 if TYPE_CHECKING:
     from headrace.errors import PathLike
+    from headrace.storage import StoredFile
+    from headrace.types import Announcement
 
 __all__ = ["BadSpanError", "Positions", "SpanFile"]
 
@@ -31,6 +34,7 @@ _EDGE_BYTES = 64 << 10
 _WHOLE_BYTES = 1 << 20
 _SPREAD_BLOCKS = 64
 _BLOCK_BYTES = 4096
+_HELD_BYTES = 1 << 30
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
 
 
@@ -62,45 +66,92 @@ class SpanFile:
 
     def __init__(self, path: PathLike, *, cold: bool | None = None, fd: int | None = None) -> None:
         self.path = os.fspath(path)
-        identity = file_identity(self.path)
-        self._mapped: npt.NDArray[np.uint8] | None = map_file(self.path) if fd is None else map_descriptor(fd)
-        self.size_bytes = len(self._mapped)
-        cold = cold if fd is None else False
-        self._cold = ColdReads([os.path.abspath(self.path)], [identity], size_bytes=self.size_bytes, cold=cold)
+        self.is_unpacked = fd is not None
+        self._cold: ColdReads | None = None
+        if fd is not None or is_remote(self.path):
+            stored = open_stored(self.path) if fd is None else LocalFile(self.path, mapped=map_descriptor(fd))
+        else:
+            identity = file_identity(self.path)
+            stored = open_stored(self.path)
+            places = [os.path.abspath(self.path)]
+            self._cold = ColdReads(places, [identity], size_bytes=stored.size_bytes, cold=cold)
+        self._stored: StoredFile = stored
+        self.size_bytes = stored.size_bytes
+
+    @property
+    def is_local(self) -> bool:
+        """All of its bytes lie on this machine."""
+        return self._stored.is_local
 
     @property
     def mapped(self) -> npt.NDArray[np.uint8]:
-        """The bytes of the whole file, read-only."""
-        if self._mapped is None:
-            raise ClosedError(f"{self.path}: the dataset is closed; open it again")
-        return self._mapped
+        """The bytes of the whole file, read-only; of an object those that ``bring`` has brought."""
+        return self._stored.mapped
 
     @property
     def reading(self) -> str:
         """How spans are read, in words."""
-        return self._cold.describe()
+        if self._cold is not None:
+            return self._cold.describe()
+        return "from the mapped file" if self.is_local else "fetched from the store"
+
+    def head(self, size: int) -> bytes:
+        """The first bytes."""
+        return self._stored.hold(0, min(size, self.size_bytes)).tobytes()
+
+    def bring(self) -> None:
+        """Bring all of it to this machine, before a pass over it; for whoever has opened it and uses it alone."""
+        if self.is_local:
+            return
+        if self.size_bytes <= _HELD_BYTES:
+            self._stored.hold(0, self.size_bytes)
+            return
+        whole = spool(self._stored, np.zeros(1, np.uint64), np.array([self.size_bytes], np.uint64))
+        self._stored.close()
+        self._stored = LocalFile(self.path, mapped=whole)
+
+    def frame_around(self, offsets: Positions, sizes: Positions) -> npt.NDArray[np.uint8]:
+        """The file for a pass that looks at nothing inside of spans, which read as anything: headers between values."""
+        if self.is_local:
+            return self.mapped
+        return spool(self._stored, *spans_between(offsets, sizes, self.size_bytes))
 
     @cached_property
     def fingerprint(self) -> int:
         """32 bits of the content: all of a small file; of a large one both ends and blocks that are spread over it."""
-        mapped = self.mapped
         value = _native.crc32c(str(self.size_bytes).encode())
-        if self.size_bytes <= _WHOLE_BYTES:
-            return _native.crc32c(mapped, value)
-        value = _native.crc32c(mapped[-_EDGE_BYTES:], _native.crc32c(mapped[:_EDGE_BYTES], value))
-        for at in np.linspace(0, self.size_bytes - _BLOCK_BYTES, _SPREAD_BLOCKS, dtype=np.int64).tolist():
-            value = _native.crc32c(mapped[at : at + _BLOCK_BYTES], value)
+        offsets, sizes = self._fingerprint_spans()
+        base, starts = self._stored.region(offsets, sizes)
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+            value = _native.crc32c(base[start : start + size], value)
         return value
+
+    def _fingerprint_spans(self) -> tuple[Positions, Positions]:
+        if self.size_bytes <= _WHOLE_BYTES:
+            return np.zeros(1, np.uint64), np.array([self.size_bytes], np.uint64)
+        spread = np.linspace(0, self.size_bytes - _BLOCK_BYTES, _SPREAD_BLOCKS, dtype=np.int64)
+        offsets = np.concatenate([[0, self.size_bytes - _EDGE_BYTES], spread]).astype(np.uint64)
+        return offsets, np.array([_EDGE_BYTES] * 2 + [_BLOCK_BYTES] * _SPREAD_BLOCKS, np.uint64)
+
+    def announce_fingerprint(self) -> Announcement | None:
+        """Begin to bring what ``fingerprint`` needs."""
+        return self._stored.announce(*self._fingerprint_spans())
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
-        self._mapped = None
-        self._cold.close()
+        self._stored.close()
+        if self._cold is not None:
+            self._cold.close()
 
     def check(self) -> None:
         """Raise FormatError if a part of the file could not be read, because somebody has cut it short."""
-        if self._mapped is not None:
-            check_mapping(self._mapped, self.path)
+        self._stored.check()
+
+    def announce(self, offsets: Positions, sizes: Positions) -> Announcement | None:
+        """Begin to bring spans, ahead of a read or region of the same; of what lies outside, reading it tells."""
+        if self.is_local or not self.is_inside(offsets, sizes).all():
+            return None
+        return self._stored.announce(offsets, sizes)
 
     def read(
         self, offsets: Positions, sizes: Positions, checksums: npt.NDArray[np.uint32] | None = None
@@ -111,8 +162,9 @@ class SpanFile:
             bounds = ragged.offsets.tolist()
             return [ragged.values[a:b].tobytes() for a, b in itertools.pairwise(bounds)]
         found = None if checksums is None else np.empty(len(offsets), np.uint32)
+        base, starts = self._placed(offsets, sizes)
         try:
-            values = _native.gather(self.mapped, offsets, sizes, found)
+            values = _native.gather(base, starts, sizes, found)
         except _native.NativeError as error:
             raise self._outside(error) from None
         self.check()
@@ -129,7 +181,8 @@ class SpanFile:
         found = None if checksums is None else np.empty(len(offsets), np.uint32)
         bounds = _bounds_of(sizes)
         out = np.empty(int(bounds[-1]), np.uint8)
-        _native.gather_into(self.mapped, offsets, sizes, out, bounds[:-1].astype(np.uint64), found)
+        base, starts = self._stored.region(offsets, sizes)
+        _native.gather_into(base, starts, sizes, out, bounds[:-1].astype(np.uint64), found)
         self.check()
         _compare(checksums, found)
         return Ragged(out, bounds)
@@ -138,11 +191,19 @@ class SpanFile:
         """Memory that holds spans, and where in it they begin: the mapped file itself where it is in the cache."""
         if (reader := self._reader_for(offsets, sizes)) is None:
             self._check_inside(offsets, sizes)
-            return self.mapped, offsets
+            return self._stored.region(offsets, sizes)
         ragged = self._read_cold(reader, offsets, sizes, None)
         return ragged.values, ragged.offsets[:-1].astype(np.uint64)
 
+    def _placed(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
+        """As ``region``; whoever uses a local one finds what lies outside himself."""
+        if not self.is_local:
+            self._check_inside(offsets, sizes)
+        return self._stored.region(offsets, sizes)
+
     def _reader_for(self, offsets: Positions, sizes: Positions) -> _native.RangeReader | None:
+        if self._cold is None:
+            return None
         _ = self.mapped
         return self._cold.reader_for(np.zeros(len(offsets), np.uint32), offsets, sizes)
 
@@ -166,11 +227,16 @@ class SpanFile:
         return Ragged(out, bounds)
 
     def _check_inside(self, offsets: Positions, sizes: Positions) -> None:
-        end = np.uint64(self.size_bytes)
-        bad = (offsets > end) | (sizes > end - np.minimum(offsets, end))
-        if bad.any():
-            position = int(np.argmax(bad))
+        inside = self.is_inside(offsets, sizes)
+        if not inside.all():
+            position = int(np.argmin(inside))
             raise BadSpanError(position, self._outside_words(int(offsets[position]), int(sizes[position])))
+
+    def is_inside(self, offsets: Positions, sizes: Positions) -> npt.NDArray[np.bool_]:
+        """Spans lie in the file."""
+        end = np.uint64(self.size_bytes)
+        inside: npt.NDArray[np.bool_] = (offsets <= end) & (sizes <= end - np.minimum(offsets, end))
+        return inside
 
     def _outside(self, error: _native.NativeError) -> Exception:
         return BadSpanError(error.offset, error.detail) if error.offset >= 0 else error

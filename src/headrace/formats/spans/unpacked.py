@@ -8,8 +8,10 @@ nothing. A few bytes can unpack to any number, so there is a limit, and nothing 
 from __future__ import annotations
 
 import bz2
+import contextlib
 import errno
 import gzip
+import io
 import logging
 import lzma
 import os
@@ -22,7 +24,7 @@ from headrace.errors import FormatError
 from headrace.formats.spans.span_file import SpanFile
 from headrace.progress import format_bytes, format_count
 from headrace.registry import require
-from headrace.storage import open_stream, temporary_file
+from headrace.storage import StoredStream, is_remote, open_stored, open_stream, temporary_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,7 +33,15 @@ if TYPE_CHECKING:
     from headrace.errors import PathLike
     from headrace.types import Progress
 
-__all__ = ["COMPRESSIONS", "Compression", "Packing", "compression_of", "compression_of_name", "compressor", "unpack"]
+__all__ = [
+    "COMPRESSIONS",
+    "Compression",
+    "Packing",
+    "compression_of_head",
+    "compression_of_name",
+    "compressor",
+    "unpack",
+]
 
 Compression = Literal["gzip", "bzip2", "xz", "zstd"]
 Packing: TypeAlias = Compression | Literal["zlib"]
@@ -52,15 +62,19 @@ _log = logging.getLogger("headrace")
 _FREE_BYTES = 1 << 30
 _MAX_RATIO = 200  # more is a bomb, or somebody knows better and says so
 _PIECE = 1 << 20
+_FETCHED_BYTES = 16 << 20  # at a time, so that several requests are under way
 _WORTH_TELLING_BYTES = 64 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError)
 
 
-def compression_of(path: str) -> Compression | None:
-    """How a file is compressed, by its first bytes."""
-    with open_stream(path) as file:
-        head = file.read(8)
+def compression_of_head(head: bytes) -> Compression | None:
+    """How a file is compressed, by its first bytes.
+
+    Example:
+        >>> compression_of_head(b"BZh91AY&SY")
+        'bzip2'
+    """
     return next((name for begin, name in COMPRESSIONS.items() if head.startswith(begin)), None)
 
 
@@ -140,10 +154,25 @@ def unpack(
         OSError: there is no room for the temporary file.
     """
     name = os.fspath(path)
-    limit = max(_FREE_BYTES, _MAX_RATIO * os.path.getsize(name)) if max_bytes is None else max_bytes
+    with contextlib.ExitStack() as stack:
+        stream, size_bytes = _open(name, stack)
+        limit = max(_FREE_BYTES, _MAX_RATIO * size_bytes) if max_bytes is None else max_bytes
+        return _unpacked(name, stream, kind, limit, progress)
+
+
+def _open(path: str, stack: contextlib.ExitStack) -> tuple[BinaryIO, int]:
+    """The compressed bytes as a stream, and how many they are."""
+    if not is_remote(path):
+        return stack.enter_context(open_stream(path)), os.path.getsize(path)
+    file = open_stored(path)
+    stack.callback(file.close)
+    return cast("BinaryIO", io.BufferedReader(StoredStream(file), _FETCHED_BYTES)), file.size_bytes
+
+
+def _unpacked(name: str, stream: BinaryIO, kind: Packing, limit: int, progress: Progress | None) -> SpanFile:
     with temporary_file(tempfile.gettempdir()) as out:
         try:
-            with open_stream(name) as file, _unpacker(file, kind) as unpacked:
+            with _unpacker(stream, kind) as unpacked:
                 count = _copy(name, unpacked, out, limit, progress)
             out.flush()
         except BaseException as error:

@@ -26,6 +26,7 @@ FORMAT = Format(
     writer_options=frozenset({"class_names", "metadata", "annex", "jpeg_index"}),
     decodes=DECODES,
     has_files_beside=True,
+    reads_stores=True,
     holds_files=True,
     index=partial(index_spans, TarDataset, is_one_pass=True),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ from headrace import _native
 from headrace.errors import FormatError
 from headrace.formats.member_files.grouping import FileList, arrange_files
 from headrace.formats.member_files.member_dataset import MemberDataset, open_fitting, read_spans
-from headrace.formats.spans import IndexedFile, fill_options
-from headrace.formats.spans.unpacked import compression_of, unpack
+from headrace.formats.spans import IndexedFile, SpanFile, fill_options
+from headrace.formats.spans.unpacked import compression_of_head, unpack
 from headrace.progress import format_count
 from headrace.storage import records_ahead, release_behind
 
@@ -22,26 +21,43 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    import numpy.typing as npt
+
     from headrace.errors import PathLike
-    from headrace.formats.spans import SampleIndex, SpanFile, SpanOptions
+    from headrace.formats.spans import SampleIndex, SpanOptions
     from headrace.types import Progress, Report
 
 __all__ = ["TarDataset", "open_tar"]
 
 _log = logging.getLogger("headrace")
 _HEADERS = 1024
+_HEAD_BYTES = 8
 _CUT = "It was probably cut short: fetch or write it again."
 _DAMAGED = "It is damaged, or was made to do harm; make it again with tar, with names that stay inside of it."
 _ADD_END = " If it is whole, add the end: truncate -s +1024 {path}"
 
 
-def scan_files(file: SpanFile, progress: Progress | None = None, *, make_checksums: bool = False) -> FileList:
-    """The regular files of a tar, found by its headers; summed up in the same pass, if wanted."""
-    scanner, released, count = _native.TarScanner(file.mapped, make_checksums), 0, 0
+def scan_files(
+    file: SpanFile,
+    progress: Progress | None = None,
+    *,
+    make_checksums: bool = False,
+    headers: npt.NDArray[np.uint8] | None = None,
+) -> FileList:
+    """The regular files of a tar, found by its headers; summed up in the same pass, if wanted.
+
+    Args:
+        file: the tar.
+        progress: called as the work advances.
+        make_checksums: sum up the files.
+        headers: the tar without the contents of its files; by default all of it.
+    """
+    mapped = file.mapped if headers is None else headers
+    scanner, released, count = _native.TarScanner(mapped, make_checksums), 0, 0
     try:
         while scanner.advance(most := records_ahead(count, scanner.position, _HEADERS)):
             count += most
-            released = release_behind(file.mapped, released, scanner.position)
+            released = release_behind(mapped, released, scanner.position)
             if progress is not None:
                 progress(0, None, scanner.position)
     except _native.NativeError as error:
@@ -63,7 +79,7 @@ def _failure(file: SpanFile, error: _native.NativeError, name: bytes) -> FormatE
     after = f" (the last name that was read is {name.decode(errors='replace')!r})" if name else ""
     is_cut = error.code == "truncated"
     fix = _CUT if is_cut else _DAMAGED
-    if is_cut and compression_of(file.path) is None:
+    if is_cut and not file.is_unpacked:
         fix += _ADD_END.format(path=file.path)
     offset = error.offset if error.offset >= 0 else None
     return FormatError(file.path, offset=offset, problem=error.detail + after, fix=fix)
@@ -95,9 +111,11 @@ def open_tar(
 ) -> IndexedFile:
     """A tar and where its samples are; a compressed one is unpacked. Options are those of IndexedFile."""
     scan = partial(_scan, group=group, as_bytes=as_bytes, columns=columns, make_checksums=make_checksums)
-    kind = compression_of(os.fspath(path))
+    file = SpanFile(path, cold=options.pop("cold", None))
+    kind = compression_of_head(file.head(_HEAD_BYTES))
     if kind is None:
-        return IndexedFile(path, format_name="tar", scan=scan, progress=progress, **options)
+        return IndexedFile(path, format_name="tar", scan=scan, progress=progress, file=file, **options)
+    file.close()
     options |= {"keep_index": False}
     file = unpack(path, kind, max_bytes=max_unpacked_bytes, progress=progress)
     return IndexedFile(path, format_name="tar", scan=scan, progress=progress, file=file, **options)
@@ -145,12 +163,13 @@ class TarDataset(MemberDataset):
 
     def _header_problem(self) -> str | None:
         """What is wrong with the tar itself, or with an annex that says where other bytes are."""
+        file, index = self.indexed.file, self.indexed.index
         try:
-            files = scan_files(self.indexed.file)
+            files = scan_files(file, headers=file.frame_around(index.offsets, index.sizes))
         except FormatError as error:
             return str(error)
         known = np.rec.fromarrays([files.offsets, files.sizes])
-        told = np.rec.fromarrays([self.indexed.index.offsets.reshape(-1), self.indexed.index.sizes.reshape(-1)])
+        told = np.rec.fromarrays([index.offsets.reshape(-1), index.sizes.reshape(-1)])
         if np.isin(told, known).all():
             return None
         return f"{self.path}.annex says that files are where none are; make a new one with headrace index --fresh"

@@ -38,5 +38,6 @@ FORMAT = Format(
     holds_raw_pictures=False,
     decodes=DECODES,
     has_files_beside=True,
+    reads_stores=True,
     index=partial(index_spans, TfrecordDataset, is_one_pass=True),
 )

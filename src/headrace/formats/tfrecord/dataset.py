@@ -13,10 +13,10 @@ from headrace.codecs.image import find_native_spans
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset, join_images
 from headrace.formats.report import Found
-from headrace.formats.spans import IndexedFile, SpanDataset, fill_options, unpack
+from headrace.formats.spans import IndexedFile, SpanDataset, SpanFile, fill_options, unpack
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.tfrecord.packing import packing_of
-from headrace.formats.tfrecord.record_parts import RecordParts
+from headrace.formats.tfrecord.record_parts import CHECKSUM_BYTES, RecordParts
 from headrace.formats.tfrecord.scan import RECORD, scan
 from headrace.formats.tfrecord.schema import choose_schema, read_features
 from headrace.formats.tfrecord.stored import values_of
@@ -63,17 +63,19 @@ class TfrecordDataset(SpanDataset):
         **options: Unpack[SpanOptions],
     ) -> None:
         known = fill_options(options, examples=examples, max_unpacked_bytes=max_unpacked_bytes)
-        kind = packing_of(path)
+        file = SpanFile(path, cold=known["cold"])
+        if (kind := packing_of(file)) is not None:
+            file.close()
+            file = unpack(path, kind, max_bytes=max_unpacked_bytes, progress=progress)
         indexed = IndexedFile(
             path,
             format_name="tfrecord",
             scan=partial(scan, examples=examples, make_checksums=make_checksums),
             keep_index=known["keep_index"] and examples is None,
             annex=known["annex"],
-            cold=known["cold"],
             follow_links=known["follow_links"],
             progress=progress,
-            file=None if kind is None else unpack(path, kind, max_bytes=max_unpacked_bytes, progress=progress),
+            file=file,
         )
         self._features = read_features(indexed, examples)
         self._record_column = indexed.index.columns.index(RECORD)
@@ -127,9 +129,34 @@ class TfrecordDataset(SpanDataset):
         )
         if parts.is_outside.any():
             position = int(np.argmax(parts.is_outside))
-            self._compare(self.indexed.file.mapped, parts.offsets, parts.sizes, np.array([position]))
+            base, starts = self._records_here(parts.offsets, parts.sizes, np.array([position]))
+            self._compare(base, starts, parts.sizes, np.array([position]))
             raise BadSpanError(position, "its place lies outside of its record")
         return parts
+
+    def _records_here(self, offsets: Spans, sizes: Spans, wanted: IndexArray) -> tuple[npt.NDArray[np.uint8], Spans]:
+        """Memory that holds some of the records with their checksums, and where in it; beyond it what is nowhere."""
+        file = self.indexed.file
+        if file.is_local:
+            return file.mapped, offsets
+        is_wanted = np.zeros(len(offsets), bool)
+        is_wanted[wanted] = file.is_inside(offsets[wanted], sizes[wanted])
+        is_wanted &= sizes <= np.uint64(file.size_bytes)  # so that the next sum is right
+        with_sums = sizes + CHECKSUM_BYTES
+        is_wanted &= file.is_inside(offsets, with_sums)
+        none = np.uint64(0)
+        base, starts = file.region(np.where(is_wanted, offsets, none), np.where(is_wanted, with_sums, none))
+        return base, np.where(is_wanted, starts, np.uint64(len(base)))
+
+    def _wanted(self, indices: IndexArray, field: str) -> tuple[Spans, Spans] | None:
+        if self._has_plain_places or field not in self._columns:
+            return super()._wanted(indices, field)
+        offsets, sizes, _ = self._places(indices, field)
+        try:
+            records = self._records(indices, offsets, sizes)
+        except BadSpanError:  # reading it tells
+            return None
+        return records.spans(records.is_large | ~self._is_checked[indices])
 
     def _compare(self, base: npt.NDArray[np.uint8], starts: Spans, sizes: Spans, due: IndexArray) -> None:
         """Compare some records with their checksums."""
@@ -236,14 +263,15 @@ class TfrecordDataset(SpanDataset):
         return found
 
     def _bad_records(self, indices: IndexArray) -> list[Problem]:
-        index, mapped = self.indexed.index, self.indexed.file.mapped
+        index = self.indexed.index
         offsets = np.ascontiguousarray(index.offsets[indices, self._record_column])
         sizes = np.ascontiguousarray(index.sizes[indices, self._record_column])
+        base, places = self._records_here(offsets, sizes, np.arange(len(indices)))
         problems = []
         start = 0
         while start < len(indices):
             try:
-                _native.check_tfrecords(mapped, offsets[start:], sizes[start:])
+                _native.check_tfrecords(base, places[start:], sizes[start:])
                 break
             except _native.NativeError as error:
                 start += max(error.offset, 0)

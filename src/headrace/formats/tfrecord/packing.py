@@ -6,10 +6,9 @@ import zlib
 from typing import TYPE_CHECKING
 
 from headrace.formats.tfrecord.scan import HEAD_BYTES, is_head
-from headrace.storage import open_stream
 
 if TYPE_CHECKING:
-    from headrace.errors import PathLike
+    from headrace.formats.spans import SpanFile
     from headrace.formats.spans.unpacked import Packing
 
 __all__ = ["packing_of", "unpacked_head"]
@@ -29,14 +28,13 @@ def unpacked_head(head: bytes) -> bytes | None:
     return found if found or stream.eof else None
 
 
-def packing_of(path: PathLike) -> Packing | None:
-    """How the file is compressed, or None.
+def packing_of(file: SpanFile) -> Packing | None:
+    """How a file is compressed, or None.
 
     A record may begin as gzip does, but then its head is right. zlib has two bytes to be known by, which is not enough:
     what it unpacks to must be the head of a record, or nothing.
     """
-    with open_stream(path) as file:
-        head = file.read(_LOOKED_AT)
+    head = file.head(_LOOKED_AT)
     if is_head(head):
         return None
     if head.startswith(_GZIP):

@@ -12,9 +12,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from headrace.formats.spans import SpanFile
 
-__all__ = ["RecordParts"]
+__all__ = ["CHECKSUM_BYTES", "RecordParts"]
 
-_CHECKSUM_BYTES = np.uint64(4)
+CHECKSUM_BYTES = np.uint64(4)
+"""What follows the data of a record."""
 _SMALL_SHARE = np.uint64(4)
 
 Spans = npt.NDArray[np.uint64]
@@ -55,10 +56,12 @@ class RecordParts:
         return self.part_sizes > self.sizes // _SMALL_SHARE
 
     def region(self, file: SpanFile, is_whole: npt.NDArray[np.bool_] | None) -> tuple[npt.NDArray[np.uint8], Spans]:
-        """Memory that holds records with their checksums, or only parts where ``is_whole`` says so; and where."""
-        sizes = self.sizes + _CHECKSUM_BYTES
+        """Memory that holds records with their checksums, only parts where ``is_whole`` is not so; and where."""
+        return file.region(*self.spans(is_whole))
+
+    def spans(self, is_whole: npt.NDArray[np.bool_] | None) -> tuple[Spans, Spans]:
+        """What ``region`` asks for."""
+        sizes = self.sizes + CHECKSUM_BYTES
         if is_whole is None:
-            return file.region(self.offsets, sizes)
-        return file.region(
-            np.where(is_whole, self.offsets, self.part_offsets), np.where(is_whole, sizes, self.part_sizes)
-        )
+            return self.offsets, sizes
+        return np.where(is_whole, self.offsets, self.part_offsets), np.where(is_whole, sizes, self.part_sizes)

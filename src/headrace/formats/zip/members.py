@@ -37,10 +37,12 @@ _FIXES = {
 }
 
 
-def _scan_files(file: SpanFile, max_unpacked_bytes: int | None) -> tuple[_native.ZipFiles, FileList]:
+def _scan_files(
+    file: SpanFile, headers: npt.NDArray[np.uint8], max_unpacked_bytes: int | None
+) -> tuple[_native.ZipFiles, FileList]:
     files = _native.ZipFiles()
     try:
-        files.scan(file.mapped)
+        files.scan(headers)
     except _native.NativeError as error:
         file.check()
         name = f"{files.failed.decode(errors='replace')}: " if files.failed else ""
@@ -57,14 +59,21 @@ def _scan_files(file: SpanFile, max_unpacked_bytes: int | None) -> tuple[_native
 
 
 def _arranged(
-    file: SpanFile, *, group: bool | None, as_bytes: bool, columns: Sequence[str], max_unpacked_bytes: int | None
+    file: SpanFile,
+    headers: npt.NDArray[np.uint8],
+    *,
+    group: bool | None,
+    as_bytes: bool,
+    columns: Sequence[str],
+    max_unpacked_bytes: int | None,
 ) -> tuple[_native.ZipFiles, Samples]:
-    files, listed = _scan_files(file, max_unpacked_bytes)
+    """Its files and samples; ``headers`` is the zip, which need not have the contents of its files."""
+    files, listed = _scan_files(file, headers, max_unpacked_bytes)
     return files, arrange_files(listed, group=group, as_bytes=as_bytes, columns=columns)
 
 
 def _scan(file: SpanFile, progress: Progress | None, **about: Any) -> SampleIndex:
-    files, samples = _arranged(file, **about)
+    files, samples = _arranged(file, file.mapped, **about)
     found = samples.index
     is_packed = bool((files.methods[samples.numbers] == DEFLATED).any())
     facts = {**found.facts, "packed": is_packed}
@@ -102,7 +111,8 @@ class ZipMembers:
         index = self._indexed.index
         group, as_bytes = index.facts.get("group") is not False, bool(index.facts.get("bytes"))
         about: dict[str, Any] = {"group": group, "as_bytes": as_bytes, "max_unpacked_bytes": self._max_bytes}
-        files, samples = _arranged(self._indexed.file, columns=index.columns, **about)
+        file = self._indexed.file
+        files, samples = _arranged(file, file.frame_around(index.offsets, index.sizes), columns=index.columns, **about)
         if not np.array_equal(samples.index.offsets, index.offsets):
             raise FormatError(
                 self._indexed.file.path,

@@ -162,7 +162,7 @@ def test_a_compressed_stream_is_bounded(tmp_path: Path) -> None:
     path = save(tmp_path / "stream.arrow", pa.table({"n": np.zeros(100_000)}), rows=10_000, options=options)
     assert headrace.open(path)[99_999].n == 0
     with pytest.raises(FormatError, match="no random access"):
-        headrace.open(path, cache_size=1000)
+        headrace.open(path, kept_bytes=1000)
 
 
 def test_a_column_of_other_length_than_the_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def numbers(path: Path, count: int = 1000, **options: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "stream.arrow"])
 def test_many_threads_read_at_once(name: str, tmp_path: Path) -> None:
-    dataset = numbers(tmp_path / name, cache_size=2000)
+    dataset = numbers(tmp_path / name, kept_bytes=2000)
 
     def read(seed: int) -> bool:
         order = np.random.default_rng(seed).integers(0, 1000, 200)
@@ -138,9 +138,9 @@ def test_two_threads_that_want_one_part_load_it_once() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, True, "1G"])
-def test_a_cache_size_is_a_number_of_bytes(size: Any) -> None:
-    with pytest.raises(ValueError, match="cache_size"):
-        headrace.open(GOLDEN / "groups.parquet", cache_size=size)
+def test_a_kept_bytes_is_a_number_of_bytes(size: Any) -> None:
+    with pytest.raises(ValueError, match="kept_bytes"):
+        headrace.open(GOLDEN / "groups.parquet", kept_bytes=size)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

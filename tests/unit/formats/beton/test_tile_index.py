@@ -17,6 +17,7 @@ from headrace.cli.main import main
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError, ClosedError, ImageError
 from headrace.formats.beton.index import _put_beside
+from headrace.storage import LocalFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -289,7 +290,7 @@ def annex_of(pieces: Any, num_samples: int) -> Annex:
     )
     data = np.frombuffer(bytes(out), np.uint8)
     facts = {"num_samples": num_samples, "dataset_size": 1, "dataset_fingerprint": 2}
-    annex = Annex.find("x", data, first=0, end=len(data), **facts)
+    annex = Annex.find(LocalFile("x", mapped=data), **facts)
     assert annex is not None
     return annex
 

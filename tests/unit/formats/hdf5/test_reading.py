@@ -101,8 +101,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("cache_size", [0, 1 << 20])
-def test_numbers_in_every_layout(path: Path, layout: str, cache_size: int) -> None:
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+def test_numbers_in_every_layout(path: Path, layout: str, kept_bytes: int) -> None:
     with h5py.File(path, "w") as file:
         for name, array in ARRAYS.items():
             options = dict(LAYOUTS[layout])
@@ -111,7 +111,7 @@ def test_numbers_in_every_layout(path: Path, layout: str, cache_size: int) -> No
             if options.pop("maxshape", False):
                 options["maxshape"] = (None,) * array.ndim
             file.create_dataset(name, data=array, **options)
-    with hr.open(path, cache_size=cache_size) as dataset:
+    with hr.open(path, kept_bytes=kept_bytes) as dataset:
         assert set(dataset.schema) == set(ARRAYS)
         for name, array in ARRAYS.items():
             values, order = values_of(dataset, name)
@@ -236,8 +236,8 @@ def test_wrong_fields_and_options(path: Path) -> None:
         hr.open(GOLDEN / "table.h5", fields={"caption": hr.Int()})
     with pytest.raises(ValueError, match="has no field nothing"):
         hr.open(GOLDEN / "table.h5", fields={"nothing": hr.Int()})
-    with pytest.raises(ValueError, match="cache_size must not be negative"):
-        hr.open(GOLDEN / "table.h5", cache_size=-1)
+    with pytest.raises(ValueError, match="kept_bytes must not be negative"):
+        hr.open(GOLDEN / "table.h5", kept_bytes=-1)
     with pytest.raises(ValueError, match="allow_pickle"):
         hr.open(GOLDEN / "table.h5", decode="pickle")
 
@@ -251,7 +251,7 @@ def test_threads_pickles_and_forks(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("label", data=np.arange(500), chunks=(7,), compression="lzf")
         file.create_dataset("packed", data=np.arange(500), chunks=(7,), compression="gzip")
-    dataset = hr.open(path, cache_size=1000)
+    dataset = hr.open(path, kept_bytes=1000)
     expected = list(range(500))
     with ThreadPoolExecutor(8) as pool:
         assert all(found == expected for found in pool.map(labels, [dataset] * 16))
@@ -331,7 +331,7 @@ def test_a_batch_unpacks_each_chunk_once(path: Path, monkeypatch: pytest.MonkeyP
     calls = []
     undo = items.undo
     monkeypatch.setattr(items, "undo", lambda *args: calls.append(1) or undo(*args))
-    dataset = Hdf5Dataset(path, cache_size=0)
+    dataset = Hdf5Dataset(path, kept_bytes=0)
     order = np.random.default_rng(1).permutation(100)
     assert np.array_equal(dataset.read_values(order, "x"), order)
     assert len(calls) == 10

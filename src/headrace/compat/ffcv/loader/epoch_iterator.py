@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.compat.ffcv.loader.loader import Loader
+    from headrace.types import Batch
 
 __all__ = ["QUASIRANDOM_ERROR_MSG", "EpochIterator", "select_buffer"]
 pass_on(
@@ -137,7 +138,7 @@ class EpochIterator(Thread):
         order: the samples of the epoch; each batch has ``loader.batch_size`` of them, the last one perhaps fewer.
     """
 
-    _batches: Prefetcher | None = None
+    _batches: Prefetcher[Batch] | None = None
     closed = False
 
     def __init__(self, loader: Loader, order: Any) -> None:

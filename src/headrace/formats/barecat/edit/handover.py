@@ -41,6 +41,7 @@ from headrace.formats.barecat.names import (
     shard_numbers,
     shard_path,
 )
+from headrace.storage import check_local
 from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def made_beside(path: PathLike) -> Iterator[str]:
     Raises:
         ArchiveBusyError: somebody else makes an archive of this name, or writes to the one that is there.
     """
+    check_local(path)
     final = place_of(archive_path(path), follow_links=False)
     if os.path.isdir(final):
         raise IsADirectoryError(f"{final} is a directory; name a file to write to")

@@ -1,0 +1,237 @@
+"""The bytes of coming steps, brought from a store ahead of use.
+
+Contract. A ``Streaming`` is one pass through the steps of an epoch. Its thread announces to the dataset what the steps
+will read, in their order: for the quasi-random order all samples of a page as soon as one of them is needed, for the
+others the samples of the step. At most ``ahead_bytes`` are announced for steps that nobody has entered, but those of
+two steps in any case. Whoever works on a step enters ``step(k)``, which waits until its bytes are here, and leaves it
+when it has read them; then what is used up is let go, and of the rest what no announced step needs beyond
+``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. ``stop`` lets go of everything, also of
+what is on its way, and wakes whoever waits; it does not wait for the thread, so that the garbage collector may call it.
+``close`` does. The loader's belt calls ``stop`` before its threads are waited for, also when the interpreter exits.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from headrace.errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from headrace.types import Announcement, Dataset, IndexArray
+
+__all__ = ["AHEAD_BYTES", "ComingSteps", "Streaming"]
+
+AHEAD_BYTES = 256 << 20
+_LEAST_STEPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ComingSteps:
+    """What the steps of an epoch read.
+
+    Args:
+        dataset: as it is in this epoch.
+        fields: that are read.
+        samples_of: the samples of a step.
+        pages: the page of each sample, where whole pages are used up in about the order in which they come.
+        samples: all of the epoch; None for every sample of the dataset.
+    """
+
+    dataset: Dataset
+    fields: tuple[str, ...]
+    samples_of: Callable[[int], IndexArray]
+    pages: IndexArray | None = None
+    samples: IndexArray | None = None
+
+    def parts_of(self) -> Callable[[int], Iterator[tuple[int, IndexArray, int]]]:
+        """A function that gives what a step needs in parts: a number, samples that come together, how many it uses."""
+        if self.pages is None:
+            return self._whole_step
+        pages = self.pages
+        own = np.arange(len(pages), dtype=np.int64) if self.samples is None else np.unique(self.samples)
+        own = own[np.argsort(pages[own], kind="stable")]
+        of_own = pages[own]
+
+        def parts(step: int) -> Iterator[tuple[int, IndexArray, int]]:
+            numbers, counts = np.unique(pages[self.samples_of(step)], return_counts=True)
+            firsts, lasts = np.searchsorted(of_own, numbers), np.searchsorted(of_own, numbers, "right")
+            for page, first, last, count in zip(*(a.tolist() for a in (numbers, firsts, lasts, counts)), strict=True):
+                yield page, own[first:last], count
+
+        return parts
+
+    def _whole_step(self, step: int) -> Iterator[tuple[int, IndexArray, int]]:
+        samples = self.samples_of(step)
+        yield step, samples, len(samples)
+
+
+@dataclass(slots=True)
+class _Part:
+    """What comes together, and the steps that need it."""
+
+    announced: Announcement | None
+    size_bytes: int
+    first_step: int
+    unused: int  # samples that no step has used
+    uses: dict[int, int] = field(default_factory=dict)  # samples that an announced step will use
+
+
+class Streaming:
+    """One pass through the steps of an epoch; see the contract above.
+
+    Args:
+        coming: what they read.
+        first: the first step.
+        last: the step before which the epoch ends.
+        ahead_bytes: how much is announced ahead.
+    """
+
+    def __init__(self, coming: ComingSteps, first: int, last: int, ahead_bytes: int = AHEAD_BYTES) -> None:
+        self._coming = coming
+        self._first, self._last = first, last
+        self._ahead_bytes = ahead_bytes
+        self._change = threading.Condition()  # guards what follows
+        self._parts: dict[int, _Part] = {}
+        self._announced = first  # steps below it are announced
+        self._entered = first  # so is the highest one that was entered, plus 1
+        self._errors: dict[int, BaseException] = {}
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="headrace-streaming", daemon=True)
+        _open.add(self)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def stop(self) -> None:
+        """Let go of everything; does not wait. Does nothing the second time."""
+        with self._change:
+            self._is_stopped = True
+            parts, self._parts = list(self._parts.values()), {}
+            self._change.notify_all()
+        for part in parts:
+            _let_go(part)
+
+    def close(self) -> None:
+        """The same, and wait for the thread."""
+        self.stop()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        _open.discard(self)
+
+    @contextlib.contextmanager
+    def step(self, step: int) -> Iterator[None]:
+        """Wait for the bytes of a step, and keep them until the end of the block."""
+        with self._change:
+            self._entered = max(self._entered, step + 1)
+            self._change.notify_all()
+            self._change.wait_for(lambda: self._announced > step or self._is_stopped)
+            if error := self._errors.get(step):
+                raise error
+            if self._is_stopped:
+                raise ClosedError("the epoch was left while its bytes were on their way")
+            mine = [part for part in self._parts.values() if step in part.uses]
+        try:
+            for part in mine:
+                if part.announced is not None:
+                    part.announced.wait()
+            yield None
+        finally:
+            self._leave(step)
+
+    def _leave(self, step: int) -> None:
+        with self._change:
+            kept: dict[int, _Part] = {}
+            over: list[_Part] = []
+            for number, part in self._parts.items():
+                part.unused -= part.uses.pop(step, 0)
+                if part.uses or part.unused > 0:
+                    kept[number] = part
+                else:
+                    over.append(part)
+            over += self._too_many(kept)
+            self._parts = kept
+            self._change.notify_all()
+        for part in over:
+            _let_go(part)
+
+    def _too_many(self, parts: dict[int, _Part]) -> list[_Part]:
+        """Take out parts that no announced step needs, those of the earliest steps first, when they are too many."""
+        resting = sorted((part.first_step, number) for number, part in parts.items() if not part.uses)
+        size = sum(parts[number].size_bytes for _, number in resting)
+        taken: list[_Part] = []
+        for _, number in resting:
+            if size <= self._ahead_bytes:
+                break
+            taken.append(parts.pop(number))
+            size -= taken[-1].size_bytes
+        return taken
+
+    def _run(self) -> None:
+        step = self._first
+        try:
+            parts_of = self._coming.parts_of()
+            for step in range(self._first, self._last):
+                if not self._wait_for_room(step):
+                    return
+                for number, samples, used in parts_of(step):
+                    self._announce(step, number, samples, used)
+                with self._change:
+                    self._announced = step + 1
+                    self._change.notify_all()
+        except BaseException as error:
+            with self._change:
+                self._errors[step] = error
+                self._announced = step + 1
+                self._change.notify_all()
+
+    def _wait_for_room(self, step: int) -> bool:
+        """False when it is time to stop."""
+        with self._change:
+            self._change.wait_for(lambda: self._is_stopped or self._has_room(step))
+            return not self._is_stopped
+
+    def _has_room(self, step: int) -> bool:
+        if step < self._entered + _LEAST_STEPS:
+            return True
+        return self._ahead_bytes > sum(p.size_bytes for p in self._parts.values() if p.first_step >= self._entered)
+
+    def _announce(self, step: int, number: int, samples: IndexArray, used: int) -> None:
+        with self._change:
+            known = self._parts.get(number)
+            if known is not None:
+                known.uses[step] = used
+                return
+        announced = self._coming.dataset.announce(samples, self._coming.fields)
+        part = _Part(announced, 0 if announced is None else announced.size_bytes, step, len(samples), {step: used})
+        with self._change:
+            if not self._is_stopped:
+                self._parts[number] = part
+                return
+        _let_go(part)
+
+
+def _let_go(part: _Part) -> None:
+    if part.announced is not None:
+        part.announced.close()
+
+
+_open: weakref.WeakSet[Streaming] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for streaming in list(_open):
+        streaming.close()

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from headrace.errors import ClosedError, RemoteError
+from headrace.loader.streaming import ComingSteps, Streaming
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from headrace.types import IndexArray
+
+
+class _Announced:
+    def __init__(self, samples: list[int], size_bytes: int) -> None:
+        self.samples = samples
+        self.size_bytes = size_bytes
+        self.came = threading.Event()
+        self.is_closed = False
+        self.error: BaseException | None = None
+
+    def distrust(self) -> None: ...
+
+    def wait(self) -> None:
+        assert self.came.wait(10)
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        if not self.came.is_set():
+            self.error = ClosedError("closed")
+        self.is_closed = True
+        self.came.set()
+
+
+class _Dataset:
+    """Counts what is announced; ten bytes a sample."""
+
+    def __init__(self, *, comes: bool = True) -> None:
+        self.comes = comes
+        self.announced: list[_Announced] = []
+        self.fields: Sequence[str] = ()
+        self.fails_at: int | None = None
+
+    def announce(self, indices: IndexArray, fields: Sequence[str]) -> _Announced:
+        if len(self.announced) == self.fails_at:
+            raise RemoteError("s3://bucket/x", problem="it is gone")
+        self.fields = fields
+        self.announced.append(_Announced(indices.tolist(), 10 * len(indices)))
+        if self.comes:
+            self.announced[-1].came.set()
+        return self.announced[-1]
+
+    @property
+    def open(self) -> list[list[int]]:
+        return [one.samples for one in self.announced if not one.is_closed]
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    yield
+    assert not [one for one in threading.enumerate() if one.name == "headrace-streaming"]
+
+
+def _coming(dataset: _Dataset, **options: Any) -> ComingSteps:
+    any_dataset: Any = dataset
+    return ComingSteps(any_dataset, ("image",), lambda step: np.arange(4 * step, 4 * step + 4), **options)
+
+
+def _eventually(condition: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not become true within 5 s")
+
+
+def test_steps_are_announced_in_order_and_let_go() -> None:
+    dataset = _Dataset()
+    with Streaming(_coming(dataset), 1, 6) as streaming:
+        for step in range(1, 6):
+            with streaming.step(step) as source:
+                assert source is None
+                assert list(range(4 * step, 4 * step + 4)) in dataset.open
+            assert list(range(4 * step, 4 * step + 4)) not in dataset.open
+    assert [one.samples[0] for one in dataset.announced] == [4, 8, 12, 16, 20]
+    assert dataset.fields == ("image",)
+    assert dataset.open == []
+
+
+def test_so_many_bytes_ahead_and_no_more() -> None:
+    dataset = _Dataset()
+    with Streaming(_coming(dataset), 0, 100, ahead_bytes=200) as streaming:
+        _eventually(lambda: len(dataset.announced) == 5)
+        time.sleep(0.05)
+        assert len(dataset.announced) == 5
+        with streaming.step(0):
+            _eventually(lambda: len(dataset.announced) == 6)
+    assert dataset.open == []
+
+
+def test_two_steps_ahead_in_any_case() -> None:
+    dataset = _Dataset()
+    with Streaming(_coming(dataset), 0, 100, ahead_bytes=1):
+        _eventually(lambda: len(dataset.announced) == 2)
+
+
+def test_pages_come_whole_and_once() -> None:
+    dataset = _Dataset()
+    pages = np.arange(40) % 2 + 10 * (np.arange(40) // 20)  # two pages at a time, of ten samples each
+    with Streaming(_coming(dataset, pages=pages), 0, 10) as streaming:
+        for step in range(10):
+            with streaming.step(step):
+                pass
+    assert [one.samples for one in dataset.announced] == [
+        list(range(0, 20, 2)),
+        list(range(1, 20, 2)),
+        list(range(20, 40, 2)),
+        list(range(21, 40, 2)),
+    ]
+    assert dataset.open == []
+
+
+def test_of_pages_only_the_samples_of_the_epoch() -> None:
+    dataset = _Dataset()
+    coming = _coming(dataset, pages=np.zeros(12, np.int64), samples=np.array([3, 1, 5, 3]))
+    with Streaming(coming, 0, 1) as streaming, streaming.step(0):
+        assert dataset.open == [[1, 3, 5]]
+
+
+def test_an_error_is_raised_by_its_step() -> None:
+    dataset = _Dataset()
+    dataset.fails_at = 2
+    with Streaming(_coming(dataset), 0, 5) as streaming:
+        for step in range(2):
+            with streaming.step(step):
+                pass
+        with pytest.raises(RemoteError, match="it is gone"), streaming.step(2):
+            pass
+
+
+def test_what_does_not_come_is_raised_by_its_step() -> None:
+    dataset = _Dataset(comes=False)
+    with Streaming(_coming(dataset), 0, 5) as streaming:
+        _eventually(lambda: len(dataset.announced) == 5)
+        dataset.announced[0].error = RemoteError("s3://bucket/x", problem="no network")
+        dataset.announced[0].came.set()
+        with pytest.raises(RemoteError, match="no network"), streaming.step(0):
+            pass
+
+
+def test_stopping_wakes_who_waits() -> None:
+    dataset = _Dataset(comes=False)
+    errors: list[BaseException] = []
+    with Streaming(_coming(dataset), 0, 5) as streaming:
+
+        def enter() -> None:
+            try:
+                with streaming.step(0):
+                    pass
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        time.sleep(0.05)
+        streaming.stop()
+        thread.join(5)
+        with pytest.raises(ClosedError), streaming.step(4):
+            pass
+    assert isinstance(errors[0], ClosedError)
+    assert dataset.open == []
