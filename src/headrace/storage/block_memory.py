@@ -113,6 +113,12 @@ class BlockMemory:
             self._shrink()
         return blocks, missing
 
+    def keep(self, block: Block) -> None:
+        """One user more of a block that is on its way: whoever writes it to the disk, so that nobody brings it anew."""
+        with self.lock:
+            block.leases += 1
+            self._idle.pop(block, None)
+
     def release(self, blocks: Iterable[Block]) -> None:
         """One user less of each. A request that nobody waits for any more is given up; the courier calls this."""
         unwanted: list[Request] = []

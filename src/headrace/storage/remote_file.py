@@ -416,9 +416,19 @@ class _Lines:
         for block in blocks:
             part = self._joined(block, start, end, data)
             self.table.mapping.fill(block.start, part)
+            if self._cache is None:
+                self._memory.arrived(block)
+            else:
+                await self._store(block, part)
+
+    async def _store(self, block: Block, part: Any) -> None:
+        """Hand a block out, and keep it until the cache on the disk has it: in between it would be fetched again."""
+        self._memory.keep(block)
+        try:
             self._memory.arrived(block)
-            if self._cache is not None:
-                await self._courier.on_disk(self._cache.store, self._cache_key(block), part)
+            await self._courier.on_disk(self._cache.store, self._cache_key(block), part)
+        finally:
+            self._memory.release([block])
 
     def _joined(self, block: Block, start: int, end: int, data: memoryview) -> Any:
         """The bytes of a block, of which those before ``start`` and from ``end`` on are held."""

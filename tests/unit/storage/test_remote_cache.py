@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import pytest
 pytest.importorskip("obstore")
 
 from headrace.storage import block_memory
-from headrace.storage.block_cache import _CACHES
+from headrace.storage.block_cache import _CACHES, BlockCache
 from headrace.storage.block_memory import BLOCK_BYTES
 from headrace.storage.remote_file import RemoteFile
 from headrace.storage.remote_path import RemotePath, StorageOptions
@@ -128,4 +129,19 @@ def test_a_damaged_block_is_fetched_again(server: Any, tmp_path: Path) -> None:
         blocks.write(b"damage")
     assert 0.9 < epoch(file, server, second) <= 1
     assert epoch(file, server, third) == 0
+    file.close()
+
+
+def test_a_block_that_is_being_stored_is_not_fetched_again(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = BlockCache.store
+
+    def store_slowly(*args: Any) -> bool:
+        time.sleep(0.2)
+        return store(*args)
+
+    monkeypatch.setattr(BlockCache, "store", store_slowly)
+    file = opened(server, tmp_path / "cache", 100 << 20)
+    assert epoch(file, server, [1, 3, 1, 3]) == 2
     file.close()
