@@ -15,7 +15,8 @@ is never less than what is on the disk, whoever is killed, and nobody has to loo
 
 Both locks are locks of processes (``fcntl``): they go with the process, and a forked child does not keep them. Threads
 of a process are kept apart by a lock of their own. Nobody waits for the lock of a slot, and for that of the table
-only a few seconds, so that even a process that was stopped holds up no other.
+only a few seconds, so that even a process that was stopped holds up no other. Marks of blocks that are being fetched
+are locks in the file of the table, too (``fetch_marks``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import numpy.typing as npt
 
 from headrace._native import crc32c
 from headrace.errors import FormatError
+from headrace.storage.fetch_marks import FetchMarks
 from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ class CacheTable:
     Args:
         folder: of the cache.
         writable: make the files if they are missing, and let them be changed.
+
+    Attributes:
+        marks: of the blocks that are being fetched.
     """
 
     def __init__(self, folder: str, *, writable: bool) -> None:
@@ -78,6 +83,7 @@ class CacheTable:
         except BaseException:
             os.close(self.fd)
             raise
+        self.marks = FetchMarks(self.fd)
 
     def close(self) -> None:
         """Let go of the files."""
