@@ -8,7 +8,8 @@ than its size, over all processes, whoever is killed. What goes wrong with the d
 cannot store still reads. Whoever fetches a block marks it meanwhile, so that others need not fetch it, too; they heed
 that for a bounded time (``fetch_marks``).
 
-What goes first: every block has a time at which it is needed next, by the clock of the machine. The one whose time is
+What goes first: every block has a time at which it is needed next, by the clock of the machine: what whoever reads it
+says, or what was learnt from earlier uses (``use_rhythm``). The one whose time is
 furthest away goes, into the future as well as into the past: a block that was not used when it should have been, or
 that was used long ago with no word on its next use, is needed less the longer that was. A new block that is needed
 later than all the others is not stored.
@@ -328,9 +329,10 @@ class BlockCache:
 
     def _claim(self, table: CacheTable, key: BlockKey, size_bytes: int, when: float) -> int | None:
         """A slot that only we may write, whose space is reserved; None if the block is there, or not wanted."""
-        pages, distance_s = pages_of(size_bytes, table.blocks), abs(when - time.time())
+        pages = pages_of(size_bytes, table.blocks)
         with table.locked():
             rows = Rows(table)
+            distance_s = abs(when - rows.now)
             if (rows.ids == key.id).any():
                 return None
             slot = rows.make_room(pages, distance_s)

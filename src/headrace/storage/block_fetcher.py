@@ -65,6 +65,7 @@ class BlockFetcher:
         self._url, self._version = url, version
         self._courier, self._memory, self._cache = courier, memory, cache
         self._stats = stats
+        self._uses: dict[int, frozenset[float]] = {}  # when blocks will be used, as far as that was said
 
     async def bring(self, request: Request, fetch: Fetch, *, is_urgent: bool) -> None:
         """Bring all blocks of a request.
@@ -142,7 +143,10 @@ class BlockFetcher:
         self._memory.keep(block)
         try:
             self._memory.arrived(block)
-            await self._courier.on_disk(cache.store, self.key_of(block), part)
+            when = self._next_use(block)
+            await self._courier.on_disk(cache.store, self.key_of(block), part, when)
+            if self._next_use(block) != when:  # it was said meanwhile
+                await self.note_uses([block])
         finally:
             self._memory.release([block])
 
@@ -150,9 +154,12 @@ class BlockFetcher:
         assert block.request is not None
         assert self._cache is not None
         out = block.table.mapping.writable(block.start, block.size_bytes)
+        when = self._next_use(block)
         block.request.is_on_disk = True
         try:
-            is_found = await self._courier.on_disk(self._cache.read, self.key_of(block), out)
+            is_found = await self._courier.on_disk(self._cache.read, self.key_of(block), out, when)
+            if is_found and self._next_use(block) != when:  # it was said meanwhile
+                await self.note_uses([block])
         finally:
             block.request.is_on_disk = False
         if is_found:
@@ -160,6 +167,31 @@ class BlockFetcher:
             self._stats.bytes_from_cache += block.size_bytes
             self._memory.arrived(block)
         return is_found
+
+    # -- when blocks are needed again --
+
+    def needed_again(self, blocks: list[Block], use: float, next_use: float) -> list[Block]:
+        """Note when blocks are used and when next; gives those that the cache must be told of by ``note_uses``.
+
+        A block may hold parts of several pages, each with a time of its own. Those up to this use are over.
+        """
+        if self._cache is None:
+            return []
+        for block in blocks:
+            later = {one for one in self._uses.get(block.number, ()) if one > use}
+            self._uses[block.number] = frozenset(later | {next_use})
+        return [block for block in blocks if block.is_here]  # of the others it is told when they come
+
+    async def note_uses(self, blocks: list[Block]) -> None:
+        """Tell the cache when blocks are needed that are here already."""
+        assert self._cache is not None
+        for block in blocks:
+            when = self._next_use(block)
+            if when is not None:
+                await self._courier.on_disk(self._cache.note_use, self.key_of(block), when)
+
+    def _next_use(self, block: Block) -> float | None:
+        return min(self._uses.get(block.number, ()), default=None)
 
     # -- marks: taken and dropped at once, in no other thread, so that no mark is left behind by what is cancelled --
 

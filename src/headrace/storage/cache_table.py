@@ -238,11 +238,12 @@ class Rows:
     """All rows of a table, read and changed while its lock is held.
 
     Attributes:
+        now: the time by which uses are near or far.
         limit_pages: what all slots together may take.
     """
 
     def __init__(self, table: CacheTable) -> None:
-        self._table, self._now = table, time.time()
+        self._table, self.now = table, time.time()
         self._slots, self.size_bytes, self.used = table.header()
         rows = min(self.used + 1, self._slots)  # with one that was never used, if there is one
         self.ids, self.when, self.pages = (table.column(name, rows) for name in _COLUMNS)
@@ -305,7 +306,7 @@ class Rows:
 
     def evict(self, distance_s: float) -> bool:
         """Forget the block whose next use is furthest away, if that is further than this."""
-        distances = np.where(self.ids != 0, np.abs(self.when - self._now), -1.0)
+        distances = np.where(self.ids != 0, np.abs(self.when - self.now), -1.0)
         if not len(distances):
             return False
         victim = int(distances.argmax())  # what is no number comes first
@@ -349,7 +350,7 @@ class Rows:
         if over <= 0:
             return
         filled = np.flatnonzero(self.ids)
-        filled = filled[np.argsort(-np.abs(self.when[filled] - self._now))]
+        filled = filled[np.argsort(-np.abs(self.when[filled] - self.now))]
         freed = np.cumsum(self.pages[filled], dtype=np.uint64)
         for slot in filled[: int(np.searchsorted(freed, over)) + 1].tolist():
             self.forget(slot)

@@ -354,6 +354,14 @@ class _Lines:
             for block in blocks:
                 self._cache.forget(self._fetcher.key_of(block))
 
+    @property
+    def is_cached(self) -> bool:
+        return self._cache is not None
+
+    def needed_again(self, blocks: list[Block], use: float, next_use: float) -> None:
+        if here := self._fetcher.needed_again(blocks, use, next_use):
+            self._submit(self._fetcher.note_uses(here))
+
     def _begin_buffer(self, offsets: Positions, sizes: Positions, *, is_urgent: bool) -> _Buffer:
         buffer = _Buffer(MergedSpans(offsets, sizes, _GAP_BYTES))
         position = 0
@@ -444,9 +452,20 @@ class _AnnouncedBlocks:
         """Keep none of them, in memory or in the cache."""
         self._lines.distrust(self._blocks)
 
+    @property
+    def is_cached(self) -> bool:
+        """There is a cache on the local disk."""
+        return self._lines.is_cached
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        """Say when they are used, and when next."""
+        self._lines.needed_again(self._blocks, use, next_use)
+
 
 class _AnnouncedBuffer:
     """Ranges that ``region`` finds until it is closed."""
+
+    is_cached = False
 
     def __init__(self, lines: _Lines, buffer: _Buffer) -> None:
         self._buffer = buffer
@@ -464,6 +483,9 @@ class _AnnouncedBuffer:
 
     def distrust(self) -> None:
         """Nothing of them is kept."""
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        """The same."""
 
 
 def _array_of(mapping: SparseMapping) -> npt.NDArray[np.uint8]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,6 +295,46 @@ def test_a_damaged_answer_drops_the_mark(server: RangeServer, tmp_path: Path) ->
     read(file, 1)
     eventually(lambda: block_cache(tmp_path / "cache").take_mark(key_of(file, 1)))  # when it is stored
     file.close()
+
+
+# When blocks are needed again
+
+
+def test_a_block_is_needed_again_at_the_earliest_of_its_times(server: RangeServer, tmp_path: Path) -> None:
+    file = opened(server, tmp_path)
+    now = time.time()
+    for use, next_use, earliest in [(1, 1000, 1000), (2, 500, 500), (500, 2000, 1000), (1000, 3000, 2000)]:
+        announced = file.announce(*spans(1))
+        assert announced is not None
+        assert announced.is_cached
+        announced.needed_again(now + use, now + next_use)
+        announced.wait()
+        eventually(partial(is_needed, file, tmp_path, 1, now + earliest))
+        announced.close()
+    file.close()
+
+
+def test_what_is_in_memory_already_is_told_as_well(
+    server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(block_memory, "_shared", block_memory.BlockMemory(1 << 30))
+    file = opened(server, tmp_path)
+    read(file, 1, 3)
+    announced = file.announce(*spans(1, 3))
+    assert announced is not None
+    next_use = time.time() + 1000
+    announced.needed_again(time.time(), next_use)
+    eventually(lambda: all(is_needed(file, tmp_path, number, next_use) for number in (1, 3)))
+    announced.close()
+    file.close()
+
+
+def is_needed(file: RemoteFile, tmp_path: Path, number: int, when: float) -> bool:
+    """That is the next use of a block by the table of the cache."""
+    table = block_cache(tmp_path / "cache")._table
+    assert table is not None
+    slots = table.find(key_of(file, number).id)
+    return bool(slots) and table.column("when", slots[0] + 1)[slots[0]] == when
 
 
 # Marks by themselves
