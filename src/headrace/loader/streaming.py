@@ -247,7 +247,8 @@ class Streaming:
 
     def _tell_next_use(self, number: int, part: _Part) -> None:
         if self._uses_of is not None and part.announced is not None:
-            part.announced.needed_again(*self._uses_of(number, part.first_step))
+            if (uses := self._uses_of(number, part.first_step)) is not None:
+                part.announced.needed_again(*uses)
         elif part.first_step < self._first + _LEAST_STEPS:
             self._untold.append((number, part))
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StepTimes", "UseTimes", "UsesOf", "uses_of_pages"]
 
-UsesOf: TypeAlias = Callable[[int, int], tuple[float, float]]
-"""For the number of a part and its first step: when it is used, and when it is used in the next epoch."""
+UsesOf: TypeAlias = Callable[[int, int], tuple[float, float] | None]
+"""For the number of a part and its first step: when it is used, and when in the next epoch; None if nobody knows."""
 
 _FIRST_STEP_S = 1.0  # as long as nothing is known
 _MARGIN = 2.0
@@ -87,9 +87,10 @@ def uses_of_pages(order: Order, pages: IndexArray, global_batch: int, now: StepT
     """
     numbers, places = np.unique(pages[order.slice(0, len(order))], return_index=True)
 
-    def uses_of(page: int, step: int) -> tuple[float, float]:
+    def uses_of(page: int, step: int) -> tuple[float, float] | None:
         found = int(np.searchsorted(numbers, page))
-        is_used = found < len(numbers) and numbers[found] == page
-        return now.of(step), then.of(int(places[found]) // global_batch) if is_used else then.end
+        if found == len(numbers) or numbers[found] != page:
+            return None
+        return now.of(step), then.of(int(places[found]) // global_batch)
 
     return uses_of

@@ -201,6 +201,11 @@ class TestNextUses:
         self._walk(dataset, pages=pages, next_uses=lambda: lambda part, step: (part, step + 100))
         assert [one.times for one in dataset.announced] == [[(50, 100)], [(51, 101)], [(52, 103)], [(53, 104)]]
 
+    def test_of_what_nobody_knows_nothing_is_told(self) -> None:
+        dataset = _Dataset(is_cached=True)
+        self._walk(dataset, next_uses=lambda: lambda part, step: (part, step) if part % 2 else None)
+        assert [one.times for one in dataset.announced] == [[], [(1, 1)], [], [(3, 3)], [], [(5, 5)]]
+
     @pytest.mark.parametrize("steps", [1, 2, 3])
     def test_epochs_of_few_steps(self, steps: int) -> None:
         dataset = _Dataset(is_cached=True)
