@@ -35,7 +35,11 @@ class PatchyAnnouncement:
         self.size_bytes = int(is_brought.sum())
         store.announced.append(self)
 
+    is_cached = False
+
     def distrust(self) -> None: ...
+
+    def needed_again(self, use: float, next_use: float) -> None: ...
 
     def wait(self) -> None:
         """Everything is here."""

@@ -291,6 +291,18 @@ class Announcement(Protocol):
         """What came is not what was stored: keep nothing of it for later, so that it is brought anew."""
         ...
 
+    @property
+    def is_cached(self) -> bool:
+        """What is brought is kept on the local disk, so that it matters when it is needed again."""
+        ...
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        """Say when it is used and when it is used next, by ``time.time()``.
+
+        What is brought for several announcements is needed again at the earliest of their times that comes after a use.
+        """
+        ...
+
 
 class Output(Protocol):
     """Brings batches to where they are used, such as a GPU.

@@ -27,6 +27,7 @@ from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
 from headrace.loader.streaming import ComingSteps
+from headrace.loader.use_times import UseTimes, uses_of_pages
 from headrace.order import ArrayOrder, BatchPlan, Order, SequentialOrder, SubsetOrder, shuffled_order
 from headrace.progress import format_count
 from headrace.registry import PluginTable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
+    from headrace.loader.use_times import UsesOf
     from headrace.ops import Form
     from headrace.types import Batch, IndexArray, Interleaving, Output
 
@@ -157,6 +159,7 @@ class Loader:
         self._step = 0
         self._is_begun = False
         self._known_order: tuple[int, Order] | None = None
+        self._use_times = UseTimes()
         self._order(0)  # a wrong order is told now, not in the first epoch
 
     def __getstate__(self) -> dict[str, Any]:
@@ -297,13 +300,29 @@ class Loader:
         """
         order, batches = self._order(epoch), self._batches
         has_pages = self.options.order == "quasi_random" and batches.world == 1
+        pages = self._dataset_at(epoch)[0].page_numbers() if has_pages else None
         return ComingSteps(
             dataset=self._dataset_at(epoch)[0],
             fields=tuple(plan.field for plan in self._plans),
             samples_of=lambda step: batches.batch(order, step),
-            pages=self._dataset_at(epoch)[0].page_numbers() if has_pages else None,
+            pages=pages,
             samples=self._indices,
+            next_uses=self._next_uses(epoch, pages),
         )
+
+    def _next_uses(self, epoch: int, pages: IndexArray | None) -> Callable[[], UsesOf] | None:
+        """Finds out when what is read in an epoch is needed again; None where the next order does not say that.
+
+        The samples of a step in random order lie in blocks with others, of which it knows nothing.
+        """
+        now, then = self._use_times.begin(epoch, len(self))
+        if not (self._dataset_at(epoch)[0] is self.dataset is self.dataset.for_epoch(epoch + 1)):
+            return None  # the same numbers mean other samples
+        if self.options.order == "sequential":
+            return lambda: lambda step, _: (now.of(step), then.of(step))
+        if pages is None:
+            return None
+        return lambda: uses_of_pages(self._make_order(epoch + 1), pages, self._batches.global_batch, now, then)
 
     def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch) -> Iterator[Batch]:
         output = self._output if self._output is not None and self._output.is_device else None

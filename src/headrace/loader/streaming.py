@@ -5,9 +5,11 @@ will read, in their order: for the quasi-random order all samples of a page as s
 others the samples of the step. At most ``ahead_bytes`` are announced for steps that nobody has entered, but those of
 two steps in any case. Whoever works on a step enters ``step(k)``, which waits until its bytes are here, and leaves it
 when it has read them; then what is used up is let go, and of the rest what no announced step needs beyond
-``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. ``stop`` lets go of everything, also of
-what is on its way, and wakes whoever waits; it does not wait for the thread, so that the garbage collector may call it.
-``close`` does. The loader's belt calls ``stop`` before its threads are waited for, also when the interpreter exits.
+``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. Where what is brought is kept on the
+local disk, the thread also says when each part is needed again; to find that out takes a while for many samples, so the
+first two steps are announced before. ``stop`` lets go of everything, also of what is on its way, and wakes whoever
+waits; it does not wait for the thread, so that the garbage collector may call it. ``close`` does. The loader's belt
+calls ``stop`` before its threads are waited for, also when the interpreter exits.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from headrace.errors import ClosedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from headrace.loader.use_times import UsesOf
     from headrace.types import Announcement, Dataset, IndexArray
 
 __all__ = ["AHEAD_BYTES", "ComingSteps", "Streaming"]
@@ -44,6 +47,7 @@ class ComingSteps:
         samples_of: the samples of a step.
         pages: the page of each sample, where whole pages are used up in about the order in which they come.
         samples: all of the epoch; None for every sample of the dataset.
+        next_uses: finds out when parts are needed again, if the next epoch's order is known.
     """
 
     dataset: Dataset
@@ -51,6 +55,7 @@ class ComingSteps:
     samples_of: Callable[[int], IndexArray]
     pages: IndexArray | None = None
     samples: IndexArray | None = None
+    next_uses: Callable[[], UsesOf] | None = None
 
     def parts_of(self) -> Callable[[int], Iterator[tuple[int, IndexArray, int]]]:
         """A function that gives what a step needs in parts: a number, samples that come together, how many it uses."""
@@ -84,6 +89,10 @@ class _Part:
     unused: int  # samples that no step has used
     uses: dict[int, int] = field(default_factory=dict)  # samples that an announced step will use
 
+    @property
+    def is_cached(self) -> bool:
+        return self.announced is not None and self.announced.is_cached
+
 
 class Streaming:
     """One pass through the steps of an epoch; see the contract above.
@@ -105,6 +114,8 @@ class Streaming:
         self._entered = first  # so is the highest one that was entered, plus 1
         self._errors: dict[int, BaseException] = {}
         self._is_stopped = False
+        self._uses_of: UsesOf | None = None  # this and the next are of the thread alone
+        self._untold: list[tuple[int, _Part]] = []
         self._thread = threading.Thread(target=self._run, name="headrace-streaming", daemon=True)
         _open.add(self)
         self._thread.start()
@@ -191,6 +202,8 @@ class Streaming:
                 with self._change:
                     self._announced = step + 1
                     self._change.notify_all()
+                if step == min(self._first + _LEAST_STEPS, self._last) - 1:
+                    self._find_next_uses()
         except BaseException as error:
             with self._change:
                 self._errors[step] = error
@@ -216,11 +229,28 @@ class Streaming:
                 return
         announced = self._coming.dataset.announce(samples, self._coming.fields)
         part = _Part(announced, 0 if announced is None else announced.size_bytes, step, len(samples), {step: used})
+        self._tell_next_use(number, part)
         with self._change:
             if not self._is_stopped:
                 self._parts[number] = part
                 return
         _let_go(part)
+
+    def _find_next_uses(self) -> None:
+        """Begin to say when parts are needed again, with those that are announced already."""
+        untold, self._untold = self._untold, []
+        if self._is_stopped or self._coming.next_uses is None or not any(part.is_cached for _, part in untold):
+            return
+        self._uses_of = self._coming.next_uses()
+        for number, part in untold:
+            self._tell_next_use(number, part)
+
+    def _tell_next_use(self, number: int, part: _Part) -> None:
+        if self._uses_of is not None and part.announced is not None:
+            if (uses := self._uses_of(number, part.first_step)) is not None:
+                part.announced.needed_again(*uses)
+        elif part.first_step < self._first + _LEAST_STEPS:
+            self._untold.append((number, part))
 
 
 def _let_go(part: _Part) -> None:

@@ -1,12 +1,15 @@
 """Blocks of objects on the local disk, for all processes of a machine.
 
-Contract. Any number of threads and processes; the objects live as long as their process. No lock is held while a block
-is read or written, and none over a call of the caller. What is read is proven by its checksum, key and length included,
-so a slot that is written anew meanwhile is no harm: the block was not there. A block is found when it is whole. The
-books (``cache_table``) say before every write how much it takes, so the folder is never larger than its size, over all
-processes, whoever is killed. What goes wrong with the disk is a warning, once: a cache that cannot store still reads.
+Contract. Any number of threads and processes; the objects live as long as their process. No lock that others wait for
+is held while a block is read or written, and none over a call of the caller. What is read is proven by its checksum,
+key and length included, so a slot that is written anew meanwhile is no harm: the block was not there. A block is found
+when it is whole. The books (``cache_table``) say before every write how much it takes, so the folder is never larger
+than its size, over all processes, whoever is killed. What goes wrong with the disk is a warning, once: a cache that
+cannot store still reads. Whoever fetches a block marks it meanwhile, so that others need not fetch it, too; they heed
+that for a bounded time (``fetch_marks``).
 
-What goes first: every block has a time at which it is needed next, by the clock of the machine. The one whose time is
+What goes first: every block has a time at which it is needed next, by the clock of the machine: what whoever reads it
+says, or what was learnt from earlier uses (``use_rhythm``). The one whose time is
 furthest away goes, into the future as well as into the past: a block that was not used when it should have been, or
 that was used long ago with no word on its next use, is needed less the longer that was. A new block that is needed
 later than all the others is not stored.
@@ -34,6 +37,7 @@ from headrace.storage.cached_block import (
     read_header,
     write_block,
 )
+from headrace.storage.fetch_marks import Patience
 from headrace.storage.use_rhythm import UseRhythm
 
 if TYPE_CHECKING:
@@ -149,10 +153,12 @@ class BlockCache:
 
     Attributes:
         folder: of the cache.
+        patience: with others that fetch blocks.
     """
 
     def __init__(self, folder: str, size_bytes: int | None) -> None:
         self.folder, self._size_bytes = folder, size_bytes
+        self.patience = Patience()
         self._table: CacheTable | None = None
         self._rhythm = UseRhythm()
         self._resting_until = 0.0
@@ -253,6 +259,17 @@ class BlockCache:
                 for slot in table.find(key.id):
                     table.set("ids", slot, 0)
 
+    def take_mark(self, key: BlockKey) -> bool:
+        """Say that the caller fetches a block and will store it; False while another one does, here or elsewhere."""
+        table = self._table
+        return table is None or self._is_resting or table.marks.take(key.id)
+
+    def drop_mark(self, key: BlockKey) -> None:
+        """The caller does not fetch the block any more; only for whoever has taken the mark."""
+        table = self._table
+        if table is not None:
+            table.marks.drop(key.id)
+
     def _set_when(self, table: CacheTable, slot: int, when: float) -> None:
         with contextlib.suppress(OSError):  # a cache that can only be read stays as it is
             table.set("when", slot, when)
@@ -312,9 +329,10 @@ class BlockCache:
 
     def _claim(self, table: CacheTable, key: BlockKey, size_bytes: int, when: float) -> int | None:
         """A slot that only we may write, whose space is reserved; None if the block is there, or not wanted."""
-        pages, distance_s = pages_of(size_bytes, table.blocks), abs(when - time.time())
+        pages = pages_of(size_bytes, table.blocks)
         with table.locked():
             rows = Rows(table)
+            distance_s = abs(when - rows.now)
             if (rows.ids == key.id).any():
                 return None
             slot = rows.make_room(pages, distance_s)

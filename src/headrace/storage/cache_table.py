@@ -15,7 +15,8 @@ is never less than what is on the disk, whoever is killed, and nobody has to loo
 
 Both locks are locks of processes (``fcntl``): they go with the process, and a forked child does not keep them. Threads
 of a process are kept apart by a lock of their own. Nobody waits for the lock of a slot, and for that of the table
-only a few seconds, so that even a process that was stopped holds up no other.
+only a few seconds, so that even a process that was stopped holds up no other. Marks of blocks that are being fetched
+are locks in the file of the table, too (``fetch_marks``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import numpy.typing as npt
 
 from headrace._native import crc32c
 from headrace.errors import FormatError
+from headrace.storage.fetch_marks import FetchMarks
 from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ class CacheTable:
     Args:
         folder: of the cache.
         writable: make the files if they are missing, and let them be changed.
+
+    Attributes:
+        marks: of the blocks that are being fetched.
     """
 
     def __init__(self, folder: str, *, writable: bool) -> None:
@@ -78,6 +83,7 @@ class CacheTable:
         except BaseException:
             os.close(self.fd)
             raise
+        self.marks = FetchMarks(self.fd)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -232,11 +238,12 @@ class Rows:
     """All rows of a table, read and changed while its lock is held.
 
     Attributes:
+        now: the time by which uses are near or far.
         limit_pages: what all slots together may take.
     """
 
     def __init__(self, table: CacheTable) -> None:
-        self._table, self._now = table, time.time()
+        self._table, self.now = table, time.time()
         self._slots, self.size_bytes, self.used = table.header()
         rows = min(self.used + 1, self._slots)  # with one that was never used, if there is one
         self.ids, self.when, self.pages = (table.column(name, rows) for name in _COLUMNS)
@@ -299,7 +306,7 @@ class Rows:
 
     def evict(self, distance_s: float) -> bool:
         """Forget the block whose next use is furthest away, if that is further than this."""
-        distances = np.where(self.ids != 0, np.abs(self.when - self._now), -1.0)
+        distances = np.where(self.ids != 0, np.abs(self.when - self.now), -1.0)
         if not len(distances):
             return False
         victim = int(distances.argmax())  # what is no number comes first
@@ -343,7 +350,7 @@ class Rows:
         if over <= 0:
             return
         filled = np.flatnonzero(self.ids)
-        filled = filled[np.argsort(-np.abs(self.when[filled] - self._now))]
+        filled = filled[np.argsort(-np.abs(self.when[filled] - self.now))]
         freed = np.cumsum(self.pages[filled], dtype=np.uint64)
         for slot in filled[: int(np.searchsorted(freed, over)) + 1].tolist():
             self.forget(slot)

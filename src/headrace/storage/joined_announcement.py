@@ -42,6 +42,16 @@ class JoinedAnnouncement:
         for part in self._parts:
             part.distrust()
 
+    @property
+    def is_cached(self) -> bool:
+        """A part of it is kept on the local disk."""
+        return any(part.is_cached for part in self._parts)
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        """Say when all of them are used, and when next."""
+        for part in self._parts:
+            part.needed_again(use, next_use)
+
 
 def join_announcements(parts: Iterable[Announcement | None]) -> Announcement | None:
     """All of them as one; None where there is nothing to bring. If one cannot be made, the others are let go.

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ import numpy.typing as npt
 from headrace._native import SparseMapping
 from headrace.errors import ClosedError, RemoteError
 from headrace.progress import format_count
+from headrace.storage.block_fetcher import BlockFetcher, RemoteStats, closed
 from headrace.storage.block_memory import BLOCK_BYTES, Block, BlockTable, Request, shared_memory
 from headrace.storage.courier import Courier, result_of
 from headrace.storage.object_store import locate
@@ -60,15 +60,6 @@ _SMALL_BYTES = 64 << 20  # an object up to this size comes in blocks in any case
 _DENSE = 0.5
 _AHEAD_BLOCKS = 4
 _CACHE_BYTES = 64 << 30  # of a cache on the disk whose size nobody has said
-
-
-@dataclass(slots=True)
-class RemoteStats:
-    """What was brought for one object."""
-
-    requests: int = 0
-    bytes_fetched: int = 0
-    bytes_from_cache: int = 0
 
 
 class RemoteFile:
@@ -201,8 +192,9 @@ class _Lines:
                 f"the store says that the object has {format_count(size, 'byte')}, and there are not so many addresses"
             )
             raise RemoteError(self.url, problem=problem) from None
-        if self._cache is not None and self.facts.version is None:
+        if self.facts.version is None:
             self._cache = None  # nothing would tell an old block from a new one
+        self._fetcher = BlockFetcher(self.url, self.facts.version, self._courier, self._memory, self._cache, self.stats)
         if first is not None:
             self._put_held(0, first.data)
 
@@ -338,7 +330,7 @@ class _Lines:
         for run in runs_of(list(by_number), REQUEST_BYTES // BLOCK_BYTES):
             request = Request([by_number[number] for number in run])
             try:
-                request.future = self._submit(self._bring(request, is_urgent))
+                request.future = self._submit(self._fetcher.bring(request, self._fetch, is_urgent=is_urgent))
             except BaseException as error:
                 self._memory.failed(missing, error)
                 self._release_later(blocks)
@@ -348,7 +340,7 @@ class _Lines:
 
     def _settle(self, blocks: list[Block], future: Future[Any]) -> None:
         """Whatever became of a request, nobody waits for its blocks for ever."""
-        error = _closed(self.url) if future.cancelled() else future.exception()
+        error = closed(self.url) if future.cancelled() else future.exception()
         if error is not None:
             self._memory.failed(blocks, error)
 
@@ -360,7 +352,15 @@ class _Lines:
         self._memory.distrust(blocks)
         if self._cache is not None:
             for block in blocks:
-                self._cache.forget(self._cache_key(block))
+                self._cache.forget(self._fetcher.key_of(block))
+
+    @property
+    def is_cached(self) -> bool:
+        return self._cache is not None
+
+    def needed_again(self, blocks: list[Block], use: float, next_use: float) -> None:
+        if here := self._fetcher.needed_again(blocks, use, next_use):
+            self._submit(self._fetcher.note_uses(here))
 
     def _begin_buffer(self, offsets: Positions, sizes: Positions, *, is_urgent: bool) -> _Buffer:
         buffer = _Buffer(MergedSpans(offsets, sizes, _GAP_BYTES))
@@ -397,38 +397,13 @@ class _Lines:
     async def _copy(self, start: int, out: npt.NDArray[np.uint8], is_urgent: bool) -> None:
         out[:] = np.frombuffer(await self._get(start, start + len(out), is_urgent), np.uint8)
 
-    async def _bring(self, request: Request, is_urgent: bool) -> None:
-        async with self._courier.gates[is_urgent]:
-            missing = request.blocks
-            if self._cache is not None and not self._memory.give_up_unwanted(request):
-                missing = [block for block in missing if not await self._read_cached(block)]
-            if self._memory.give_up_unwanted(request):
-                raise _closed(self.url)
-            by_number = {block.number: block for block in missing}
-            for run in runs_of(list(by_number), len(missing)):
-                await self._fetch([by_number[number] for number in run])
-
-    async def _fetch(self, blocks: list[Block]) -> None:
+    async def _fetch(self, blocks: list[Block]) -> list[Any]:
+        """The bytes of blocks that lie side by side, by one request; what is held is not asked for again."""
         end = blocks[-1].start + blocks[-1].size_bytes
         missing = missing_parts(self.intervals, blocks[0].start, end) or [(end, end)]
         start, end = missing[0][0], missing[-1][1]
         data = memoryview(await self._get_now(start, end) if start < end else b"")
-        for block in blocks:
-            part = self._joined(block, start, end, data)
-            self.table.mapping.fill(block.start, part)
-            if self._cache is None:
-                self._memory.arrived(block)
-            else:
-                await self._store(block, part)
-
-    async def _store(self, block: Block, part: Any) -> None:
-        """Hand a block out, and keep it until the cache on the disk has it: in between it would be fetched again."""
-        self._memory.keep(block)
-        try:
-            self._memory.arrived(block)
-            await self._courier.on_disk(self._cache.store, self._cache_key(block), part)
-        finally:
-            self._memory.release([block])
+        return [self._joined(block, start, end, data) for block in blocks]
 
     def _joined(self, block: Block, start: int, end: int, data: memoryview) -> Any:
         """The bytes of a block, of which those before ``start`` and from ``end`` on are held."""
@@ -439,27 +414,6 @@ class _Lines:
         middle = data[max(first - start, 0) : max(last - start, 0)]
         before, after = held[first : min(start, last)], held[max(end, first) : last]
         return np.concatenate([before, np.frombuffer(middle, np.uint8), after])
-
-    async def _read_cached(self, block: Block) -> bool:
-        assert block.request is not None
-        out = self.table.mapping.writable(block.start, block.size_bytes)
-        block.request.is_on_disk = True
-        try:
-            is_found: bool = await self._courier.on_disk(self._cache.read, self._cache_key(block), out)
-        finally:
-            block.request.is_on_disk = False
-        if is_found:
-            self.table.mapping.seal(block.start, block.size_bytes)
-            self.stats.bytes_from_cache += block.size_bytes
-            self._memory.arrived(block)
-        return is_found
-
-    def _cache_key(self, block: Block) -> Any:
-        from headrace.storage.block_cache import BlockKey
-
-        version = self.facts.version
-        assert version is not None
-        return BlockKey(self.url, version, block.number)
 
 
 class _Buffer:
@@ -498,9 +452,20 @@ class _AnnouncedBlocks:
         """Keep none of them, in memory or in the cache."""
         self._lines.distrust(self._blocks)
 
+    @property
+    def is_cached(self) -> bool:
+        """There is a cache on the local disk."""
+        return self._lines.is_cached
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        """Say when they are used, and when next."""
+        self._lines.needed_again(self._blocks, use, next_use)
+
 
 class _AnnouncedBuffer:
     """Ranges that ``region`` finds until it is closed."""
+
+    is_cached = False
 
     def __init__(self, lines: _Lines, buffer: _Buffer) -> None:
         self._buffer = buffer
@@ -519,15 +484,14 @@ class _AnnouncedBuffer:
     def distrust(self) -> None:
         """Nothing of them is kept."""
 
+    def needed_again(self, use: float, next_use: float) -> None:
+        """The same."""
+
 
 def _array_of(mapping: SparseMapping) -> npt.NDArray[np.uint8]:
     memory: Any = mapping
     view = memoryview(memory)
     return np.frombuffer(memory, np.uint8) if len(view) else np.empty(0, np.uint8)
-
-
-def _closed(url: str) -> ClosedError:
-    return ClosedError(f"{url}: the dataset was closed while something was read from it")
 
 
 def _cache_of(path: RemotePath) -> Any:

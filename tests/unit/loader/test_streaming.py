@@ -23,8 +23,13 @@ class _Announced:
         self.came = threading.Event()
         self.is_closed = False
         self.error: BaseException | None = None
+        self.is_cached = False
+        self.times: list[tuple[float, float]] = []
 
     def distrust(self) -> None: ...
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        self.times.append((use, next_use))
 
     def wait(self) -> None:
         assert self.came.wait(10)
@@ -41,8 +46,8 @@ class _Announced:
 class _Dataset:
     """Counts what is announced; ten bytes a sample."""
 
-    def __init__(self, *, comes: bool = True) -> None:
-        self.comes = comes
+    def __init__(self, *, comes: bool = True, is_cached: bool = False) -> None:
+        self.comes, self.is_cached = comes, is_cached
         self.announced: list[_Announced] = []
         self.fields: Sequence[str] = ()
         self.fails_at: int | None = None
@@ -52,6 +57,7 @@ class _Dataset:
             raise RemoteError("s3://bucket/x", problem="it is gone")
         self.fields = fields
         self.announced.append(_Announced(indices.tolist(), 10 * len(indices)))
+        self.announced[-1].is_cached = self.is_cached
         if self.comes:
             self.announced[-1].came.set()
         return self.announced[-1]
@@ -175,3 +181,59 @@ def test_stopping_wakes_who_waits() -> None:
             pass
     assert isinstance(errors[0], ClosedError)
     assert dataset.open == []
+
+
+class TestNextUses:
+    def _walk(self, dataset: _Dataset, steps: int = 6, **options: Any) -> None:
+        with Streaming(_coming(dataset, **options), 0, steps) as streaming:
+            for step in range(steps):
+                with streaming.step(step):
+                    pass
+
+    def test_every_part_is_told_once(self) -> None:
+        dataset = _Dataset(is_cached=True)
+        self._walk(dataset, next_uses=lambda: lambda part, step: (part, step + 100))
+        assert [one.times for one in dataset.announced] == [[(step, step + 100)] for step in range(6)]
+
+    def test_pages_are_told_by_their_number_and_first_step(self) -> None:
+        dataset = _Dataset(is_cached=True)
+        pages = np.arange(24) // 6 + 50
+        self._walk(dataset, pages=pages, next_uses=lambda: lambda part, step: (part, step + 100))
+        assert [one.times for one in dataset.announced] == [[(50, 100)], [(51, 101)], [(52, 103)], [(53, 104)]]
+
+    def test_of_what_nobody_knows_nothing_is_told(self) -> None:
+        dataset = _Dataset(is_cached=True)
+        self._walk(dataset, next_uses=lambda: lambda part, step: (part, step) if part % 2 else None)
+        assert [one.times for one in dataset.announced] == [[], [(1, 1)], [], [(3, 3)], [], [(5, 5)]]
+
+    @pytest.mark.parametrize("steps", [1, 2, 3])
+    def test_epochs_of_few_steps(self, steps: int) -> None:
+        dataset = _Dataset(is_cached=True)
+        self._walk(dataset, steps, next_uses=lambda: lambda part, step: (part, step + 100))
+        assert [one.times for one in dataset.announced] == [[(step, step + 100)] for step in range(steps)]
+
+    def test_it_is_found_out_after_two_steps_were_announced(self) -> None:
+        dataset = _Dataset(is_cached=True)
+        announced: list[int] = []
+
+        def next_uses() -> Any:
+            announced.append(len(dataset.announced))
+            return lambda part, step: (part, step)
+
+        self._walk(dataset, next_uses=next_uses)
+        assert announced == [2]
+
+    def test_nobody_asks_where_nothing_is_kept(self) -> None:
+        def next_uses() -> Any:
+            raise AssertionError("it is of no use")
+
+        dataset = _Dataset()
+        self._walk(dataset, next_uses=next_uses)
+        assert all(not one.times for one in dataset.announced)
+
+    def test_an_error_is_raised_by_a_step(self) -> None:
+        def next_uses() -> Any:
+            raise MemoryError
+
+        with pytest.raises(MemoryError):
+            self._walk(_Dataset(is_cached=True), next_uses=next_uses)

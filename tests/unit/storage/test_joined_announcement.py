@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 class Part:
     def __init__(self, size_bytes: int, error: Exception | None = None) -> None:
         self.size_bytes, self.error, self.waited, self.closed = size_bytes, error, 0, 0
+        self.is_cached, self.times = False, list[tuple[float, float]]()
 
     def distrust(self) -> None: ...
+
+    def needed_again(self, use: float, next_use: float) -> None:
+        self.times.append((use, next_use))
 
     def wait(self) -> None:
         self.waited += 1
@@ -58,3 +62,14 @@ def test_if_one_cannot_be_made_the_others_are_let_go() -> None:
     with pytest.raises(RemoteError):
         join_announcements(parts())
     assert part.closed == 1
+
+
+def test_all_of_them_are_told_when_they_are_needed_again() -> None:
+    parts = [Part(3), Part(4)]
+    joined = join_announcements(parts)
+    assert joined is not None
+    assert not joined.is_cached
+    parts[1].is_cached = True
+    assert joined.is_cached
+    joined.needed_again(1.0, 2.0)
+    assert [part.times for part in parts] == [[(1.0, 2.0)]] * 2
