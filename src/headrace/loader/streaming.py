@@ -1,13 +1,14 @@
 """The bytes of coming steps, brought from a store ahead of use.
 
 Contract. A ``Streaming`` is one pass through the steps of an epoch. Its thread announces to the dataset what the steps
-will read, in their order: for the quasi-random order all samples of a page as soon as one of them is needed, for the
-others the samples of the step. At most ``ahead_bytes`` are announced for steps that nobody has entered, but those of
-two steps in any case. Whoever works on a step enters ``step(k)``, which waits until its bytes are here, and leaves it
-when it has read them; then what is used up is let go, and of the rest what no announced step needs beyond
-``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. ``stop`` lets go of everything, also of
-what is on its way, and wakes whoever waits; it does not wait for the thread, so that the garbage collector may call it.
-``close`` does. The loader's belt calls ``stop`` before its threads are waited for, also when the interpreter exits.
+will read, in their order: for the quasi-random order all samples of a page as soon as one of them is needed, where the
+page is this rank's own, and in all other cases the samples of the step. At most ``ahead_bytes`` are announced for steps
+that nobody has entered, but those of two steps in any case. Whoever works on a step enters ``step(k)``, which waits
+until its bytes are here, and leaves it when it has read them; then what is used up is let go, and of the rest what no
+announced step needs beyond ``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. ``stop``
+lets go of everything, also of what is on its way, and wakes whoever waits; it does not wait for the thread, so that the
+garbage collector may call it. ``close`` does. The loader's belt calls ``stop`` before its threads are waited for, also
+when the interpreter exits.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from headrace.arrays import distinct
 from headrace.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
 
     from headrace.types import Announcement, Dataset, IndexArray
 
@@ -32,6 +36,7 @@ __all__ = ["AHEAD_BYTES", "ComingSteps", "Streaming"]
 
 AHEAD_BYTES = 256 << 20
 _LEAST_STEPS = 2
+_OWN_SHARE = 0.75  # of the samples on a page; a rank with fewer brings them one step at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class ComingSteps:
         samples_of: the samples of a step.
         pages: the page of each sample, where whole pages are used up in about the order in which they come.
         samples: all of the epoch; None for every sample of the dataset.
+        own: gives those of this rank; None where it has all.
     """
 
     dataset: Dataset
@@ -51,27 +57,64 @@ class ComingSteps:
     samples_of: Callable[[int], IndexArray]
     pages: IndexArray | None = None
     samples: IndexArray | None = None
+    own: Callable[[], IndexArray] | None = None
 
     def parts_of(self) -> Callable[[int], Iterator[tuple[int, IndexArray, int]]]:
         """A function that gives what a step needs in parts: a number, samples that come together, how many it uses."""
         if self.pages is None:
             return self._whole_step
-        pages = self.pages
-        own = np.arange(len(pages), dtype=np.int64) if self.samples is None else np.unique(self.samples)
-        own = own[np.argsort(pages[own], kind="stable")]
-        of_own = pages[own]
+        pages, own_pages = self.pages, _OwnPages(self.pages, self.samples, self.own)
 
         def parts(step: int) -> Iterator[tuple[int, IndexArray, int]]:
-            numbers, counts = np.unique(pages[self.samples_of(step)], return_counts=True)
-            firsts, lasts = np.searchsorted(of_own, numbers), np.searchsorted(of_own, numbers, "right")
-            for page, first, last, count in zip(*(a.tolist() for a in (numbers, firsts, lasts, counts)), strict=True):
-                yield page, own[first:last], count
+            samples = self.samples_of(step)
+            of_samples = pages[samples]
+            is_own = own_pages.has(of_samples)
+            if not is_own.all():
+                yield -1 - step, samples[~is_own], int(np.count_nonzero(~is_own))  # a number that no page has
+            yield from own_pages.parts(of_samples[is_own])
 
         return parts
 
     def _whole_step(self, step: int) -> Iterator[tuple[int, IndexArray, int]]:
         samples = self.samples_of(step)
         yield step, samples, len(samples)
+
+
+class _OwnPages:
+    """The pages of which a rank uses all or nearly all samples, and those samples.
+
+    Args:
+        pages: the page of each sample.
+        samples: all of the epoch; None for every one.
+        own: gives those of this rank; None where it has all.
+    """
+
+    def __init__(self, pages: IndexArray, samples: IndexArray | None, own: Callable[[], IndexArray] | None) -> None:
+        everything = np.arange(len(pages), dtype=np.int64) if samples is None else distinct(samples)
+        mine = everything if own is None else distinct(own())
+        self._samples = mine[np.argsort(pages[mine], kind="stable")]
+        of_mine = pages[self._samples]
+        self._numbers = distinct(of_mine)
+        self._begins = np.searchsorted(of_mine, self._numbers)
+        self._ends = np.append(self._begins[1:], len(mine))
+        of_all = of_mine if own is None else np.sort(pages[everything], kind="stable")
+        totals = np.searchsorted(of_all, self._numbers, "right") - np.searchsorted(of_all, self._numbers)
+        self._is_own = self._ends - self._begins >= _OWN_SHARE * totals
+
+    def has(self, numbers: IndexArray) -> npt.NDArray[np.bool_]:
+        """Which of some pages are the rank's own; it has samples on all of them."""
+        found: npt.NDArray[np.bool_] = self._is_own[np.searchsorted(self._numbers, numbers)]
+        return found
+
+    def parts(self, numbers: IndexArray) -> Iterator[tuple[int, IndexArray, int]]:
+        """For each page its number, the rank's samples on it, and how often it is named."""
+        ordered = np.sort(numbers)
+        pages = distinct(ordered)
+        counts = np.diff(np.searchsorted(ordered, pages), append=len(ordered))
+        for page, place, count in zip(
+            pages.tolist(), np.searchsorted(self._numbers, pages), counts.tolist(), strict=True
+        ):
+            yield page, self._samples[self._begins[place] : self._ends[place]], count
 
 
 @dataclass(slots=True)
