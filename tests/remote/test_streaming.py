@@ -82,31 +82,16 @@ def test_a_random_order_asks_for_batches_and_not_for_samples(bucket: Bucket, pro
     assert proxy.sent_bytes(stored.local.name) <= stored.size_bytes * 1.5
 
 
-@pytest.mark.parametrize("has_cache", [False, True])
-@pytest.mark.parametrize("world", [2, 4])
-def test_ranks_fetch_pages_of_their_own(
-    world: int, has_cache: bool, bucket: Bucket, proxy: FaultProxy, tmp_path: Path
-) -> None:
-    stored = store_arrays(bucket, tmp_path, samples=2000, page_size=4 << 20)
-    cache: dict[str, Any] = {"cache_dir": tmp_path / "cache", "cache_size": "1GB"} if has_cache else {}
-    with stored.open_local() as here:
-        whole = hr.Loader(here, 16 * world, order="quasi_random", drop_last=False)
-        expected = [sorted(batch.label.tolist()) for batch in whole]
+def test_ranks_of_a_machine_share_the_bytes(bucket: Bucket, proxy: FaultProxy, tmp_path: Path) -> None:
+    stored = store_arrays(bucket, tmp_path, samples=800, page_size=2 << 20)
     proxy.clear()
-    found: list[list[int]] = [[] for _ in expected]
-    fetched = []
-    for rank in range(world):
-        with stored.open(**cache) as there:
-            opening = proxy.sent_bytes(stored.local.name)
-            loader = hr.Loader(there, 16, order="quasi_random", drop_last=False, workers=1, rank=rank, world=world)
-            for step, batch in enumerate(loader):
-                found[step] += batch.label.tolist()
-            fetched.append(proxy.sent_bytes(stored.local.name) - opening)
-    assert [sorted(labels) for labels in found] == expected
-    assert sum(fetched) <= 1.15 * stored.size_bytes
-    assert proxy.sent_bytes(stored.local.name) <= 1.15 * stored.size_bytes + world * (1 << 20)
-    if not has_cache:
-        assert max(fetched) <= 1.3 * stored.size_bytes / world
+    labels: list[int] = []
+    for rank in range(2):
+        with stored.open(cache_dir=tmp_path / "cache", cache_size="1GB") as there:
+            loader = hr.Loader(there, 16, order="quasi_random", drop_last=False, workers=1, rank=rank, world=2)
+            labels += [int(n) for batch in loader for n in batch.label]
+    assert sorted(set(labels)) == list(range(800))
+    assert proxy.sent_bytes(stored.local.name) <= stored.size_bytes * 1.05 + (1 << 20)
 
 
 def test_a_second_epoch_comes_from_the_cache(bucket: Bucket, proxy: FaultProxy, tmp_path: Path) -> None:

@@ -90,16 +90,17 @@ class _OwnPages:
     """
 
     def __init__(self, pages: IndexArray, samples: IndexArray | None, own: Callable[[], IndexArray] | None) -> None:
-        everything = np.arange(len(pages), dtype=np.int64) if samples is None else distinct(samples)
-        mine = everything if own is None else distinct(own())
+        mine = _distinct_samples(len(pages), samples if own is None else own())
         self._samples = mine[np.argsort(pages[mine], kind="stable")]
         of_mine = pages[self._samples]
-        self._numbers = distinct(of_mine)
-        self._begins = np.searchsorted(of_mine, self._numbers)
+        self._begins = np.append(0, np.flatnonzero(of_mine[1:] != of_mine[:-1]) + 1)[: len(mine)]
         self._ends = np.append(self._begins[1:], len(mine))
-        of_all = of_mine if own is None else np.sort(pages[everything], kind="stable")
-        totals = np.searchsorted(of_all, self._numbers, "right") - np.searchsorted(of_all, self._numbers)
-        self._is_own = self._ends - self._begins >= _OWN_SHARE * totals
+        self._numbers = of_mine[self._begins]
+        self._is_own = np.ones(len(self._numbers), np.bool_)
+        if own is not None:
+            of_all = np.sort(pages if samples is None else pages[_distinct_samples(len(pages), samples)], kind="stable")
+            totals = np.searchsorted(of_all, self._numbers, "right") - np.searchsorted(of_all, self._numbers)
+            self._is_own = self._ends - self._begins >= _OWN_SHARE * totals
 
     def has(self, numbers: IndexArray) -> npt.NDArray[np.bool_]:
         """Which of some pages are the rank's own; it has samples on all of them."""
@@ -111,10 +112,17 @@ class _OwnPages:
         ordered = np.sort(numbers)
         pages = distinct(ordered)
         counts = np.diff(np.searchsorted(ordered, pages), append=len(ordered))
-        for page, place, count in zip(
-            pages.tolist(), np.searchsorted(self._numbers, pages), counts.tolist(), strict=True
-        ):
+        places = np.searchsorted(self._numbers, pages)
+        for page, place, count in zip(*(a.tolist() for a in (pages, places, counts)), strict=True):
             yield page, self._samples[self._begins[place] : self._ends[place]], count
+
+
+def _distinct_samples(n: int, samples: IndexArray | None) -> IndexArray:
+    """The samples, ascending and each once; None is all of n."""
+    is_used = np.full(n, samples is None)
+    if samples is not None:
+        is_used[samples] = True
+    return np.flatnonzero(is_used)
 
 
 @dataclass(slots=True)
