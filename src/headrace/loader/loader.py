@@ -88,7 +88,8 @@ class Loader:
         collate: how values of different sizes are put together: ``"list"``, ``"pad"`` (zeros behind each value, and
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
-        pool_pages: see order.
+        pool_pages: see order; counts for all ranks together. Ranks use different pages where ``world`` divides half of
+            it, so 8 of them with 16.
         jpeg: ``"gpu"`` lets the GPU decode what a crop needs of a JPEG, by the tile indices, and do the ops; an error
             where it cannot. ``"auto"`` does that where it can, and is ``"window"`` elsewhere. ``"window"`` decodes what
             a crop needs on the CPU, fastest where the file has tile indices; ``"slice"`` cuts that part out by the

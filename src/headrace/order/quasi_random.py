@@ -30,7 +30,7 @@ _PAGES, _SPREAD = 0x6F02, 0x6F03
 _PAGES_OPEN = 2  # of a strand at a time, at least: its pages mix with each other
 _PAGES_OF_A_STRAND = 4  # at least, or there are fewer strands
 _MACHINE = 8  # GPUs: strands are a multiple of it
-_MOST_STRANDS = 4096
+_MOST_STRANDS = 1 << 16
 _MOST_MOVED = 1 / 16  # of all samples, to the ends of other strands; or there are fewer strands
 _LARGEST_POOL = 1 << 30  # so that places fit into 64 bits; no file has as many pages
 
