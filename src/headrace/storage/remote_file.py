@@ -297,25 +297,22 @@ class _Lines:
         return gathered(pieces, sizes)
 
     def _pieces(self, offsets: Positions, sizes: Positions) -> list[Piece]:
-        """Take spans from announced buffers and from blocks that are here, so that only the rest is fetched."""
+        """Take spans from blocks that are here and from announced buffers, so that only the rest is fetched."""
         pieces: list[Piece] = []
         left = np.arange(len(offsets))
+        missing = [n for n in touched_blocks(offsets, sizes, BLOCK_BYTES) if n not in self.table.blocks]
+        is_here = ~touches(offsets, sizes, BLOCK_BYTES, missing)
+        if np.any(sizes[is_here]):
+            array = self._leased(touched_blocks(offsets[is_here], sizes[is_here], BLOCK_BYTES))
+            pieces.append(Piece(left[is_here], array, offsets[is_here]))
+            left = left[~is_here]
         for buffer in self._buffers:
             is_there = buffer.spans.has(offsets[left], sizes[left])
             if np.any(sizes[left[is_there]]):
                 pieces.append(_piece_of(buffer, left[is_there], offsets))
                 left = left[~is_there]
-        numbers = touched_blocks(offsets[left], sizes[left], BLOCK_BYTES)
-        missing = [number for number in numbers if number not in self.table.blocks]
-        is_here = ~touches(offsets[left], sizes[left], BLOCK_BYTES, missing)
-        if np.any(sizes[left[is_here]]):
-            here = left[is_here]
-            array = self._leased(touched_blocks(offsets[here], sizes[here], BLOCK_BYTES))
-            pieces.append(Piece(here, array, offsets[here]))
-            left = left[~is_here]
         if len(left) or not pieces:
-            buffer = self._begin_buffer(offsets[left], sizes[left], is_urgent=True)
-            pieces.append(_piece_of(buffer, left, offsets))
+            pieces.append(_piece_of(self._begin_buffer(offsets[left], sizes[left], is_urgent=True), left, offsets))
         return pieces
 
     def announce(self, offsets: Positions, sizes: Positions) -> Announcement:

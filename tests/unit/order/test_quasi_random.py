@@ -142,6 +142,20 @@ def test_it_mixes_pages(pool: int) -> None:
     assert (order != order_of(pages, pool, seed=1)).any()
 
 
+@pytest.mark.parametrize(
+    ("pool", "world", "expected", "same"), [(16, 1, 18.9, 0.057), (16, 8, 5.2, 0.25), (128, 8, 18.9, 0.057)]
+)
+def test_it_mixes_as_well_as_the_docs_say(pool: int, world: int, expected: float, same: float) -> None:
+    rng = np.random.default_rng(0)
+    pages = np.repeat(np.arange(1250), rng.integers(63, 98, 1250))
+    mine = pages[order_of(pages, pool)][world - 1 :: world]
+    inner = mine[len(mine) // 10 : -len(mine) // 10]
+    batches = np.sort(inner[: len(inner) // 256 * 256].reshape(-1, 256), axis=1)
+    counts = [np.bincount(np.cumsum(np.diff(batch, prepend=batch[0]) > 0)) for batch in batches]
+    assert np.mean([len(one) for one in counts]) == pytest.approx(expected, rel=0.08)
+    assert np.mean([(one * (one - 1)).sum() / (256 * 255) for one in counts]) == pytest.approx(same, rel=0.08)
+
+
 def test_the_order_is_the_one_that_was_recorded() -> None:
     pages = np.repeat(np.arange(400), 3 + np.arange(400) % 5)
     found = {pool: zlib.crc32(order_of(pages, pool, seed=5, epoch=2).astype("<i8").tobytes()) for pool in (1, 16, 48)}
