@@ -29,9 +29,8 @@ _PAGES, _SPREAD = 0x6F02, 0x6F03
 
 _PAGES_OPEN = 2  # of a strand at a time, at least: its pages mix with each other
 _PAGES_OF_A_STRAND = 4  # at least, or there are fewer strands
-_MACHINE = 8  # GPUs: strands are a multiple of it
 _MOST_STRANDS = 1 << 16
-_MOST_MOVED = 1 / 16  # of all samples, to the ends of other strands; or there are fewer strands
+_MOST_MOVED = 1 / 8  # of all samples, to the ends of other strands; or there are fewer strands
 _LARGEST_POOL = 1 << 30  # so that places fit into 64 bits; no file has as many pages
 
 
@@ -84,8 +83,7 @@ def _numbered(pages: npt.NDArray[np.integer]) -> tuple[IndexArray, IndexArray]:
 
 def _strand_count(counts: IndexArray, pool: int) -> int:
     """How many strands are right for pages of so many samples, in the order in which they are dealt."""
-    most = min(pool // _PAGES_OPEN, _MOST_STRANDS)
-    strands = most - most % _MACHINE if most >= _MACHINE else 1 << max(0, most.bit_length() - 1)
+    strands = max(1, min(pool // _PAGES_OPEN, _MOST_STRANDS))
     while strands > 1 and not _is_fair(counts, strands):
         strands //= 2
     return strands
@@ -96,8 +94,8 @@ def _is_fair(counts: IndexArray, strands: int) -> bool:
     if len(counts) < strands * _PAGES_OF_A_STRAND:
         return False
     lengths = _lengths(counts, strands)
-    total = int(lengths.sum())
-    return int(np.maximum(lengths - total // strands, 0).sum()) <= _MOST_MOVED * total
+    moved = np.maximum(lengths - lengths.mean(), 0).sum()
+    return bool(moved <= _MOST_MOVED * lengths.sum())
 
 
 def _lengths(counts: IndexArray, strands: int) -> IndexArray:
