@@ -45,9 +45,9 @@ PIPELINES: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="session")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six pages; pictures of different sizes, stored in both ways."""
+    """Ten pages, which two ranks can have by themselves; pictures of different sizes, stored in both ways."""
     target = tmp_path_factory.mktemp("property") / "x.beton"
-    samples = [(picture(i, 20 + i % 5, 22 + i % 3), i, np.random.default_rng(i).bytes(250_000)) for i in range(COUNT)]
+    samples = [(picture(i, 20 + i % 5, 22 + i % 3), i, np.random.default_rng(i).bytes(450_000)) for i in range(COUNT)]
     hr.write(target, samples, fields=FIELDS, page_size=1 << 21)
     return target
 

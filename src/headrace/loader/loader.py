@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loader"]
 
-_STATE_VERSION = 1
+_STATE_VERSION = 2  # in 1, the quasi-random order had no strands; the others were the same
 # Batches begun at a time: while one runs Python, the other has native work under way. For a GPU two more: one is
 # prepared by the CPU, one is fetched, and one is decoded.
 _THREADS, _GPU_THREADS = 2, 4
@@ -90,7 +90,8 @@ class Loader:
         collate: how values of different sizes are put together: ``"list"``, ``"pad"`` (zeros behind each value, and
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
-        pool_pages: see order.
+        pool_pages: see order; counts for all ranks together. Ranks use different pages where ``world`` divides half of
+            it, so 8 of them with 16.
         jpeg: ``"gpu"`` lets the GPU decode what a crop needs of a JPEG, by the tile indices, and do the ops; an error
             where it cannot. ``"auto"`` does that where it can, and is ``"window"`` elsewhere. ``"window"`` decodes what
             a crop needs on the CPU, fastest where the file has tile indices; ``"slice"`` cuts that part out by the
@@ -295,11 +296,12 @@ class Loader:
     def _coming(self, epoch: int) -> ComingSteps:
         """What the steps of an epoch read.
 
-        Whole pages are brought where this process uses all of what is on them; one of several ranks brings its own
-        samples alone.
+        Whole pages are brought in an order that gives each rank its own. The ranks of a mixture share pages, and so
+        do those of other orders.
         """
         order, batches = self._order(epoch), self._batches
-        has_pages = self.options.order == "quasi_random" and batches.world == 1
+        is_alone = batches.world == 1
+        has_pages = self.options.order == "quasi_random" and (is_alone or not batches.in_blocks)
         pages = self._dataset_at(epoch)[0].page_numbers() if has_pages else None
         return ComingSteps(
             dataset=self._dataset_at(epoch)[0],
@@ -307,6 +309,7 @@ class Loader:
             samples_of=lambda step: batches.batch(order, step),
             pages=pages,
             samples=self._indices,
+            own=None if is_alone else lambda: batches.samples(order),
             next_uses=self._next_uses(epoch, pages),
         )
 
@@ -480,7 +483,8 @@ class Loader:
         expected = self.state_dict()
         if set(state) != set(expected):
             raise ValueError(f"this is not the state of a loader: it has {sorted(state)}, expected {sorted(expected)}")
-        for key in expected.keys() - {"epoch", "samples_used"}:
+        _check_version(state)
+        for key in expected.keys() - {"version", "epoch", "samples_used"}:
             if state[key] != expected[key]:
                 raise ValueError(
                     f"the state was taken with {key}={state[key]!r}, and this loader has {key}={expected[key]!r}; "
@@ -492,6 +496,18 @@ class Loader:
         is_over = used // step_size == len(self)
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
+
+
+def _check_version(state: Mapping[str, Any]) -> None:
+    """Raise ValueError if the state was taken by a headrace with other batches."""
+    version = state["version"]
+    if version == _STATE_VERSION or (version == 1 and state["order"] != "quasi_random"):
+        return
+    raise ValueError(
+        f"the state was taken by another headrace, whose order {state['order']!r} has other batches: it is of "
+        f"version {version}, expected {_STATE_VERSION}. Go on with that headrace, or begin an epoch anew: "
+        f"set_epoch({state['epoch']})"
+    )
 
 
 def _opened(path: PathLike | Sequence[PathLike], options: LoaderOptions) -> Dataset:

@@ -1,15 +1,15 @@
 """The bytes of coming steps, brought from a store ahead of use.
 
 Contract. A ``Streaming`` is one pass through the steps of an epoch. Its thread announces to the dataset what the steps
-will read, in their order: for the quasi-random order all samples of a page as soon as one of them is needed, for the
-others the samples of the step. At most ``ahead_bytes`` are announced for steps that nobody has entered, but those of
-two steps in any case. Whoever works on a step enters ``step(k)``, which waits until its bytes are here, and leaves it
-when it has read them; then what is used up is let go, and of the rest what no announced step needs beyond
-``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. Where what is brought is kept on the
-local disk, the thread also says when each part is needed again; to find that out takes a while for many samples, so the
-first two steps are announced before. ``stop`` lets go of everything, also of what is on its way, and wakes whoever
-waits; it does not wait for the thread, so that the garbage collector may call it. ``close`` does. The loader's belt
-calls ``stop`` before its threads are waited for, also when the interpreter exits.
+will read, in their order: for the quasi-random order all samples of a page as soon as one of them is needed, where the
+page is this rank's own, and in all other cases the samples of the step. At most ``ahead_bytes`` are announced for steps
+that nobody has entered, but those of two steps in any case. Whoever works on a step enters ``step(k)``, which waits
+until its bytes are here, and leaves it when it has read them; then what is used up is let go, and of the rest what no
+announced step needs beyond ``ahead_bytes``. What goes wrong on the way is raised by the step that needs it. Where what
+is brought is kept on the local disk, the thread also says when each part is needed again; to find that out takes a
+while for many samples, so the first two steps are announced before. ``stop`` lets go of everything, also of what is on
+its way, and wakes whoever waits; it does not wait for the thread, so that the garbage collector may call it. ``close``
+does. The loader's belt calls ``stop`` before its threads are waited for, also when the interpreter exits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from headrace.arrays import distinct
 from headrace.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
 
     from headrace.loader.use_times import UsesOf
     from headrace.types import Announcement, Dataset, IndexArray
@@ -35,6 +38,7 @@ __all__ = ["AHEAD_BYTES", "ComingSteps", "Streaming"]
 
 AHEAD_BYTES = 256 << 20
 _LEAST_STEPS = 2
+_OWN_SHARE = 0.75  # of the samples on a page; a rank with fewer brings them one step at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class ComingSteps:
         samples_of: the samples of a step.
         pages: the page of each sample, where whole pages are used up in about the order in which they come.
         samples: all of the epoch; None for every sample of the dataset.
+        own: gives those of this rank; None where it has all.
         next_uses: finds out when parts are needed again, if the next epoch's order is known.
     """
 
@@ -55,28 +60,73 @@ class ComingSteps:
     samples_of: Callable[[int], IndexArray]
     pages: IndexArray | None = None
     samples: IndexArray | None = None
+    own: Callable[[], IndexArray] | None = None
     next_uses: Callable[[], UsesOf] | None = None
 
     def parts_of(self) -> Callable[[int], Iterator[tuple[int, IndexArray, int]]]:
         """A function that gives what a step needs in parts: a number, samples that come together, how many it uses."""
         if self.pages is None:
             return self._whole_step
-        pages = self.pages
-        own = np.arange(len(pages), dtype=np.int64) if self.samples is None else np.unique(self.samples)
-        own = own[np.argsort(pages[own], kind="stable")]
-        of_own = pages[own]
+        pages, own_pages = self.pages, _OwnPages(self.pages, self.samples, self.own)
 
         def parts(step: int) -> Iterator[tuple[int, IndexArray, int]]:
-            numbers, counts = np.unique(pages[self.samples_of(step)], return_counts=True)
-            firsts, lasts = np.searchsorted(of_own, numbers), np.searchsorted(of_own, numbers, "right")
-            for page, first, last, count in zip(*(a.tolist() for a in (numbers, firsts, lasts, counts)), strict=True):
-                yield page, own[first:last], count
+            samples = self.samples_of(step)
+            of_samples = pages[samples]
+            is_own = own_pages.has(of_samples)
+            if not is_own.all():
+                yield -1 - step, samples[~is_own], int(np.count_nonzero(~is_own))  # a number that no page has
+            yield from own_pages.parts(of_samples[is_own])
 
         return parts
 
     def _whole_step(self, step: int) -> Iterator[tuple[int, IndexArray, int]]:
         samples = self.samples_of(step)
         yield step, samples, len(samples)
+
+
+class _OwnPages:
+    """The pages of which a rank uses all or nearly all samples, and those samples.
+
+    Args:
+        pages: the page of each sample.
+        samples: all of the epoch; None for every one.
+        own: gives those of this rank; None where it has all.
+    """
+
+    def __init__(self, pages: IndexArray, samples: IndexArray | None, own: Callable[[], IndexArray] | None) -> None:
+        mine = _distinct_samples(len(pages), samples if own is None else own())
+        self._samples = mine[np.argsort(pages[mine], kind="stable")]
+        of_mine = pages[self._samples]
+        self._begins = np.append(0, np.flatnonzero(of_mine[1:] != of_mine[:-1]) + 1)[: len(mine)]
+        self._ends = np.append(self._begins[1:], len(mine))
+        self._numbers = of_mine[self._begins]
+        self._is_own = np.ones(len(self._numbers), np.bool_)
+        if own is not None:
+            of_all = np.sort(pages if samples is None else pages[_distinct_samples(len(pages), samples)], kind="stable")
+            totals = np.searchsorted(of_all, self._numbers, "right") - np.searchsorted(of_all, self._numbers)
+            self._is_own = self._ends - self._begins >= _OWN_SHARE * totals
+
+    def has(self, numbers: IndexArray) -> npt.NDArray[np.bool_]:
+        """Which of some pages are the rank's own; it has samples on all of them."""
+        found: npt.NDArray[np.bool_] = self._is_own[np.searchsorted(self._numbers, numbers)]
+        return found
+
+    def parts(self, numbers: IndexArray) -> Iterator[tuple[int, IndexArray, int]]:
+        """For each page its number, the rank's samples on it, and how often it is named."""
+        ordered = np.sort(numbers)
+        pages = distinct(ordered)
+        counts = np.diff(np.searchsorted(ordered, pages), append=len(ordered))
+        places = np.searchsorted(self._numbers, pages)
+        for page, place, count in zip(*(a.tolist() for a in (pages, places, counts)), strict=True):
+            yield page, self._samples[self._begins[place] : self._ends[place]], count
+
+
+def _distinct_samples(n: int, samples: IndexArray | None) -> IndexArray:
+    """The samples, ascending and each once; None is all of n."""
+    is_used = np.full(n, samples is None)
+    if samples is not None:
+        is_used[samples] = True
+    return np.flatnonzero(is_used)
 
 
 @dataclass(slots=True)

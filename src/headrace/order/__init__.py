@@ -8,9 +8,9 @@ from headrace.order.orders import (
     RandomOrder,
     SequentialOrder,
     SubsetOrder,
-    quasi_random_order,
 )
 from headrace.order.permutation import permute
+from headrace.order.quasi_random import quasi_random_order
 
 __all__ = [
     "ArrayOrder",

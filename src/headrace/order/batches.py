@@ -80,6 +80,13 @@ class BatchPlan:
         begin = start + self._block_begin(stop - start, step)
         return order.slice(begin, begin + self.size_of(order, step))
 
+    def samples(self, order: Order) -> IndexArray:
+        """Indices of this rank's samples in the whole epoch, in their order."""
+        steps = self.steps(len(order))
+        if self.in_blocks:
+            return np.concatenate([np.empty(0, np.int64), *(self.batch(order, step) for step in range(steps))])
+        return order.slice(0, min(steps * self.global_batch, len(order)))[self.rank :: self.world]
+
     def _block_begin(self, count: int, step: int) -> int:
         """Where in a step of ``count`` places this rank's block is: the ranks come in a row that a drawn one begins."""
         first = int(random_bits(_FIRST_RANK, step) % np.uint64(self.world))

@@ -12,7 +12,8 @@ import numpy as np
 
 from headrace.arrays import distinct
 from headrace.counter_random import random_bits
-from headrace.order.orders import Order, RandomOrder, quasi_random_order
+from headrace.order.orders import Order, RandomOrder
+from headrace.order.quasi_random import quasi_random_order
 
 if TYPE_CHECKING:
     from headrace.types import IndexArray, Interleaving

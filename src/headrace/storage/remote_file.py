@@ -4,7 +4,8 @@ How bytes come. Opening is one request, which also brings the beginning of the o
 of 64 KiB or more and stays in a mapping of its own. What a batch needs comes in blocks of 4 MiB, up to two by one
 request, into a second mapping, from which blocks go when nobody uses them (see ``block_memory``). Where the spans of a
 batch fill less than half of the blocks that they touch, they come as ranges into a buffer instead, those that lie close
-together as one; but not where the blocks are kept on the local disk, so that each byte crosses the network once.
+together as one; but not where the blocks are kept on the local disk, so that each byte crosses the network once. What
+is in several announced buffers and in blocks is copied together.
 Whoever reads one span after the other gets blocks, too, and the next ones ahead.
 
 Concurrency: any thread calls anything at any time; whoever waits while another closes the file gets a ClosedError. The
@@ -30,6 +31,7 @@ from headrace.progress import format_count
 from headrace.storage.block_fetcher import BlockFetcher, RemoteStats, closed
 from headrace.storage.block_memory import BLOCK_BYTES, Block, BlockTable, Request, shared_memory
 from headrace.storage.courier import Courier, result_of
+from headrace.storage.gathered import Piece, gathered
 from headrace.storage.object_store import locate
 from headrace.storage.spans import (
     Interval,
@@ -37,6 +39,7 @@ from headrace.storage.spans import (
     missing_parts,
     runs_of,
     touched_blocks,
+    touches,
     with_interval,
 )
 from headrace.storage.store_errors import shown_url
@@ -280,8 +283,29 @@ class _Lines:
                 return buffer.wait(), buffer.spans.positions(offsets)
         if self._is_in_sequence(offsets, sizes) or self._wants_blocks(numbers, sizes):
             return self._leased(numbers), offsets
-        buffer = self._begin_buffer(offsets, sizes, is_urgent=True)
-        return buffer.wait(), buffer.spans.positions(offsets)
+        pieces = self._pieces(offsets, sizes)
+        if len(pieces) == 1 and len(pieces[0].numbers) == len(offsets):
+            return pieces[0].array, pieces[0].positions
+        return gathered(pieces, sizes)
+
+    def _pieces(self, offsets: Positions, sizes: Positions) -> list[Piece]:
+        """Take spans from blocks that are here and from announced buffers, so that only the rest is fetched."""
+        pieces: list[Piece] = []
+        left = np.arange(len(offsets))
+        missing = [n for n in touched_blocks(offsets, sizes, BLOCK_BYTES) if n not in self.table.blocks]
+        is_here = ~touches(offsets, sizes, BLOCK_BYTES, missing)
+        if np.any(sizes[is_here]):
+            array = self._leased(touched_blocks(offsets[is_here], sizes[is_here], BLOCK_BYTES))
+            pieces.append(Piece(left[is_here], array, offsets[is_here]))
+            left = left[~is_here]
+        for buffer in self._buffers:
+            is_there = buffer.spans.has(offsets[left], sizes[left])
+            if np.any(sizes[left[is_there]]):
+                pieces.append(_piece_of(buffer, left[is_there], offsets))
+                left = left[~is_there]
+        if len(left) or not pieces:
+            pieces.append(_piece_of(self._begin_buffer(offsets[left], sizes[left], is_urgent=True), left, offsets))
+        return pieces
 
     def announce(self, offsets: Positions, sizes: Positions) -> Announcement:
         numbers = touched_blocks(offsets, sizes, BLOCK_BYTES)
@@ -428,6 +452,10 @@ class _Buffer:
         for future in self.futures:
             result_of(future)
         return self.array
+
+
+def _piece_of(buffer: _Buffer, numbers: npt.NDArray[np.intp], offsets: Positions) -> Piece:
+    return Piece(numbers, buffer.wait(), buffer.spans.positions(offsets[numbers]))
 
 
 class _AnnouncedBlocks:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Interval", "MergedSpans", "missing_parts", "runs_of", "touched_blocks", "with_interval"]
+__all__ = ["Interval", "MergedSpans", "missing_parts", "runs_of", "touched_blocks", "touches", "with_interval"]
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
 Interval: TypeAlias = tuple[int, int]
@@ -27,6 +27,22 @@ def touched_blocks(offsets: Positions, sizes: Positions, block_bytes: int) -> li
     steps = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(counts.cumsum() - counts, counts)
     numbers: list[int] = np.unique(np.repeat(first, counts) + steps).tolist()
     return numbers
+
+
+def touches(offsets: Positions, sizes: Positions, block_bytes: int, numbers: list[int]) -> npt.NDArray[np.bool_]:
+    """Which spans have a byte of one of these blocks, given in ascending order.
+
+    Example:
+        >>> touches(np.array([5, 90, 7], np.uint64), np.array([1, 20, 0], np.uint64), 10, [0, 10]).tolist()
+        [True, True, False]
+    """
+    blocks = np.array(numbers, np.int64)
+    first = (offsets // block_bytes).astype(np.int64)
+    last = ((offsets + np.maximum(sizes, 1) - np.uint64(1)) // block_bytes).astype(np.int64)
+    found: npt.NDArray[np.bool_] = (np.searchsorted(blocks, first) < np.searchsorted(blocks, last, "right")) & (
+        sizes > 0
+    )
+    return found
 
 
 def runs_of(numbers: list[int], most: int) -> list[list[int]]:
@@ -80,15 +96,18 @@ class MergedSpans:
         """The ranges, ascending; one is as far from the next as the gap, or farther."""
         return list(zip(self._starts.tolist(), self._ends.tolist(), strict=True))
 
+    def has(self, offsets: Positions, sizes: Positions) -> npt.NDArray[np.bool_]:
+        """Which of these spans lie in the ranges; empty ones do."""
+        found: npt.NDArray[np.bool_] = sizes == 0
+        if len(self._starts):
+            starts = offsets.astype(np.int64)
+            places = np.searchsorted(self._starts, starts, "right") - 1
+            found |= (places >= 0) & (starts + sizes.astype(np.int64) <= self._ends[places])
+        return found
+
     def covers(self, offsets: Positions, sizes: Positions) -> bool:
         """All of these spans lie in the ranges."""
-        is_some = sizes > 0
-        if not len(self._starts):
-            return not np.any(is_some)
-        starts = offsets[is_some].astype(np.int64)
-        ends = starts + sizes[is_some].astype(np.int64)
-        places = np.searchsorted(self._starts, starts, "right") - 1
-        return bool(np.all(places >= 0)) and bool(np.all(ends <= self._ends[places]))
+        return bool(np.all(self.has(offsets, sizes)))
 
     def positions(self, offsets: Positions) -> Positions:
         """Where in the buffer spans begin that are covered."""

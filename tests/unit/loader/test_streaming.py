@@ -139,6 +139,22 @@ def test_of_pages_only_the_samples_of_the_epoch() -> None:
         assert dataset.open == [[1, 3, 5]]
 
 
+def test_a_rank_brings_its_own_pages_whole_and_of_others_the_samples_of_a_step() -> None:
+    dataset = _Dataset()
+    pages = np.repeat([7, 8, 9], [8, 8, 4])  # of page 8 another rank has half, of page 9 one of four
+    own = np.r_[0:8, 8:12, 16:19]
+    any_dataset: Any = dataset
+    steps = [[0, 8, 16], [1, 9, 10], [17, 18, 2], [3, 4, 11], [5, 6, 7]]
+    coming = ComingSteps(any_dataset, ("image",), lambda k: np.array(steps[k]), pages=pages, own=lambda: own[::-1])
+    expected = [[8], [0, 1, 2, 3, 4, 5, 6, 7], [16, 17, 18], [9, 10], [11]]
+    with Streaming(coming, 0, 5) as streaming:
+        for step in range(5):
+            with streaming.step(step):
+                assert set(steps[step]) <= {sample for samples in dataset.open for sample in samples}
+        assert [one.samples for one in dataset.announced] == expected
+        assert dataset.open == []
+
+
 def test_an_error_is_raised_by_its_step() -> None:
     dataset = _Dataset()
     dataset.fails_at = 2

@@ -41,6 +41,8 @@ def test_ranks_partition_the_epoch(n: int, batch_size: int, world: int, drop_las
     assert len(flat) == len(set(flat)) == expected
     if drop_last:
         assert all(len(batch) == batch_size for batch in seen)
+    for rank, plan in enumerate(plans):
+        assert plan.samples(order).tolist() == [i for batch in seen[rank::world] for i in batch]
     expected_sizes = [plan.size_of(order, step) for step in range(plans[0].steps(n)) for plan in plans]
     assert [len(batch) for batch in seen] == expected_sizes
 

@@ -195,6 +195,24 @@ class TestRegion:
 
 
 class TestAnnounce:
+    def test_a_region_takes_from_announcements_and_blocks_and_fetches_the_rest(
+        self, large: RangeServer, memory: BlockMemory
+    ) -> None:
+        file = _open(large)
+        first, second = file.announce(_u64(1 << 20), _u64(3000)), file.announce(_u64(5 << 20, 7 << 20), _u64(10, 20))
+        blocks = file.announce(_u64(3 * BLOCK_BYTES), _u64(BLOCK_BYTES))
+        for announced in (first, second, blocks):
+            assert announced is not None
+            announced.wait()
+        large.ranges.clear()
+        here = [((3 * BLOCK_BYTES) + 7, 11), (7 << 20, 20), (0, 0), ((1 << 20) + 5, 100), (5 << 20, 10)]
+        assert _spans(file, *here) == [large.data[start : start + size] for start, size in here]
+        assert large.ranges == []
+        more = [(60 << 20, 40), *here, (64 << 20, 50)]
+        assert _spans(file, *more) == [large.data[start : start + size] for start, size in more]
+        assert sorted(large.ranges) == [(60 << 20, (60 << 20) + 40), (64 << 20, (64 << 20) + 50)]
+        file.close()
+
     def test_a_region_takes_over_what_was_announced(self, large: RangeServer, memory: BlockMemory) -> None:
         file = _open(large)
         offsets, sizes = _u64(30_000_000, 60_000_000), _u64(1000, 2000)

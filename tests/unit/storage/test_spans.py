@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.storage.spans import MergedSpans, missing_parts, touched_blocks, with_interval
+from headrace.storage.spans import MergedSpans, missing_parts, touched_blocks, touches, with_interval
 
 SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30)), min_size=1, max_size=20)
 
@@ -20,6 +20,19 @@ def _bytes_of(spans: list[tuple[int, int]]) -> set[int]:
 @given(SPANS)
 def test_blocks_are_those_that_are_touched(spans: list[tuple[int, int]]) -> None:
     assert touched_blocks(*_arrays(spans), 10) == sorted({byte // 10 for byte in _bytes_of(spans)})
+
+
+@given(SPANS, st.sets(st.integers(0, 25)))
+def test_spans_that_touch_some_blocks(spans: list[tuple[int, int]], blocks: set[int]) -> None:
+    expected = [bool({byte // 10 for byte in _bytes_of([span])} & blocks) for span in spans]
+    assert touches(*_arrays(spans), 10, sorted(blocks)).tolist() == expected
+
+
+@given(SPANS, SPANS, st.integers(0, 20))
+def test_spans_inside_of_merged_ones(spans: list[tuple[int, int]], others: list[tuple[int, int]], gap: int) -> None:
+    merged = MergedSpans(*_arrays(spans), gap)
+    for (start, size), is_inside in zip(others, merged.has(*_arrays(others)).tolist(), strict=True):
+        assert is_inside == (size == 0 or any(a <= start and start + size <= b for a, b in merged.ranges))
 
 
 @given(SPANS, st.integers(0, 20))
