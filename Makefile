@@ -50,8 +50,9 @@ docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation,
 	bash scripts/tests.sh $(RAY) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks and not ray" tests/docs $(ARGS)
 
+# Not quietly: with -q MkDocs does not count warnings, and so none is an error.
 site: $(VENV)/site ## the documentation as a site in build/site, with the reference made from docstrings; warnings are errors
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
 	@echo "open build/site/index.html"
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment

@@ -1,4 +1,4 @@
-"""Runs benchmarks, keeps their results, and puts the figures into the README, the page about formats and the chapters of docs/learn.
+"""Runs benchmarks, keeps their results, and puts the figures into the README, the page about formats and docs/learn.
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 

@@ -1,7 +1,7 @@
 """Puts measured rows into the pages of docs/learn, so that none is ever typed.
 
-A page has a table between ``<!-- results: SUITE -->`` and ``<!-- results: end -->``. Its first column names rows of that
-suite; the second, and the line about the machine below the table, are written here.
+A page has a table between ``<!-- results: SUITE -->`` and ``<!-- results: end -->``. Its first column names rows of
+that suite; the second, and the line about the machine, are written here (``python -m benchmarks.quotes``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def _is_row(line: str) -> bool:
 
 def _machine(suite: str, environment: dict[str, Any]) -> str:
     link = f"[{suite}](../../benchmarks/results/{suite}.json)"
-    return f"From {link}: {environment['cpu']}, {environment['cores']} cores, {environment['simd']}, Python {environment['python']}."
+    machine = f"{environment['cpu']}, {environment['cores']} cores, {environment['simd']}"
+    return f"From {link}: {machine}, Python {environment['python']}."
 
 
 if __name__ == "__main__":

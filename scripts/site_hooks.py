@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from mkdocs.structure.files import File, Files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.pages import Page
 
@@ -46,22 +48,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def linked_files(source: str, markdown: str) -> set[str]:
     """Files of the repository that a page links to and that are no pages of the site."""
-    found: set[str] = set()
-    _outside_code(markdown, lambda text: found.update(_paths(source, text)) or text)
-    return {path for path in found if _place(path) != path.removeprefix("docs/") and (ROOT / path).is_file()}
+    targets = (match["target"].partition("#")[0] for match in LINK.finditer(FENCE.sub("", markdown)))
+    paths = {_path(source, target) for target in targets if target and not re.match(r"[a-z]+:", target)}
+    return {path for path in paths if _place(path).startswith("repository/") and (ROOT / path).is_file()}
 
 
-def _paths(source: str, text: str) -> list[str]:
-    targets = (match["target"].partition("#")[0] for match in LINK.finditer(text))
-    paths = (_path(source, target) for target in targets if target and not re.match(r"[a-z]+:", target))
-    return [path for path in paths if path not in ROOT_PAGES]
-
-
-def _outside_code(markdown: str, change) -> str:
+def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
     """Apply a function to what stands between the code blocks."""
     parts, end = [], 0
     for match in FENCE.finditer(markdown):
-        parts += [change(markdown[end : match.start()]), f"{match['fence']}{match['language']}\n{match['body']}{match['fence']}"]
+        block = f"{match['fence']}{match['language']}\n{match['body']}{match['fence']}"
+        parts += [change(markdown[end : match.start()]), block]
         end = match.end()
     return "".join([*parts, change(markdown[end:])])
 

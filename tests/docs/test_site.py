@@ -47,6 +47,14 @@ def test_the_site_asks_no_other_host() -> None:
         assert [host for host in found if host != "//www.w3.org/2000/svg"] == [], file.name
 
 
+def test_a_warning_is_an_error() -> None:
+    recipe = re.search(r"^\t.*mkdocs (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    assert recipe[1] == "build --strict $(ARGS)"  # with -q no warning is counted
+    for check in ("omitted_files", "absolute_links", "unrecognized_links", "anchors"):
+        assert f"  {check}: warn" in CONFIG
+
+
 def test_every_public_name_is_on_an_api_page() -> None:
     known = directives() | {f"headrace.{name}" for name in headrace.fields.__all__}
     assert "headrace.fields" in known
