@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := CMakeLists.txt scripts/kernels.py $(shell find native -name '*.[ch]pp' -o -name '*.cu' -o -name CMakeLists.txt -o -name '*.cmake' -o -name '*.inc' 2>/dev/null)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test test-all soak lint native fuzz bench docs wheel kernels stubs format torch frameworks ray clean help FORCE
+.PHONY: demo test test-all soak lint native fuzz bench docs site wheel kernels stubs format torch frameworks ray clean help FORCE
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -49,6 +49,11 @@ docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation,
 	bash scripts/tests.sh $(FRAMEWORKS) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh $(RAY) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks and not ray" tests/docs $(ARGS)
+
+# Not quietly: with -q MkDocs does not count warnings, and so none is an error.
+site: $(VENV)/site ## the documentation as a site in build/site, with the reference made from docstrings; warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
+	@echo "open build/site/index.html"
 
 wheel: $(VENV)/package $(VENV)/test $(VENV)/wheel ## a wheel in dist/ that needs no compiler, tried in an empty environment
 	bash scripts/wheel.sh -n $(JOBS) $(ARGS)
@@ -120,4 +125,9 @@ $(VENV)/lint: $(VENV)/bin/python pyproject.toml
 $(VENV)/wheel: $(VENV)/bin/python pyproject.toml
 	@echo "== installing what makes wheels"
 	@$(PIP) install --group wheel
+	@touch $@
+
+$(VENV)/site: $(VENV)/bin/python pyproject.toml
+	@echo "== installing what makes the site"
+	@$(PIP) install --group site
 	@touch $@

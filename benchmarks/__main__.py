@@ -1,4 +1,4 @@
-"""Runs benchmarks, keeps their results, and puts the figures into the README and the page about formats.
+"""Runs benchmarks, keeps their results, and puts the figures into the README, the page about formats and docs/learn.
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 
@@ -17,6 +17,7 @@ import sys
 from benchmarks import suites
 from benchmarks.choosing import refresh_choosing
 from benchmarks.harness import RESULTS, environment
+from benchmarks.quotes import refresh_quotes
 from benchmarks.readme import refresh_readme
 
 
@@ -36,6 +37,7 @@ def main() -> int:
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     refresh_readme()
     refresh_choosing()
+    refresh_quotes()
     return 0
 
 
