@@ -133,7 +133,13 @@ def test_full_batches_only(path: Path, order: Any, n: int, batch_size: int, worl
 )
 def test_ranks_together_are_one_process(path: Path, order: Any, split: Any, pipelines: Any, seed: int) -> None:
     total, (world, batch_size) = split
-    options: dict[str, Any] = {"order": order, "pipelines": pipelines, "seed": seed, "drop_last": False}
+    options: dict[str, Any] = {
+        "order": order,
+        "pipelines": pipelines,
+        "seed": seed,
+        "drop_last": False,
+        "pool_pages": 4,
+    }
     together = [joined(batches) for batches in zip(*ranks_of(path, batch_size, world, **options), strict=True)]
     assert together == contents(make(path, total, **options))
 
@@ -145,6 +151,7 @@ def test_a_run_that_is_resumed_equals_one_that_was_not(
 ) -> None:
     total = data.draw(st.sampled_from(list(SPLITS)))
     options: dict[str, Any] = {"order": order, "pipelines": pipelines, "seed": seed, "drop_last": drop_last}
+    options["pool_pages"] = 4
     epoch = data.draw(st.integers(0, 3))
     expected = contents(make(path, total, epoch=epoch, **options))
     taken = data.draw(st.integers(0, len(expected)))

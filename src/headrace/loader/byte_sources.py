@@ -75,7 +75,8 @@ class ByteSources:
         available = available_bytes()
         if options.cache == "os" or os.path.getsize(self._dataset.path) <= _SHARE_OF_MEMORY * available:
             return None
-        return max(min(available // 4, _LARGEST_DEFAULT), (options.pool_pages + _SPARE_PAGES) * page_size)
+        pages = -(-options.pool // options.place[1])  # of this rank
+        return max(min(available // 4, _LARGEST_DEFAULT), (pages + _SPARE_PAGES) * page_size)
 
     def describe(self) -> str:
         """Say in words where the bytes come from."""

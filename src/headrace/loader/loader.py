@@ -91,7 +91,7 @@ class Loader:
             lengths) or ``"offsets"`` (one after the other); or a mapping of outputs to these.
         verify: check every value against its checksum. None: where the file has checksums.
         pool_pages: see order; counts for all ranks together. Ranks use different pages where ``world`` divides half of
-            it, so 8 of them with 16.
+            it. By default 16 for each rank, or what the state names that the loader goes on from.
         jpeg: ``"gpu"`` lets the GPU decode what a crop needs of a JPEG, by the tile indices, and do the ops; an error
             where it cannot. ``"auto"`` does that where it can, and is ``"window"`` elsewhere. ``"window"`` decodes what
             a crop needs on the CPU, fastest where the file has tile indices; ``"slice"`` cuts that part out by the
@@ -160,6 +160,7 @@ class Loader:
         self._step = 0
         self._is_begun = False
         self._known_order: tuple[int, Order] | None = None
+        self._pool_pages = options.pool
         self._use_times = UseTimes()
         self._order(0)  # a wrong order is told now, not in the first epoch
 
@@ -441,7 +442,7 @@ class Loader:
             order = shuffled_order(
                 n,
                 self._pages_at(epoch) if choice == "quasi_random" else None,
-                pool_pages=self.options.pool_pages,
+                pool_pages=self._pool_pages,
                 seed=self.seed,
                 epoch=epoch,
                 interleaving=self._interleaving,
@@ -467,12 +468,24 @@ class Loader:
             "global_batch": self._batches.global_batch,
             "drop_last": self._batches.drop_last,
             "order": order if isinstance(order, str) else "function",
-            "pool_pages": self.options.pool_pages,
+            "pool_pages": self._pool_pages,
             "samples": self.samples,
             "dataset": self.dataset.fingerprint,
             "pipelines": crc32c(_ADDRESS.sub("", repr(self._plans)).encode()),
             "indices": 0 if self._indices is None else crc32c(self._indices.astype("<i8")),
         }
+
+    def _expected_state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The state as it must be, but for where it stands; a number of pages that nobody has named is the state's."""
+        expected = self.state_dict()
+        pages = state.get("pool_pages")
+        if self.options.pool_pages is None and type(pages) is int and 0 < pages < 1 << 63:
+            expected["pool_pages"] = pages
+        return expected
+
+    def _use_pool(self, pages: int) -> None:
+        if pages != self._pool_pages:
+            self._pool_pages, self._known_order = pages, None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken, at once; the next loop gives the batches that were left.
@@ -480,7 +493,7 @@ class Loader:
         Raises:
             ValueError: the state belongs to another dataset or to other options.
         """
-        expected = self.state_dict()
+        expected = self._expected_state(state)
         if set(state) != set(expected):
             raise ValueError(f"this is not the state of a loader: it has {sorted(state)}, expected {sorted(expected)}")
         _check_version(state)
@@ -494,6 +507,7 @@ class Loader:
         if used % step_size or not 0 <= used // step_size <= len(self):
             raise ValueError(f"samples_used={used} is not a whole number of steps of {step_size} within an epoch")
         is_over = used // step_size == len(self)
+        self._use_pool(expected["pool_pages"])
         self.set_epoch(int(state["epoch"]) + is_over)  # nothing is left of an epoch that is over
         self._step = 0 if is_over else used // step_size
 

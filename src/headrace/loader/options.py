@@ -34,6 +34,7 @@ _Options = TypeVar("_Options")
 
 _MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
 _FRAMEWORKS = ("numpy", "torch", "jax", "cupy")  # those that device= may name; plug-ins have others
+_PAGES_OF_A_RANK = 16  # in use at a time, in quasi-random order
 _ORDERS = ("sequential", "random", "quasi_random")
 _JPEGS = ("auto", "gpu", "window", "slice", "libjpeg")
 # What users of torch's DataLoader and of FFCV's Loader write, and what to write here.
@@ -88,7 +89,7 @@ class LoaderOptions:
     cache: Cache = None
     collate: Collate | Mapping[str, Collate] = "list"
     verify: bool | None = None
-    pool_pages: int = 16
+    pool_pages: int | None = None
     jpeg: Literal["auto", "gpu", "window", "slice", "libjpeg"] = "auto"
     precision: Literal["exact", "fast"] = "exact"
     storage_options: Mapping[str, Any] | None = None
@@ -107,6 +108,8 @@ class LoaderOptions:
             object.__setattr__(self, name, value)
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
             value = getattr(self, name)
+            if value is None and name == "pool_pages":
+                continue
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
             if value < 1 and name not in ("seed", "rank"):
@@ -142,6 +145,11 @@ class LoaderOptions:
         assert self.rank is not None
         assert self.world is not None
         return self.rank, self.world
+
+    @property
+    def pool(self) -> int:
+        """Pages that the ranks together have in use in quasi-random order: as many for each as for one process."""
+        return _PAGES_OF_A_RANK * self.place[1] if self.pool_pages is None else self.pool_pages
 
     @property
     def cpu_jpeg(self) -> str:

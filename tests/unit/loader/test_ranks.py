@@ -38,7 +38,7 @@ def path(server: RangeServer) -> Path:
 
 
 def loader_of(dataset: Any, rank: int = 0, world: int = 1, **options: Any) -> Loader:
-    options = {"order": "quasi_random", "seed": 4, "drop_last": False, "workers": 1} | options
+    options = {"order": "quasi_random", "pool_pages": 16, "seed": 4, "drop_last": False, "workers": 1} | options
     return Loader(dataset, GLOBAL_BATCH // world, rank=rank, world=world, **options)
 
 
@@ -138,6 +138,28 @@ def test_a_state_goes_on_with_other_ranks(
         loader.load_state_dict(state)
         found.append(labels_of(loader))
     assert joined(found) == expected[20:]
+
+
+def test_pages_that_nobody_named_are_those_of_the_state(path: Path) -> None:
+    def unnamed(rank: int, world: int, **more: Any) -> hr.Loader:
+        return hr.Loader(path, 24 // world, order="quasi_random", rank=rank, world=world, **more)
+
+    first = unnamed(0, 4)
+    state = first.state_dict()
+    assert state["pool_pages"] == 64
+    assert unnamed(0, 1).state_dict()["pool_pages"] == 16
+    found = []
+    for rank in range(2):
+        loader = unnamed(rank, 2)
+        loader.load_state_dict(state)
+        assert loader.state_dict() == state
+        found.append(labels_of(loader))
+    assert joined(found) == joined([labels_of(unnamed(rank, 4)) for rank in range(4)])
+    with pytest.raises(ValueError, match="taken with pool_pages=64, and this loader has pool_pages=32"):
+        unnamed(0, 2, pool_pages=32).load_state_dict(state)
+    for nonsense in (0, -1, 2**70, True, "16", None):
+        with pytest.raises(ValueError, match="pool_pages"):
+            unnamed(0, 2).load_state_dict(state | {"pool_pages": nonsense})
 
 
 def test_a_state_of_another_order_is_refused(path: Path) -> None:
