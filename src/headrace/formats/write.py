@@ -16,9 +16,10 @@ from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.lent_columns import LentColumns
 from headrace.formats.local_target import local_target, target_path
+from headrace.formats.new_writer import new_writer
 from headrace.formats.open import find_format
 from headrace.formats.sample_size import size_of
-from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
+from headrace.formats.sharded_writer import ShardLimits, ShardNames
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
 

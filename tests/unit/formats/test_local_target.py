@@ -12,7 +12,7 @@ import pytest
 
 from headrace.errors import FormatError
 from headrace.formats.local_target import local_target, target_path
-from headrace.storage import RemotePath, new_objects
+from headrace.storage import RemotePath, object_folder
 
 obstore_store = pytest.importorskip("obstore.store", reason="needs the package obstore")
 URL = RemotePath("s3://b/a/x.tar")
@@ -21,7 +21,7 @@ URL = RemotePath("s3://b/a/x.tar")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     memory = obstore_store.MemoryStore()
-    monkeypatch.setattr(new_objects, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
+    monkeypatch.setattr(object_folder, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield memory
     assert os.listdir(tmp_path) == []

@@ -18,6 +18,7 @@ from headrace.annex import (
     checksums_section,
     json_section,
     names_section,
+    new_side,
     new_side_path,
     side_path,
     tile_index_section,
@@ -141,9 +142,9 @@ def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> st
     if file.has_embedded_annex:
         raise ValueError(f"{file.path} has an annex inside; replace it with embed=True (--embed)")
     target = new_side_path(file.path)
-    with AtomicFile(target, like=file.path) as out:
+    with new_side(file.path) as write:
         write_annex(
-            out.write,
+            write,
             sections,
             num_samples=len(file),
             dataset_size=lambda _: file.size_bytes,
