@@ -19,8 +19,9 @@ from tests.remote.signed_request import unfinished_uploads
 
 import headrace as hr
 from headrace.errors import ArchiveBusyError, FormatError, RemoteError, WriteError
-from headrace.formats import shard_log
 from headrace.formats.stored_shards import StoreShelf, UploadedPlace
+from headrace.storage import RemotePath, StorageOptions
+from headrace.storage import unfinished_uploads as unfinished_uploads_module
 from headrace.storage import upload as upload_module
 from headrace.transfer.comparison import Comparison
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 COUNT = 60
 FIELDS = {"label": hr.Int(), "data": hr.Bytes()}
-SAMPLES = [(i, np.random.default_rng(i).bytes(50_000)) for i in range(COUNT)]
+SAMPLES = [(i, np.random.default_rng(i).bytes(250_000)) for i in range(COUNT)]
 NOTE = ".t-%02d.tar.convert.json"
 
 
@@ -40,7 +41,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Small parts; and nothing may stay in the temporary folder."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    monkeypatch.setattr(upload_module, "_PART_BYTES", 100_000)
+    monkeypatch.setattr(upload_module, "_PART_BYTES", 1 << 20)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     yield temporary
     assert os.listdir(temporary) == []
@@ -216,7 +217,7 @@ def test_a_set_that_was_half_replaced_says_so(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [["--shard-samples", "10"], ["--shard-size", "480K"]])
+@pytest.mark.parametrize("limit", [["--shard-samples", "10"], ["--shard-size", "2400K"]])
 def test_a_process_that_is_killed_is_resumed(
     source: Path, bucket: Bucket, proxy: FaultProxy, folders: Path, tmp_path: Path, limit: list[str]
 ) -> None:
@@ -247,7 +248,7 @@ def test_a_process_that_is_killed_is_resumed(
 _COMMAND = """
 import sys
 from headrace.storage import upload
-upload._PART_BYTES = 100_000
+upload._PART_BYTES = 1 << 20
 from headrace.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -259,15 +260,33 @@ def _is_sending(proxy: FaultProxy, bucket: Bucket, files: int) -> bool:
     return there >= files and len(proxy.exchanges(f"/t-{there:02}.tar", ("PUT",))) > 1
 
 
-def test_parts_of_others_are_left_alone(bucket: Bucket) -> None:
-    shelf = StoreShelf(hr.storage.RemotePath(bucket.url("a/t-%02d.tar"), _storage(bucket)))
-    shelf.abort_uploads()  # nothing is there, and nothing is said
+def test_parts_that_a_killed_process_left_go_and_those_of_others_stay(bucket: Bucket) -> None:
+    signer = unfinished_uploads_module._Signer.of(bucket.storage_options, bucket.name)
+    assert signer is not None
+    for key in ("a/t-07.tar", "a/t-07.tar.annex", "a/u-07.tar", "t-07.tar"):
+        signer.ask("POST", f"/{key}", {"uploads": ""})
+    assert len(unfinished_uploads(bucket)) == 4
+    shelf = StoreShelf(RemotePath(bucket.url("a/t-%02d.tar"), _storage(bucket)))
     assert shelf.note == bucket.url("a/.t-%02d.tar.convert.json")
-    assert shard_log.note_name("x") == ".x.convert.json"
+    shelf.abort_uploads()
+    assert sorted(unfinished_uploads(bucket)) == ["a/u-07.tar", "t-07.tar"]
 
 
-def _storage(bucket: Bucket) -> hr.storage.StorageOptions:
-    return hr.storage.StorageOptions(store=bucket.storage_options)
+@pytest.mark.parametrize(
+    "change", [{"secret_access_key": "wrong"}, {"skip_signature": "true"}, {"endpoint": "http://127.0.0.1:9"}]
+)
+def test_parts_that_cannot_be_looked_for_are_no_error(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture, change: dict[str, str]
+) -> None:
+    caplog.set_level("INFO")
+    path = RemotePath(bucket.url("t-%02d.tar"), StorageOptions(store=bucket.storage_options | change))
+    StoreShelf(path).abort_uploads()
+    assert "parts of interrupted uploads may be left" in caplog.text
+    assert "wrong" not in caplog.text
+
+
+def _storage(bucket: Bucket) -> StorageOptions:
+    return StorageOptions(store=bucket.storage_options)
 
 
 def test_secrets_are_not_shown(bucket: Bucket) -> None:

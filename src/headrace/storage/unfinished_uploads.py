@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import hmac
 import html
+import http
 import inspect
 import logging
 import os
@@ -61,9 +62,10 @@ def abort_uploads(path: RemotePath, names: re.Pattern[str], fixed: str) -> list[
         for key, upload in found:
             signer.ask("DELETE", f"/{key}", {"uploadId": upload})
     except (OSError, ValueError) as error:
-        status = f" (status {error.code})" if isinstance(error, urllib.error.HTTPError) else ""
-        why = "the store refuses it" if status else str(error) or type(error).__name__
-        _log.info("%s: parts of interrupted uploads may be left: %s%s", shown_url(path), why, status)
+        if isinstance(error, urllib.error.HTTPError) and error.code == http.HTTPStatus.NOT_FOUND:
+            return []  # what some stores say where there are none
+        why = f"status {error.code}" if isinstance(error, urllib.error.HTTPError) else str(error)
+        _log.info("%s: parts of interrupted uploads may be left: %s", shown_url(path), why)
         return []
     return [key[len(home) :] for key, _ in found]
 
