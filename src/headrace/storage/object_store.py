@@ -65,10 +65,18 @@ _ENDPOINTS = (
     "endpoint_url",
     "aws_endpoint",
     "aws_endpoint_url",
+    "base_url",
+    "google_base_url",
     "azure_storage_endpoint",
     "azure_endpoint",
 )
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_ENDPOINT_VARIABLES = (
+    "AWS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from headrace.cli.common import (
 )
 from headrace.formats.open import format_of_name
 from headrace.progress import format_count
-from headrace.storage import AtomicFile
+from headrace.storage import AtomicFile, check_local
 from headrace.transfer.index_table import export_index, import_index
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def _run_table(args: argparse.Namespace) -> int:
         raise ValueError("give --export or --import, and an archive (.barecat)")
     if args.table and args.follow_links:
         raise ValueError("--import reads a table and no shards; leave --follow-links out")
+    if args.table:
+        check_local(args.path)
     if args.export:
         with open_archive(args.path, **reading_options(args)) as archive, _open_table(args.export) as file:
             count = export_index(archive, file)
