@@ -245,6 +245,26 @@ def test_a_process_that_is_killed_is_resumed(
     assert sum((bucket.folder / name).stat().st_mtime_ns == time_ns for name, time_ns in kept.items()) >= 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--resume"]])
+def test_ctrl_c(source: Path, bucket: Bucket, proxy: FaultProxy, folders: Path, words: list[str]) -> None:
+    proxy.latency_s = 0.05
+    environment = os.environ | bucket.environment | {"TMPDIR": str(folders)}
+    given = [str(source), bucket.url("t-%02d.tar"), "--shard-samples", "10", "-q", *words]
+    command = [sys.executable, "-c", _COMMAND, "convert", *given]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while not _is_sending(proxy, bucket, 2) and process.poll() is None:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "headrace: interrupted; nothing unfinished was left behind\n")
+    assert unfinished_uploads(bucket) == []
+    assert os.listdir(folders) == []
+    there = sorted(name for name in objects_in(bucket) if not name.endswith(".annex"))
+    assert there == ([NOTE, *(f"t-0{i}.tar" for i in range(len(there) - 1))] if words else [])
+    assert bool(there) == bool(words)
+
+
 _COMMAND = """
 import sys
 from headrace.storage import upload

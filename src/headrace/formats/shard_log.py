@@ -142,7 +142,6 @@ class ShardLog:
         data = shelf.read_note()
         if data is None:
             log.check_new(force=force)
-            log.clear()
             return log
         noted = log._parsed(data)
         log._refuse_other(noted["job"])
@@ -339,8 +338,8 @@ class LoggedPlace:
     """
 
     def __init__(self, log: ShardLog, *, check: Callable[[Sequence[str]], None] | None = None) -> None:
-        log.clear()
         log.save()
+        log.clear()
         self._log, self._check = log, check
 
     def path(self, number: int) -> str:

@@ -208,14 +208,18 @@ class UploadedPlace:
         self._log, self._shelf, self._is_resumed, self._check = log, shelf, is_resumed, check
         self._replaced: set[str] = set() if is_resumed else _check_free(log, shelf, force)
         self._waiting: dict[int, tuple[int, int]] | None = {} if self._replaced else None
-        if is_resumed:
-            log.clear()
         if shelf.has_note:
             shelf.abort_uploads()
-        if self._waiting is None:
-            log.save()
-        self._next = log.samples
         self._folder = upload_folder()
+        try:
+            if self._waiting is None:
+                log.save()  # before anything goes or comes: from here on the set is not whole
+            if is_resumed:
+                log.clear()
+        except BaseException:
+            self._folder.remove()
+            raise
+        self._next = log.samples
         self._pool = ThreadPoolExecutor(1, "headrace-upload-shard")
         self._uploads: dict[str, Upload] = {}
         self._sent: set[str] = set()

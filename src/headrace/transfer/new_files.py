@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import ArchiveBusyError
 from headrace.fields import to_spec
 from headrace.formats.local_target import named_as_given
 from headrace.formats.new_writer import new_writer
@@ -210,8 +211,8 @@ class NewFiles:
         self, tasks: TaskShards, log: ShardLog, chosen: Selection, progress: Progress | None, result: Transfer
     ) -> int:
         """Have the files made that are not in the log; those that are complete stay when it is to be resumed."""
+        log.save()  # first: from here on the set is not whole
         log.clear()
-        log.save()
 
         def keep(made: ShardMade) -> None:
             log.note(made.number, made.first, made.samples, made.files)
@@ -219,6 +220,9 @@ class NewFiles:
         done = {number: (shard["first"], shard["samples"]) for number, shard in log.shards.items()}
         try:
             count = tasks.write(chosen, self._plan(chosen, log.shelf.path, keep, done, _REMOVED), progress, result)
+        except ArchiveBusyError:
+            tasks.tasks.cancel()
+            raise  # what is there belongs to another process now
         except BaseException:
             tasks.tasks.cancel()  # while the lock is held
             if not self.is_resumed:
