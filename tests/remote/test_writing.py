@@ -234,8 +234,8 @@ def test_convert_says_what_was_written(bucket: Bucket, monkeypatch: pytest.Monke
     write(bucket)
     assert hr.convert(bucket.folder / "x.beton", bucket.url("y.tar")).samples is None
     assert hr.convert(bucket.folder / "x.beton", bucket.url("y.npz"), verify=True).samples == 100
-    with pytest.raises(ValueError, match="resume= or --resume is for files of this machine"):
-        hr.convert(bucket.folder / "x.beton", bucket.url("y-%03d.beton"), shard_samples=10, resume=True)
+    with pytest.raises(ValueError, match="resume= or --resume is for a set of files"):
+        hr.convert(bucket.folder / "x.beton", bucket.url("y.beton"), resume=True)
     with pytest.raises(ValueError, match="would be a folder of a store"):
         hr.convert(bucket.folder / "y.tar", bucket.url("folder"))
     with pytest.raises(ValueError, match=r"s3://.*/z\.ffr can hold one field"):
@@ -248,7 +248,7 @@ def test_convert_says_what_was_written(bucket: Bucket, monkeypatch: pytest.Monke
     "arguments",
     [
         *(["add", "URL", "x"], ["rm", "URL", "x"], ["mv", "URL", "x", "y"], ["defrag", "URL"], ["repair", "URL"]),
-        *(["merge", "-o", "URL", "x.tar"], ["sync", ".", "URL"], ["index", "URL"]),
+        *(["merge", "-o", "URL", "x.tar"], ["sync", ".", "URL"], ["index", "URL", "--import", "x.csv"]),
     ],
 )
 def test_verbs_that_change_something_in_place_say_what_to_do(

@@ -8,6 +8,7 @@ from headrace.annex.sections import (
     CLASSES,
     METADATA,
     NAMES,
+    PROBES,
     SCHEMA,
     TILE_INDEX,
     Names,
@@ -22,7 +23,7 @@ from headrace.annex.sections import (
     read_tile_index,
     tile_index_section,
 )
-from headrace.annex.side import find_side, new_side_path, open_side, side_exists, side_path
+from headrace.annex.side import find_side, new_side, new_side_path, open_side, side_exists, side_path
 
 __all__ = [
     "CHECKSUMS",
@@ -32,6 +33,7 @@ __all__ = [
     "METADATA",
     "NAMES",
     "PLACES",
+    "PROBES",
     "REPAIR",
     "SCHEMA",
     "TILE_INDEX",
@@ -45,6 +47,7 @@ __all__ = [
     "hold_sections",
     "json_section",
     "names_section",
+    "new_side",
     "new_side_path",
     "open_side",
     "places_section",

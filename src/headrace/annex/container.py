@@ -64,12 +64,21 @@ class Annex:
         path: of that file.
         num_samples: samples of the dataset.
         size_bytes: of the whole annex.
+        bound_to: size and fingerprint of the dataset that it was made for.
     """
 
     def __init__(
-        self, file: StoredFile, num_samples: int, rows: Mapping[str, _Row], *, start: int, size_bytes: int
+        self,
+        file: StoredFile,
+        num_samples: int,
+        rows: Mapping[str, _Row],
+        *,
+        start: int,
+        size_bytes: int,
+        bound_to: tuple[int, int],
     ) -> None:
         self.file = file
+        self.bound_to = bound_to
         self.path = file.path
         self.num_samples = num_samples
         self.size_bytes = size_bytes
@@ -136,7 +145,7 @@ class Annex:
                     f"annex section {name!r} lies outside the annex ({offset} + {format_count(section_size, 'byte')})"
                 )
             rows[name] = _Row(offset, section_size, section_sum)
-        return cls(file, samples, rows, start=end - size, size_bytes=size)
+        return cls(file, samples, rows, start=end - size, size_bytes=size, bound_to=(bound_size, fingerprint))
 
     @staticmethod
     def is_marked(file: StoredFile, end: int) -> bool:

@@ -36,6 +36,7 @@ __all__ = [
     "CLASSES",
     "METADATA",
     "NAMES",
+    "PROBES",
     "SCHEMA",
     "TILE_INDEX",
     "Names",
@@ -53,6 +54,7 @@ __all__ = [
 
 CHECKSUMS, NAMES, CLASSES, SCHEMA, METADATA = "checksums", "names", "classes", "schema", "metadata"
 TILE_INDEX = "jpeg_tiles"
+PROBES = "probes"
 _CHECKSUMS_HEAD = struct.Struct("<HHI")
 _TILE_INDEX_HEAD = struct.Struct("<HHI")
 _CRC32C = 1

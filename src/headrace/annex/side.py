@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from typing import TYPE_CHECKING
 
 from headrace.errors import AnnexError, FormatError, RefusedError
-from headrace.storage import RemotePath, check_regular, is_remote, open_stored
+from headrace.storage import AtomicFile, RemotePath, check_regular, is_remote, open_stored
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from headrace.errors import PathLike
     from headrace.storage import StoredFile
+    from headrace.types import Buffer
 
-__all__ = ["find_side", "new_side_path", "open_side", "side_exists", "side_path"]
+__all__ = ["find_side", "new_side", "new_side_path", "open_side", "side_exists", "side_path"]
 
 _log = logging.getLogger("headrace")
+_OF_A_COPY = "headrace index FILE makes FILE.annex, which belongs beside the object, under the same name and .annex"
 
 
 def side_path(dataset_path: PathLike) -> str:
@@ -37,14 +42,58 @@ def new_side_path(dataset_path: PathLike) -> str:
 
     Raises:
         AnnexError: a link is there, unless it leads to the annex of what the path of the dataset leads to.
+        ValueError: it is a URL of a kind that nothing can be written to.
     """
     beside = side_path(dataset_path)
-    if is_remote(beside):
+    if isinstance(beside, RemotePath):
+        from headrace.storage.object_folder import check_writable  # what files of this machine do not need
+
+        check_writable(beside, f"make the annex of a copy on this machine, and put it there. {_OF_A_COPY}")
         return beside
     if os.path.islink(beside) and os.path.realpath(beside) != side_path(os.path.realpath(dataset_path)):
         problem = "this is a symbolic link, so writing could change a file elsewhere"
         raise AnnexError(beside, problem=problem, fix="Remove it first; with it goes only the link.")
     return beside
+
+
+@contextlib.contextmanager
+def new_side(dataset_path: PathLike, *, is_synced: bool = True) -> Iterator[Callable[[Sequence[Buffer]], None]]:
+    """Write the annex beside a dataset: gives what appends bytes; it is there when the block ends, or not at all.
+
+    Raises:
+        RefusedError: it is in a store that does not let us write.
+    """
+    target = new_side_path(dataset_path)
+    if not isinstance(target, RemotePath):
+        with AtomicFile(target, like=dataset_path, is_synced=is_synced) as file:
+            yield file.write
+        return
+    from headrace.storage.object_folder import upload_folder
+
+    folder, name = upload_folder(), target.rpartition("/")[2]
+    try:
+        here = os.path.join(folder.path, name)
+        with AtomicFile(here) as file:
+            yield file.write
+        _upload(target, here)
+    finally:
+        folder.remove()
+
+
+def _upload(target: RemotePath, here: str) -> None:
+    from headrace.storage.object_folder import ObjectFolder
+
+    objects = ObjectFolder(target)
+    upload = objects.upload(objects.name, here)
+    try:
+        upload.send()
+    except RefusedError as error:
+        fix = f"Use credentials that may write there; or make the annex of a copy on this machine. {_OF_A_COPY}"
+        raise RefusedError(error.url, problem=error.problem, fix=fix) from None
+    except BaseException:
+        if upload.is_damaged:
+            upload.remove()
+        raise
 
 
 def side_exists(dataset_path: PathLike) -> bool:

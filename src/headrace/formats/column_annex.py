@@ -24,6 +24,7 @@ from headrace.annex import (
     Annex,
     checksums_section,
     json_section,
+    new_side,
     new_side_path,
     open_side,
     read_checksums,
@@ -37,7 +38,6 @@ from headrace.fields import Float, Int, to_spec
 from headrace.formats.contract import index_chunks
 from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
-from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -219,9 +219,9 @@ def write_column_annex(
         rows = [index for row in zip(*(packed[name] for name in pictures), strict=True) for index in row]
         sizes = np.fromiter(map(len, rows), np.uint32, len(rows))
         sections[TILE_INDEX] = tile_index_section(len(pictures), sizes, rows)
-    with AtomicFile(target, like=facts.path) as file:
+    with new_side(facts.path) as write:
         write_annex(
-            file.write,
+            write,
             sections,
             num_samples=facts.num_samples,
             dataset_size=lambda _: facts.size_bytes,

@@ -12,15 +12,16 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from headrace.formats.patterns import fixed_prefix, translate
 from headrace.progress import format_count
 from headrace.storage import RemotePath, as_path, is_remote, list_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["MAX_FILES", "expand_braces", "find_files", "is_pattern", "natural_key"]
 
@@ -30,6 +31,9 @@ _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z
 _MAX_DEPTH = 50
 _NAMED = 3
 _SLASHES_OF_BUCKET = 3  # scheme://bucket/
+
+FolderCheck: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], None]
+"""Looks at a folder, with its slash: all names in it, and those that are used."""
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
@@ -131,12 +135,17 @@ def _has_magic(path: str) -> bool:
     return glob.has_magic(path)
 
 
-def find_files(pattern: str, exists: Callable[[str], bool] = os.path.lexists) -> list[str]:
+def find_files(
+    pattern: str,
+    exists: Callable[[str], bool] = os.path.lexists,
+    check: FolderCheck | None = None,
+) -> list[str]:
     """The files that a pattern stands for: lists in their order, and what ``*``, ``?`` and ``[]`` match by name.
 
     Args:
         pattern: brace lists, ``*``, ``?``, ``[]``, and ``**`` for folders at any depth; also of URLs.
         exists: tells whether there is something under a name; of URLs it is not asked.
+        check: is told of each folder that a pattern was looked up in, of all names in it, and of those that match.
 
     Raises:
         FileNotFoundError: nothing matches, or files of a list are missing; they are named.
@@ -147,12 +156,13 @@ def find_files(pattern: str, exists: Callable[[str], bool] = os.path.lexists) ->
     listed: dict[tuple[str, bool], list[str]] = {}
     for name in names:
         if is_remote(name):
-            matches = _remote_matches(_like(name, pattern), listed)
+            matches = _remote_matches(_like(name, pattern), listed, check)
         elif exists(name):
             matches = [name]
         else:
             some = islice(glob.iglob(name, recursive=True) if glob.has_magic(name) else (), MAX_FILES + 1)
             matches = sorted(some, key=natural_key)
+            _check_folders(matches, check)
         missing += [] if matches else [name]
         found += matches or [name]
         if len(found) > MAX_FILES:
@@ -167,7 +177,20 @@ def _like(name: str, pattern: str) -> RemotePath:
     return pattern.with_url(name) if isinstance(pattern, RemotePath) else RemotePath(as_path(name))
 
 
-def _remote_matches(name: RemotePath, listed: dict[tuple[str, bool], list[str]]) -> list[str]:
+def _check_folders(matches: list[str], check: FolderCheck | None) -> None:
+    """Let somebody look at the folders of what a pattern has matched on this machine."""
+    used: dict[str, list[str]] = {}
+    for match in matches if check is not None else ():
+        folder, name = os.path.split(match)
+        used.setdefault(folder, []).append(name)
+    for folder, names in used.items():
+        if check is not None:
+            check(os.path.join(folder, ""), os.listdir(folder or os.curdir), names)
+
+
+def _remote_matches(
+    name: RemotePath, listed: dict[tuple[str, bool], list[str]], check: FolderCheck | None
+) -> list[str]:
     """Objects whose URLs match, or the URL itself where nothing in it is special."""
     if not _has_magic(name):
         return [name]
@@ -183,8 +206,22 @@ def _remote_matches(name: RemotePath, listed: dict[tuple[str, bool], list[str]])
             raise ValueError(f"{name}: there are more than {most} below {folder}; write more of the name out")
     if name in listed[key]:
         return [name]  # an object with such a name is meant itself
-    rule = translate(pattern, recursive=True, include_hidden=False)
+    rule, names = translate(pattern, recursive=True, include_hidden=False), [one[len(folder) :] for one in listed[key]]
+    used = [one for one in names if rule.fullmatch(one)]
+    if check is not None:
+        _check_listed(folder, names, used, check)
     return sorted((one for one in listed[key] if rule.fullmatch(one[len(folder) :])), key=natural_key)
+
+
+def _check_listed(folder: str, names: list[str], used: list[str], check: FolderCheck) -> None:
+    below: dict[str, list[str]] = {}
+    for one in names:
+        home, _, last = one.rpartition("/")
+        if last.startswith("."):
+            below.setdefault(home, []).append(last)
+    for home, hidden in below.items():
+        inside = f"{home}/" if home else ""
+        check(folder + inside, hidden, [one[len(inside) :] for one in used if one.startswith(inside)])
 
 
 def _missing(pattern: str, missing: list[str], count: int) -> str:

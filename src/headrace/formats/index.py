@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from headrace.formats.open import FORMATS, all_formats, locate
 from headrace.formats.ray_tasks import TaskCall, check_engine, open_tasks
 from headrace.progress import format_count
-from headrace.storage import check_local
+from headrace.storage import is_remote, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +34,9 @@ def index(
     engine: EngineName = "local",
     address: str | None = None,
     workers: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    cache_dir: PathLike | None = None,
+    cache_size: int | str | None = None,
 ) -> str:
     """Give a dataset an annex: checksums of every value, and tile indices of the JPEGs of every field.
 
@@ -49,7 +51,7 @@ def index(
 
     Args:
         path: the dataset, for example a .beton that FFCV wrote; or a pattern such as ``train-*.beton``: each of the
-            files gets its own.
+            files gets its own. Of a URL the object is read, and the annex becomes an object beside it.
         embed: put the annex into the file (it is copied and replaced in one step; FFCV still reads it) instead of
             beside it as ``FILE.annex``.
         fresh: do not look at the annex there is (because it is damaged, say); nothing of it is kept.
@@ -62,13 +64,19 @@ def index(
         engine: ``"ray"``: each file of a set gets its annex from a task of a Ray cluster.
         address: of the Ray cluster, as ``ray.init`` takes it; by default one is started on this machine.
         workers: tasks at a time, with ``engine="ray"``; by default one for each core of the cluster.
+        storage_options: how a store is reached, see ``headrace.open``; and so are ``cache_dir`` and ``cache_size``.
+        cache_dir: keeps what was read from stores.
+        cache_size: bytes that it may take.
 
     Returns:
         The path of the file that now holds the annex; of many files, that of the last.
+
+    Raises:
+        RefusedError: a store does not let us write the annex.
     """
-    for one in [path] if isinstance(path, str | os.PathLike) else path:
-        check_local(one)
-    place = locate(path)
+    place = locate(path, storage=storage_of(storage_options, cache_dir, cache_size))
+    if embed:
+        _refuse_embedding(place.paths)
     found = place.format
     if found.index is None:
         known = ", ".join(one.suffixes[0] for one in all_formats() if one.index is not None)
@@ -83,6 +91,15 @@ def index(
     for one in place.paths:
         where = found.index(one, progress=progress, **options)
     return where
+
+
+def _refuse_embedding(paths: Sequence[str]) -> None:
+    for path in paths:
+        if is_remote(path):
+            raise ValueError(
+                f"{path} is in a store, where objects are written whole and not changed: embed=True or --embed would "
+                "change it. Leave it out, and the annex becomes an object beside it"
+            )
 
 
 def _index_by_tasks(

@@ -8,7 +8,6 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from headrace.formats.sharded_writer import ShardNames
 from headrace.progress import ProgressBar
 from headrace.storage import RemotePath, StorageOptions, as_path
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.storage.new_objects import NewObjects
     from headrace.types import Progress
 
-__all__ = ["local_target", "new_objects", "target_path"]
+__all__ = ["local_target", "named_as_given", "new_objects", "target_path"]
 
 
 def target_path(path: PathLike, storage_options: Mapping[str, Any] | None) -> str:
@@ -38,7 +37,8 @@ def local_target(
         force: replace objects that there are.
         progress: True for a progress bar of the upload, or a function to call with (done, total, size_bytes).
         is_dry: nothing will be written.
-        is_set: several files are written, and the path stands for their names.
+        is_set: several files are written, and the path stands for their names; of a URL it is given as it is, and who
+            writes the files uploads each of them.
 
     Raises:
         FileExistsError: there is something in the store already.
@@ -47,9 +47,13 @@ def local_target(
     if not isinstance(path, RemotePath):
         yield path
         return
-    objects = new_objects(path, force=force, is_set=is_set)
+    if is_set:
+        with named_as_given(path):
+            yield path
+        return
+    objects = new_objects(path, force=force)
     try:
-        with _named_as_given(objects):
+        with named_as_given(path):
             yield objects.path
         if not is_dry:
             label = f"uploading {os.path.basename(str(path))}"
@@ -59,43 +63,35 @@ def local_target(
         objects.remove()
 
 
-def new_objects(path: RemotePath, *, force: bool, is_set: bool) -> NewObjects:
-    """The objects that a dataset, or a set of them, will consist of."""
+def new_objects(path: RemotePath, *, force: bool) -> NewObjects:
+    """The objects that a dataset will consist of."""
     from headrace.storage.new_objects import NewObjects  # what files of this machine do not need
 
     name = str(path).rpartition("/")[2]
-    set_names = ShardNames.of(name) if is_set else None
-    if set_names is None:
-        form = re.compile(rf"{re.escape(name)}(?:\.annex|-shard-\d+|-.*index|-files/.*)?", re.DOTALL)
-        return NewObjects(path, names=form, fixed=name, force=force)
-    before = set_names.before
-    form = re.compile(rf"{re.escape(before)}\d+{re.escape(set_names.after)}(?:[.-].*)?", re.DOTALL)
-    return NewObjects(path, names=form, fixed=before, force=force)
+    form = re.compile(rf"{re.escape(name)}(?:\.annex|-shard-\d+|-.*index|-files/.*)?", re.DOTALL)
+    return NewObjects(path, names=form, fixed=name, force=force)
 
 
 @contextlib.contextmanager
-def _named_as_given(objects: NewObjects) -> Iterator[None]:
+def named_as_given(path: RemotePath) -> Iterator[None]:
     """Let errors speak of the URL that was given, and not of the temporary folder; unless that is full."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            from headrace.storage.new_objects import no_room
+            from headrace.storage.object_folder import no_room
 
-            raise no_room(
-                objects.folder, "the disk is full, and the dataset is written there before it is uploaded"
-            ) from error
-        _rename(error, objects)
+            raise no_room("the disk is full, and the dataset is written there before it is uploaded") from error
+        _rename(error, path)
         raise
     except Exception as error:
-        _rename(error, objects)
+        _rename(error, path)
         raise
 
 
-def _rename(error: Exception, objects: NewObjects) -> None:
-    def renamed(value: object) -> object:
-        return value.replace(objects.folder, objects.url) if isinstance(value, str) else value
+def _rename(error: Exception, path: RemotePath) -> None:
+    from headrace.storage.object_folder import named_in_store
 
-    error.args = tuple(map(renamed, error.args))
+    error.args = tuple(named_in_store(value, path) for value in error.args)
     for name, value in list(vars(error).items()):
-        setattr(error, name, renamed(value))
+        setattr(error, name, named_in_store(value, path))

@@ -16,6 +16,7 @@ from headrace.formats.content import explained, first_bytes
 from headrace.formats.contract import Format
 from headrace.formats.file_lists import MAX_FILES, find_files, is_pattern, natural_key
 from headrace.formats.sets.concatenation import ConcatDataset
+from headrace.formats.shard_log import refuse_unfinished
 from headrace.registry import PluginTable
 from headrace.storage import RemotePath, as_path, is_remote, list_stored, name_part, storage_of
 
@@ -65,7 +66,7 @@ def open_dataset(
     Raises:
         FileNotFoundError: there is nothing at the path, nothing matches, or a file of a list is missing.
         UnknownFormatError: no format fits.
-        FormatError: the file is damaged, or files do not have the same fields.
+        FormatError: the file is damaged, files do not have the same fields, or a set is still being written.
         RemoteError: a store does not answer, or does not let us in.
 
     Example:
@@ -151,7 +152,7 @@ def locate(
         return _locate_list([as_path(one, storage) for one in path], given)
     name = as_path(path, storage)
     if is_pattern(name) and not _is_there(name):
-        found, paths = _of_one_format(name, find_files(name, _is_there), given)
+        found, paths = _of_one_format(name, find_files(name, _is_there, refuse_unfinished), given)
         return Place(format=found, paths=paths, name=name, is_set=True)
     parts = _parts_in(name, given) if _is_folder(name) else None
     if parts is not None:
@@ -164,13 +165,21 @@ def _locate_list(names: list[str], given: Format | None) -> Place:
         raise ValueError("path is an empty list; give one file at least")
     is_plain = all(_is_there(name) or not is_pattern(name) for name in names)
     if not is_plain:
-        names = [one for name in names for one in (find_files(name, _is_there) if is_pattern(name) else [name])]
+        names = [
+            one
+            for name in names
+            for one in (find_files(name, _is_there, refuse_unfinished) if is_pattern(name) else [name])
+        ]
     found = given or find_format(names[0])
     if is_plain and found.takes_lists:
         return Place(format=found, paths=tuple(names), is_list=True)
     if given is None:
         _check_formats([(name, find_format(name)) for name in names])
     return Place(format=found, paths=tuple(names), is_set=True)
+
+
+def _files_of(name: str) -> list[str]:
+    return find_files(name, _is_there, refuse_unfinished) if is_pattern(name) else [name]
 
 
 def _is_folder(name: str) -> bool:
@@ -214,7 +223,8 @@ def _parts_in(folder: str, given: Format | None) -> tuple[Format, tuple[str, ...
     claims = formats if given is None else [given]
     if not isinstance(folder, RemotePath) and any(known.matches(folder, b"") for known in claims):
         return None
-    names = [name for name in _names_in(folder) if not name.startswith(".")]
+    every = _names_in(folder)
+    names = [name for name in every if not name.startswith(".")]
     found = {name: known for name in names if (known := format_of_name(name)) is not None}
     kinds = {known.name for known in found.values()}
     is_plain = all(name in found or _lies_beside(name, found) for name in names)
@@ -223,6 +233,7 @@ def _parts_in(folder: str, given: Format | None) -> tuple[Format, tuple[str, ...
         if isinstance(folder, RemotePath):
             raise _no_parts(folder, names, kinds)
         return None
+    refuse_unfinished(_inside(folder, ""), every, list(found))
     paths = tuple(_inside(folder, name) for name in sorted(found, key=natural_key))
     return next(iter(found.values())), paths
 

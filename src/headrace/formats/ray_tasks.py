@@ -45,6 +45,7 @@ _GRACE_S = 5.0
 _KNOCK_S = 5.0
 _FOLDER = "hr-"
 _LOCK = "headrace.lock"
+_OF_STORES = ("AWS_", "AZURE_", "GOOGLE_")
 _MAX_FOLDER = 43  # a socket's name may have 107 bytes, and Ray appends 64
 _MIN_STORE_BYTES, _MAX_STORE_BYTES = 128 << 20, 4 << 30
 _QUIET = {
@@ -99,6 +100,7 @@ class RayTasks:
     is_own: bool
     under_way: dict[Any, Task] = field(default_factory=dict)
     _call: Any = None
+    _surroundings: Any = None
 
     def share(self, value: Any) -> Any:
         """Put a value where all tasks find it; it is an argument like any other."""
@@ -114,7 +116,7 @@ class RayTasks:
             keeps: it gives two values, of which the second stays in the cluster: ``fetch_shared`` gets it in a task.
         """
         call = self._call.options(num_returns=2) if keeps else self._call
-        found = call.remote(_version(), os.getcwd(), function, keeps, *arguments)
+        found = call.remote(self._surroundings, function, keeps, *arguments)
         task = Task(what, *found) if keeps else Task(what, found)
         self.under_way[task.answer] = task
         return task
@@ -189,17 +191,41 @@ def _wait_until_gone(processes: list[int]) -> None:
         time.sleep(0.02)
 
 
-def _call(version: str, folder: str, function: Callable[..., Any], keeps: bool, *arguments: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What the process that starts the work has, and those that do it need.
+
+    Args:
+        version: of headrace.
+        folder: the current one.
+        variables: of the environment, by which stores are reached; Ray's own way to pass them on writes them to logs.
+    """
+
+    version: str
+    folder: str
+    variables: dict[str, str] = field(repr=False)
+
+    @classmethod
+    def here(cls) -> _Surroundings:
+        used = {name: value for name, value in os.environ.items() if name.startswith(_OF_STORES)}
+        return cls(_version(), os.getcwd(), used)
+
+    def enter(self) -> None:
+        if self.version != _version():
+            raise RuntimeError(
+                f"this node has headrace {_version()}, and the process that started the work {self.version}; install "
+                "the same version on all nodes"
+            )
+        os.environ.update(self.variables)
+        with contextlib.suppress(OSError):  # it may not be there, where all paths are absolute
+            os.chdir(self.folder)
+
+
+def _call(surroundings: _Surroundings, function: Callable[..., Any], keeps: bool, *arguments: Any) -> Any:
     """Run in a process of the cluster."""
     node = platform.node()
     try:
-        if version != _version():
-            raise RuntimeError(
-                f"this node has headrace {_version()}, and the process that started the work {version}; install the "
-                "same version on all nodes"
-            )
-        with contextlib.suppress(OSError):  # it may not be there, where all paths are absolute
-            os.chdir(folder)
+        surroundings.enter()
         found = function(*arguments)
     except Exception as error:
         answer = _Answer(error=error if can_travel(error) else RuntimeError(_text(error)), node=node)
@@ -273,6 +299,7 @@ def open_tasks(*, address: str | None, workers: int | None, needed_by: str) -> I
         store = int(resources.get("object_store_memory", _MIN_STORE_BYTES))
         tasks = RayTasks(ray, min(count, count_workers(workers) or 1) if workers else count, store, is_own)
         tasks._call = ray.remote(max_retries=_RETRIES, num_cpus=1)(_call)
+        tasks._surroundings = tasks.share(_Surroundings.here())
         stack.callback(tasks.cancel)
         yield tasks
 

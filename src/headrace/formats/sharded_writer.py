@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from headrace.progress import parse_bytes
 from headrace.storage import HiddenFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from headrace.errors import PathLike
     from headrace.formats.contract import Format
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HiddenPlace",
+    "ShardCheck",
     "ShardEncoder",
     "ShardFilling",
     "ShardLimits",
@@ -36,13 +38,15 @@ __all__ = [
     "ShardedChunk",
     "ShardedWriter",
     "names_of_set",
-    "new_writer",
     "shard_creator",
 ]
 
 _NUMBER = re.compile(r"%0?(\d{0,2})d|\*")
 _DIGITS = 6  # of a number that stands for *
 _SCALAR_BYTES = 8
+
+ShardCheck: TypeAlias = Callable[[Sequence[str], int, "int | None"], None]
+"""Looks at files of a set that hold the samples from one number up to another, or all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,10 +148,15 @@ class ShardNames:
         if not force and (there := self.existing()):
             raise FileExistsError(f"{there[0]} exists; give force=True to replace it")
 
+    @property
+    def form(self) -> re.Pattern[str]:
+        """What the names of the files look like, without the folder, and of what lies beside: an annex, for example."""
+        before = os.path.basename(self.before)
+        return re.compile(rf"{re.escape(before)}\d+{re.escape(self.after)}(?:[.-].*)?", re.DOTALL)
+
     def existing(self) -> list[str]:
-        """What there is under such names, with what lies beside: an annex, for example."""
-        folder, before = os.path.split(self.before)
-        form = re.compile(rf"{re.escape(before)}\d+{re.escape(self.after)}(?:[.-].*)?", re.DOTALL)
+        """What there is under such names, with what lies beside."""
+        folder, form = os.path.dirname(self.before), self.form
         names = os.listdir(folder or os.curdir) if os.path.isdir(folder or os.curdir) else []
         return [os.path.join(folder, name) for name in sorted(names) if form.fullmatch(name)]
 
@@ -222,7 +231,7 @@ class HiddenPlace:
         check: looks at all files before they get their names; what it raises ends the writing.
     """
 
-    def __init__(self, names: ShardNames, *, force: bool, check: Callable[[Sequence[str]], None] | None = None) -> None:
+    def __init__(self, names: ShardNames, *, force: bool, check: ShardCheck | None = None) -> None:
         names.check_new(force=force)
         self._names, self._force, self._check = names, force, check
         self._folder = HiddenFolder(names.pattern)
@@ -239,7 +248,7 @@ class HiddenPlace:
     def finish(self) -> None:
         """Give all of them their names."""
         if self._check is not None:
-            self._check(self._complete)
+            self._check(self._complete, 0, None)
         self._folder.hand_over(self._names.existing() if self._force else [])
 
     def abort(self) -> None:
@@ -337,36 +346,6 @@ class ShardedWriter(BaseWriter):
             self._writer.abort()
         finally:
             self._place.abort()
-
-
-def new_writer(
-    target: Format,
-    path: PathLike,
-    fields: Mapping[str, Field],
-    *,
-    length: int | None,
-    limits: ShardLimits | None,
-    force: bool,
-    options: Mapping[str, Any],
-    check: Callable[[Sequence[str]], None] | None = None,
-) -> Writer[Any]:
-    """Make the writer of one file, or, with limits, of a set.
-
-    Args:
-        target: the format.
-        path: of the file; of a set, with a number in its name.
-        fields: name to field, in order.
-        length: number of all samples, if known.
-        limits: when a file of a set is full.
-        force: replace the files of a set that there are.
-        options: what the format's writer takes.
-        check: looks at the files of a set before they get their names.
-    """
-    if limits is None:
-        return target.create_checked(path, fields, length=length, **options)
-    place = HiddenPlace(names_of_set(path), force=force, check=check)
-    create = shard_creator(target, fields, options)
-    return ShardedWriter(place, create, fields, limits=limits, length=length)
 
 
 def names_of_set(path: PathLike) -> ShardNames:

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace import _native
-from headrace.annex import TILE_INDEX, Annex, new_side_path, open_side, read_tile_index, tile_index_section, write_annex
+from headrace.annex import (
+    TILE_INDEX,
+    Annex,
+    new_side,
+    new_side_path,
+    open_side,
+    read_tile_index,
+    tile_index_section,
+    write_annex,
+)
 from headrace.codecs import jpeg
 from headrace.errors import AnnexError
 from headrace.formats.report import MAX_PROBLEMS
-from headrace.storage import AtomicFile
 from headrace.types import Problem
 
 if TYPE_CHECKING:
@@ -89,9 +97,9 @@ def write_tile_index(
     sizes = np.fromiter(map(len, packed), np.uint32, len(packed))
     if not sizes.any():
         raise ValueError(f"{facts.path} has no JPEGs that can be entered in the middle, so there is nothing to index")
-    with AtomicFile(target, like=facts.path) as file:
+    with new_side(facts.path) as write:
         write_annex(
-            file.write,
+            write,
             {TILE_INDEX: tile_index_section(1, sizes, packed)},
             num_samples=facts.num_samples,
             dataset_size=lambda _: facts.size_bytes,

@@ -16,9 +16,10 @@ from headrace.errors import FormatError, ImageError, WriteError
 from headrace.formats.contract import count_workers, normalize_indices
 from headrace.formats.lent_columns import LentColumns
 from headrace.formats.local_target import local_target, target_path
+from headrace.formats.new_writer import new_writer
 from headrace.formats.open import find_format
 from headrace.formats.sample_size import size_of
-from headrace.formats.sharded_writer import ShardLimits, ShardNames, new_writer
+from headrace.formats.sharded_writer import ShardLimits, ShardNames
 from headrace.progress import ProgressBar, format_count
 from headrace.types import Chunk, Dataset
 
@@ -80,7 +81,8 @@ def write(
     all are complete. ``headrace.open`` reads the set as one dataset, by a pattern such as ``train-*.beton``.
 
     To a URL (``s3://``, ``gs://``, ``az://``) it is written in the temporary folder (``TMPDIR``) first, then uploaded,
-    and compared with what the store has; the same holds there: complete or absent.
+    and compared with what the store has; the same holds there: complete or absent. The files of a set appear in a store
+    one after the other; until all are there a note beside them says so, and ``headrace.open`` refuses their pattern.
 
     Args:
         path: where to, a path or a URL; the ending decides the format. The names of a set have a number in them:

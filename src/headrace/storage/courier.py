@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,14 +32,18 @@ _DISK_THREADS = 4  # which read and write the cache on the local disk
 _LAST_S = 2.0  # for requests that are under way when the thread ends
 _GRACE_S = 0.3  # until obstore's threads have seen that nobody waits any more
 
+_SETTLED_S = 0.2  # after a request: until the thread of obstore's that told its end has let go of Python
+
 _requests: set[asyncio.Task[Any]] = set()  # under way; changed by the courier's thread alone
+_last_end_s = -_SETTLED_S  # when the last request ended
 
 
 async def finished(request: Coroutine[Any, Any, T]) -> T:
     """Await a request of obstore so that it comes to its end, also when nobody waits for it any more.
 
     A thread of obstore's tells Python how a request has ended, also that it was cancelled. If the interpreter ends
-    before that, the process is aborted. So requests are not cancelled, and the courier waits for them before it goes.
+    before that, or while that thread still holds something of Python's, the process is aborted. So requests are not
+    cancelled, the courier waits for them before it goes, and the interpreter ends a moment after the last of them.
     """
     task = asyncio.ensure_future(request)
     _requests.add(task)
@@ -47,7 +52,9 @@ async def finished(request: Coroutine[Any, Any, T]) -> T:
 
 
 def _let_go(task: asyncio.Task[Any]) -> None:
+    global _last_end_s
     _requests.discard(task)
+    _last_end_s = time.monotonic()
     if not task.cancelled():
         task.exception()  # it was told to whoever still waited
 
@@ -192,6 +199,7 @@ def end_courier() -> None:
             courier._end()
     if courier is not None:
         courier._thread.join()
+    time.sleep(max(0.0, _last_end_s + _SETTLED_S - time.monotonic()))
 
 
 def _forget_after_fork() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from headrace.types import Buffer
 
-__all__ = ["Answer", "ObjectFacts", "ObjectStore", "locate"]
+__all__ = ["Answer", "ObjectFacts", "ObjectStore", "facts_of", "locate"]
 
 T = TypeVar("T")
 RETRY_TIMEOUT_S = 120.0
@@ -65,10 +65,18 @@ _ENDPOINTS = (
     "endpoint_url",
     "aws_endpoint",
     "aws_endpoint_url",
+    "base_url",
+    "google_base_url",
     "azure_storage_endpoint",
     "azure_endpoint",
 )
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_ENDPOINT_VARIABLES = (
+    "AWS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ class ObjectStore:
 
         async def attempt() -> Answer:
             result = await self._api.get_async(self.obstore, key, options=options)
-            facts = _facts_of(key, result.meta)
+            facts = facts_of(key, result.meta)
             if known is not None and (facts.size_bytes, facts.version) != (known.size_bytes, known.version):
                 raise changed_error(url, "it was replaced")
             expected = (start, min(end, facts.size_bytes))
@@ -162,7 +170,7 @@ class ObjectStore:
         """What the store says of an object, without its bytes."""
 
         async def attempt() -> ObjectFacts:
-            return _facts_of(key, await self._api.head_async(self.obstore, key))
+            return facts_of(key, await self._api.head_async(self.obstore, key))
 
         return await self.patiently(self.url_of(key), attempt)
 
@@ -171,7 +179,7 @@ class ObjectStore:
 
         async def attempt() -> list[ObjectFacts]:
             found = await self._api.list(self.obstore, folder or None, chunk_size=1000).collect_async()
-            return [_facts_of(meta["path"], meta) for meta in found]
+            return [facts_of(meta["path"], meta) for meta in found]
 
         return await self.patiently(self.url_of(folder), attempt)
 
@@ -231,7 +239,8 @@ async def _body(result: Any, size: int) -> Buffer:
     return first
 
 
-def _facts_of(key: str, meta: Mapping[str, Any]) -> ObjectFacts:
+def facts_of(key: str, meta: Mapping[str, Any]) -> ObjectFacts:
+    """What obstore tells of an object."""
     modified = meta.get("last_modified")
     when = "" if modified is None or modified.year <= 1970 else modified.isoformat()
     return ObjectFacts(key, int(meta["size"]), meta.get("e_tag"), when)

@@ -49,7 +49,7 @@ class StorageOptions:
         cache_size: bytes that the folder may take.
     """
 
-    store: Mapping[str, Any] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict, repr=False)  # it has secrets
     cache_dir: str | None = None
     cache_size: int | None = None
 

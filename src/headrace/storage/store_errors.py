@@ -11,6 +11,9 @@ __all__ = ["is_passing", "remote_error", "shown_url"]
 
 _MOST = 300  # characters of what a store says
 _ADDRESS = re.compile(r"\bhttps?://[^\s,\"')]+")
+_CODE = re.compile(r"<Code>([^<]+)</Code>")
+_WORDS = re.compile(r"<Message>([^<]+)")
+_ASKED = re.compile(r"\b(?:GET|HEAD|PUT|POST|DELETE) https?://[^\s?]+")
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
 _SECRET = re.compile(r"(?i)\b(signature|token|key|secret|sig|password)=[^\s&]+")
 _PASSING_STATUS = {408, 425, 429}  # and those from 500 on
@@ -24,6 +27,7 @@ _LASTING = (
 )
 _LASTING_STATUS = {501, 505}
 _NO_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "No credentials", "MissingCredentials")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist", "container does not exist")
 _EXPIRED = ("ExpiredToken", "has expired", "RequestTimeTooSkewed", "TokenRefreshRequired", "invalid_grant")
 
 
@@ -41,8 +45,14 @@ def shown_url(url: str) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """The first sentence of an error, in one line."""
+    """What a store says, in one line: its own words where there are some, or else the first sentence of obstore."""
     text = str(error).partition("\n\nDebug source")[0]
+    code, words, asked = (form.search(text) for form in (_CODE, _WORDS, _ASKED))
+    answer = text.partition("status code: ")[2].rstrip(": ")
+    if code is not None:
+        answer = f"{_status_of(error) or ''} {code[1]}{f': {words[1]}' if words else ''}".strip()
+    if asked is not None and answer:
+        text = f"{asked[0]}: {answer}"
     text = _ADDRESS.sub(lambda found: shown_url(found[0]), text)
     text = " ".join(_SECRET.sub(r"\1=...", text).split())
     return text if len(text) <= _MOST else text[: _MOST - 3] + "..."
@@ -87,15 +97,19 @@ def remote_error(
     status = _status_of(error)
     if is_open and (kind in ("PreconditionError", "FileNotFoundError") or status == 416 or "Wanted range" in text):
         return changed_error(url, "it was deleted" if kind == "FileNotFoundError" else "it was replaced")
-    if kind == "FileNotFoundError" and is_written:
-        return RemoteError(where, problem=f"the store has no such bucket ({text})", fix="Make it, or name another one.")
-    if kind == "FileNotFoundError":
-        return FileNotFoundError(2, "the store has no such object", where)
+    what = "bucket" if is_written or any(word in text for word in _NO_BUCKET) else "object"
+    if kind == "FileNotFoundError" and not is_written:
+        advice = {"bucket": "its name, endpoint and region", "object": "its name; upper and lower case count"}[what]
+        return FileNotFoundError(2, f"the store has no such {what}; check {advice}", where)
+    if kind == "FileNotFoundError" or any(word in text for word in _NO_BUCKET):
+        fix = "Check its name, the endpoint and the region; or make it."
+        return RemoteError(where, problem=f"the store has no such bucket ({text})", fix=fix)
     if any(word in text for word in _NO_CREDENTIALS):
         return RemoteError(
             where,
             problem=f"no credentials were found ({text})",
-            fix="Give them by the environment or by storage_options=; for a public bucket skip_signature=True.",
+            fix="Give them by the environment, by storage_options= or --storage-option; to read from a public bucket, "
+            "skip_signature=true.",
         )
     if any(word in text for word in _EXPIRED):
         return RemoteError(
@@ -108,7 +122,7 @@ def remote_error(
         return RefusedError(
             where,
             problem=f"the store does not let us in ({text})",
-            fix="Check the credentials (environment, or storage_options=) and that they may "
+            fix="Check the credentials (environment, storage_options= or --storage-option) and that they may "
             + ("write there, list objects and remove them." if is_written else "read this object; ")
             + ("" if is_written else "some stores say the same of an object that does not exist."),
         )

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from headrace.errors import HeadraceError, RemoteError
 from headrace.progress import format_count
+from headrace.storage.object_store import facts_of
 from headrace.storage.store_errors import remote_error
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Upload:
         parts_sent: how many of them are in the store, as far as is known.
         is_there: the object is in the store, under its name.
         is_damaged: it has other bytes than were sent.
+        version: what the store says of it once it is proven, to tell it from another one; None where it says nothing.
 
     Example:
         >>> import pathlib, tempfile
@@ -101,6 +103,7 @@ class Upload:
         self._handed_over = 0
         self._sent: list[None] = []
         self.is_there = self.is_damaged = False
+        self.version: str | None = None
         self._is_stopped, self._has_ended = threading.Event(), threading.Event()
         self._error: BaseException | None = None
 
@@ -135,6 +138,10 @@ class Upload:
             raise self._error
         if tell is not None:
             tell()
+
+    def stop(self) -> None:
+        """Let ``send``, in another thread, end soon as if it was interrupted; parts are taken back."""
+        self._is_stopped.set()
 
     def remove(self) -> None:
         """Remove the object if it is there."""
@@ -197,6 +204,7 @@ class Upload:
         tag = _TAG.fullmatch((found["e_tag"] or "").strip('"').lower())
         if tag is None or not self._is_tag(tag, fd):
             self._compare(fd)
+        self.version = facts_of(self._key, found).version
 
     def _is_tag(self, tag: re.Match[str], fd: int) -> bool:
         """The ETag is the MD5 of the file, or that of the MD5s of its parts; of an encrypted object it is neither."""

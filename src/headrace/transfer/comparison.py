@@ -42,22 +42,24 @@ class Comparison:
         target: the format of the files.
         path: what errors call them.
         outcome: what an error says about the files that differ.
-        start: the first sample that is in the files, in the order of writing.
-        stop: the one behind the last; None for all.
     """
 
     selection: Selection
     target: Format
     path: str
     outcome: str
-    start: int = 0
-    stop: int | None = None
 
-    def __call__(self, paths: Sequence[str]) -> None:
-        """Read the files; WriteError at the first sample that differs."""
+    def __call__(self, paths: Sequence[str], start: int = 0, stop: int | None = None) -> None:
+        """Read the files; WriteError at the first sample that differs.
+
+        Args:
+            paths: of the files.
+            start: the first sample that is in them, in the order of writing.
+            stop: the one behind the last; None for all.
+        """
         try:
             with self._open(paths) as dataset:
-                self._compare(dataset)
+                self._compare(dataset, start, stop)
         except WriteError:
             raise
         except HeadraceError as error:
@@ -79,8 +81,8 @@ class Comparison:
         dataset.close()
         return self.target.open_checked(path, decode=decode)
 
-    def _compare(self, dataset: Dataset) -> None:
-        order, fields = self.selection.order[self.start : self.stop], self.selection.fields
+    def _compare(self, dataset: Dataset, first: int, stop: int | None) -> None:
+        order, fields = self.selection.order[first:stop], self.selection.fields
         if (len(dataset), len(dataset.schema)) != (len(order), len(fields)):
             found = f"{format_count(len(dataset), 'sample')} with {format_count(len(dataset.schema), 'field')}"
             expected = f"{format_count(len(order), 'sample')} with {len(fields)}"
@@ -89,7 +91,7 @@ class Comparison:
         starts = range(0, len(order), _CHUNK)
 
         def check(start: int) -> None:
-            self._check(dataset, order[start : start + _CHUNK], places[start : start + _CHUNK], self.start + start)
+            self._check(dataset, order[start : start + _CHUNK], places[start : start + _CHUNK], first + start)
 
         for _ in map_ahead(check, starts, threads=count_workers(self.selection.options.workers or None)):
             release_mapped()

@@ -95,7 +95,9 @@ class Conversion:
     def run(self) -> Transfer:
         """Choose by what the two sides can hold."""
         if isinstance(self.target, RemotePath):
-            return self._upload(self.target)
+            self._check_url(self.target)
+            if self._shards is None:
+                return self._upload(self.target)
         origin, goal = self._source_format(), self._target_format()
         self._refuse_options(origin, goal)
         gives_files = origin is None or origin.holds_files or os.path.isdir(self._path)
@@ -115,19 +117,15 @@ class Conversion:
             return self._files_to_samples(goal, self.target)
         return self._samples_to_samples(origin, goal, self.target)
 
-    def _upload(self, target: RemotePath) -> Transfer:
-        """To a store: made here, then uploaded."""
+    def _check_url(self, target: RemotePath) -> None:
         if format_of_name(target) is None and self._target_kind() == "folder":
             raise ValueError(f"{target} would be a folder of a store; write one file, such as {target.rstrip('/')}.tar")
-        if self.resume:
-            raise ValueError(
-                f"{target}: resume= or --resume is for files of this machine, where complete ones stay when a run is "
-                "interrupted; convert to a local folder with it, and copy the set to the store"
-            )
         if self.source == target:
             raise ValueError(f"{target} is the source itself; name another file")
-        is_set, is_dry = self._shards is not None, self.dry_run
-        with local_target(target, force=self.force, progress=self.progress, is_dry=is_dry, is_set=is_set) as place:
+
+    def _upload(self, target: RemotePath) -> Transfer:
+        """To a store: made here, then uploaded; a set uploads each of its files itself."""
+        with local_target(target, force=self.force, progress=self.progress, is_dry=self.dry_run) as place:
             return replace(self, target=place).run()
 
     @property
@@ -239,7 +237,7 @@ class Conversion:
         is_there = [source for source in sources if os.path.exists(source)] if os.path.exists(path) else []
         if any(os.path.samefile(source, path) for source in is_there):
             raise ValueError(f"{path} is the source itself; name another file")
-        if goal.exists(path) and self._shards is None:
+        if self._shards is None and goal.exists(path):
             self._refuse_existing(path)
 
     def _bar(self, unit: str) -> contextlib.AbstractContextManager[Progress | None]:
@@ -408,7 +406,7 @@ class Conversion:
         self, goal: Format, path: str, stack: contextlib.ExitStack, bar: Progress | None, result: Transfer
     ) -> SampleOrigin:
         folder = os.path.dirname(os.path.abspath(path)) or tempfile.gettempdir()
-        if self.dry_run:
+        if self.dry_run or is_remote(path):
             folder = tempfile.gettempdir()
         contents = FileContents(self.source, kind=self.source_kind, folder=folder, stack=stack)
         contents.load(result, max_bytes=self.max_bytes, progress=bar)
@@ -477,7 +475,7 @@ class Conversion:
         return replace(
             self,
             source=absolute(self._path),
-            target=absolute(str(self.target)),
+            target=absolute(self.target) if isinstance(self.target, str) else self.target,
             samples=replace(self.samples, workers=1),
             on_left_out=_tell_nobody,
             progress=False,

@@ -104,8 +104,9 @@ def convert(
         shard_samples: number of samples in one of many files.
         verify: read what was written, and compare it with the source, before it gets its name. A folder, and a set
             that is resumed, stay where they are when something differs.
-        resume: go on with a set of files of this machine where an earlier call with ``resume`` was interrupted: each
-            file appears as soon as it is complete, and is not written again if it is still as it was left.
+        resume: go on with a set of files, here or in a store, where an earlier call with ``resume`` was interrupted:
+            each file appears as soon as it is complete, and is not written again if it is still as it was left. Until
+            all are there a note beside the set says so, and ``headrace.open`` refuses a pattern of them.
         exact_times: keep fractions of seconds in a tar, which takes a kilobyte more for each file; by default times are
             in whole seconds, as tar(1) writes them.
         max_bytes: refuse more content of a tar or zip than this; by default 1 GiB, or 200 times its size.
@@ -117,7 +118,7 @@ def convert(
         dry_run: write nothing, and say what would be written; sizes of samples are estimated from a few.
         engine: ``"ray"``: the files of a set are made by tasks of a Ray cluster, each file by one, the same to the byte
             as by ``"local"``, the threads of this process. The cluster must see source and target under the same
-            paths, and have the same headrace.
+            paths, or reach them by URLs, and have the same headrace.
         address: of the Ray cluster, as ``ray.init`` takes it; by default one is started on this machine, with
             ``workers`` tasks at a time.
         on_left_out: called with a line for each thing, or each kind of thing, that is left out, as soon as it is

@@ -6,18 +6,21 @@ from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import ArchiveBusyError
 from headrace.fields import to_spec
+from headrace.formats.local_target import named_as_given
+from headrace.formats.new_writer import new_writer
+from headrace.formats.shard_log import DiskShelf, LoggedPlace, ShardLog
 from headrace.formats.sharded_writer import (
     HiddenPlace,
     ShardedWriter,
     ShardNames,
     names_of_set,
-    new_writer,
     shard_creator,
 )
+from headrace.storage import RemotePath
 from headrace.transfer.checked_writer import CheckedWriter
 from headrace.transfer.comparison import Comparison
-from headrace.transfer.shard_log import LoggedPlace, ShardLog
 from headrace.transfer.task_shards import ShardPlan
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
     from headrace.formats.contract import Format
     from headrace.formats.report import Transfer
-    from headrace.formats.sharded_writer import ShardLimits
+    from headrace.formats.shard_log import ShardShelf
+    from headrace.formats.sharded_writer import ShardLimits, ShardPlace
     from headrace.transfer.samples import Selection
     from headrace.transfer.shard_work import ShardMade
     from headrace.transfer.task_shards import TaskShards
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["NewFiles"]
 
 _NOT_KEPT = "Nothing was put in place."
+_NOT_SENT = "This file was not uploaded."
 _KEPT = "The files of the set are left where they are, for a look at them; remove them to begin again."
 _REMOVED = "This file was removed; the files of the set that are complete are kept."
 
@@ -44,7 +49,7 @@ class NewFiles:
 
     Args:
         target: the format.
-        path: of the file; of a set, with a number in its name.
+        path: of the file; of a set, with a number in its name, and then it may be a URL.
         limits: when a file of a set is full; None for one file.
         force: replace what is there.
         is_verified: read and compare what was written.
@@ -64,22 +69,55 @@ class NewFiles:
         self, chosen: Selection, progress: Progress | None, result: Transfer, tasks: TaskShards | None = None
     ) -> None:
         """Write samples, and count them; with ``tasks``, which make the files of a set."""
+        if isinstance(self.path, RemotePath):
+            with named_as_given(self.path):
+                self._write_to_store(self.path, chosen, progress, result, tasks)
+            return
         if self.is_resumed:
-            with ShardLog.lock(names_of_set(self.path)):
+            shelf = DiskShelf(names_of_set(self.path))
+            with shelf.lock():
                 if tasks is None:
-                    result.samples = self._resume(chosen, progress, result)
+                    result.samples = self._resume(shelf, chosen, progress, result)
                 else:
-                    result.samples = self._resume_by_tasks(tasks, chosen, progress, result)
+                    result.samples = self._log_by_tasks(tasks, self._load(shelf, chosen), chosen, progress, result)
         elif tasks is not None:
             result.samples = self._write_by_tasks(tasks, chosen, progress, result)
         else:
-            check = self._comparison(chosen, _NOT_KEPT)
-
-            def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
-                return self._create(fields, length, about, check, self._limits(chosen))
-
-            result.samples = chosen.write(create, progress, result)
+            result.samples = chosen.write(self._creator(chosen), progress, result)
         result.size_bytes = sum(map(self.target.size_bytes, self._written()))
+
+    def _write_to_store(
+        self,
+        path: RemotePath,
+        chosen: Selection,
+        progress: Progress | None,
+        result: Transfer,
+        tasks: TaskShards | None,
+    ) -> None:
+        from headrace.formats.stored_shards import StoreShelf, UploadedPlace, begin_anew
+
+        shelf = StoreShelf(path)
+        if tasks is not None and not self.is_resumed:
+            log = begin_anew(shelf, self._job(chosen), force=self.force)
+        elif self.is_resumed:
+            log = self._load(shelf, chosen)
+        else:
+            log = ShardLog.begin(shelf, self._job(chosen))
+        if tasks is not None:
+            if shelf.has_note:
+                shelf.abort_uploads()
+            try:
+                result.samples = self._log_by_tasks(tasks, log, chosen, progress, result)
+            finally:
+                shelf.abort_uploads()  # of processes that were killed
+        else:
+            check, force = self._comparison(chosen, _NOT_SENT), self.force
+
+            def place() -> ShardPlace:
+                return UploadedPlace(log, shelf, is_resumed=self.is_resumed, force=force, check=check)
+
+            result.samples = self._write_logged(place, log, chosen, progress, result)
+        result.size_bytes = log.size_bytes
 
     def _comparison(self, chosen: Selection, outcome: str) -> Comparison | None:
         if not self.is_verified:
@@ -114,20 +152,43 @@ class NewFiles:
             check=check,
         )
 
-    def _resume(self, chosen: Selection, progress: Progress | None, result: Transfer) -> int:
-        limits = self.limits
+    def _creator(self, chosen: Selection) -> Callable[[dict[str, Field], int | None, dict[str, Any]], Writer[Any]]:
+        check = self._comparison(chosen, _NOT_KEPT)
+
+        def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+            return self._create(fields, length, about, check, self._limits(chosen))
+
+        return create
+
+    def _load(self, shelf: ShardShelf, chosen: Selection) -> ShardLog:
+        return ShardLog.load(shelf, self._job(chosen), force=self.force)
+
+    def _resume(self, shelf: ShardShelf, chosen: Selection, progress: Progress | None, result: Transfer) -> int:
+        log = self._load(shelf, chosen)
+        check = self._comparison(chosen, _KEPT)
+        return self._write_logged(lambda: LoggedPlace(log, check=check), log, chosen, progress, result)
+
+    def _write_logged(
+        self,
+        place: Callable[[], ShardPlace],
+        log: ShardLog,
+        chosen: Selection,
+        progress: Progress | None,
+        result: Transfer,
+    ) -> int:
+        """Write the files that are not in the log, one after the other."""
+        limits = self._limits(chosen)
         assert limits is not None
-        log = ShardLog.load(names_of_set(self.path), self._job(chosen, limits), force=self.force)
-        place = LoggedPlace(log, check=self._comparison(chosen, _KEPT))
+        log.keep_first()
         done, total = log.samples, len(chosen.order)
         if done >= total and log.shards:
-            place.finish()
+            place().finish()
             return total
 
         def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
             new = shard_creator(self.target, fields, about | self.options)
             shard = len(log.shards)
-            return ShardedWriter(place, new, fields, limits=limits, length=length, first_shard=shard, done=done)
+            return ShardedWriter(place(), new, fields, limits=limits, length=length, first_shard=shard, done=done)
 
         return chosen.write(create, progress, result, start=done)
 
@@ -146,22 +207,26 @@ class NewFiles:
             raise
         return count
 
-    def _resume_by_tasks(
-        self, tasks: TaskShards, chosen: Selection, progress: Progress | None, result: Transfer
+    def _log_by_tasks(
+        self, tasks: TaskShards, log: ShardLog, chosen: Selection, progress: Progress | None, result: Transfer
     ) -> int:
-        assert self.limits is not None
-        log = ShardLog.load(names_of_set(self.path), self._job(chosen, self.limits), force=self.force)
+        """Have the files made that are not in the log; those that are complete stay when it is to be resumed."""
+        log.save()  # first: from here on the set is not whole
         log.clear()
-        log.save()
 
         def keep(made: ShardMade) -> None:
             log.note(made.number, made.first, made.samples, made.files)
 
         done = {number: (shard["first"], shard["samples"]) for number, shard in log.shards.items()}
         try:
-            count = tasks.write(chosen, self._plan(chosen, log.names.path, keep, done, _REMOVED), progress, result)
+            count = tasks.write(chosen, self._plan(chosen, log.shelf.path, keep, done, _REMOVED), progress, result)
+        except ArchiveBusyError:
+            tasks.tasks.cancel()
+            raise  # what is there belongs to another process now
         except BaseException:
             tasks.tasks.cancel()  # while the lock is held
+            if not self.is_resumed:
+                log.shards.clear()
             log.clear()  # a task may have been complete, and nobody has noted it
             if not log.shards:
                 log.remove()
@@ -193,9 +258,10 @@ class NewFiles:
     def _limits(self, chosen: Selection) -> ShardLimits | None:
         return None if self.limits is None else replace(self.limits, skips=chosen.options.skip_broken)
 
-    def _job(self, chosen: Selection, limits: ShardLimits) -> dict[str, Any]:
+    def _job(self, chosen: Selection) -> dict[str, Any]:
         """What must be the same for a set to be resumed."""
-        options = chosen.options
+        options, limits = chosen.options, self.limits
+        assert limits is not None
         return {
             "source": [chosen.fingerprint, len(chosen.origin.sources())],
             "fields": [[name, chosen.columns[name], to_spec(kind)] for name, kind in chosen.fields.items()],

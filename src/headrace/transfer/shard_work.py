@@ -7,6 +7,7 @@ do not depend on who makes it. A process opens the source once and keeps it for 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,22 +17,24 @@ import numpy.typing as npt
 
 from headrace.errors import BrokenPicturesError, FormatError
 from headrace.formats.contract import BaseWriter
+from headrace.formats.local_target import named_as_given
 from headrace.formats.open import FORMATS
 from headrace.formats.ray_tasks import fetch_shared
 from headrace.formats.report import Transfer
+from headrace.formats.shard_log import files_of, remove_shard
 from headrace.formats.sharded_writer import ShardedChunk, ShardedWriter, ShardEncoder, ShardLimits, shard_creator
 from headrace.progress import format_count
+from headrace.storage import RemotePath
 from headrace.transfer.comparison import Comparison
-from headrace.transfer.shard_log import files_of, remove_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from headrace.formats.contract import Format
     from headrace.transfer.samples import Selection
     from headrace.types import EncodedChunk, Encoder, Field, Writer
 
-__all__ = ["EncodedRange", "ShardJob", "ShardMade", "encode_range", "make_shard", "write_shard"]
+__all__ = ["EncodedRange", "ShardJob", "ShardMade", "encode_range", "local_place", "make_shard", "write_shard"]
 
 _opened: dict[str, tuple[contextlib.ExitStack, Selection]] = {}
 
@@ -48,7 +51,7 @@ class ShardJob:
         options: what its writer takes.
         encoder: of its writer.
         limits: when a file is full.
-        path: of the set, for messages.
+        path: of the set; of a URL each file is uploaded by the task that makes it.
         outcome: what an error says when a file is not what was to be written; None when no file is read again.
         is_logged: sizes and checksums of the files are wanted.
     """
@@ -96,13 +99,12 @@ class ShardJob:
         create = shard_creator(self.target, fields, self.options)
         return ShardedWriter(place, create, fields, limits=self.limits, length=length, first_shard=number, done=done)
 
-    def made(self, path: str, number: int, first: int, samples: int) -> ShardMade:
-        """Look at a file that is complete."""
+    def made(self, place: _OnePlace, path: str, number: int, first: int, samples: int) -> ShardMade:
+        """Look at a file that is complete, and put it in its place."""
         if self.outcome is not None:
-            stop = first + samples
-            target, selection, outcome = self.target, self.selection(), self.outcome
-            Comparison(selection=selection, target=target, path=path, outcome=outcome, start=first, stop=stop)([path])
-        return ShardMade(number, first, samples, files_of(path) if self.is_logged else {})
+            check = Comparison(selection=self.selection(), target=self.target, path=path, outcome=self.outcome)
+            check([place.here], first, first + samples)
+        return ShardMade(number, first, samples, place.keep_files(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class ShardMade:
     number: int
     first: int
     samples: int
-    files: dict[str, list[int]]
+    files: dict[str, list[Any]]
     broken: list[str] = field(default_factory=list)
 
 
@@ -128,16 +130,24 @@ class EncodedRange:
 
 @dataclass(slots=True)
 class _OnePlace:
-    """Where a task writes its file."""
+    """Where a task writes its file: at its place, or in a folder from which it is uploaded."""
 
-    target: str
+    here: str
 
     def path(self, number: int) -> str:
-        remove_shard(self.target)  # of a run before, which was killed
-        return self.target
+        remove_shard(self.here)  # of a run before, which was killed
+        return self.here
 
     def keep(self, number: int, samples: int) -> None:
         """The process that began the work is told."""
+
+    def keep_files(self, job: ShardJob) -> dict[str, list[Any]]:
+        """Upload the file if the set is in a store; gives what tells it from another one, where that is wanted."""
+        if isinstance(job.path, RemotePath):
+            from headrace.formats.stored_shards import upload_shard
+
+            return upload_shard(job.path, self.here)
+        return files_of(self.here) if job.is_logged else {}
 
     def finish(self) -> None:
         """There are no others."""
@@ -146,18 +156,34 @@ class _OnePlace:
         """Nothing is there."""
 
 
+@contextlib.contextmanager
+def local_place(path: str) -> Iterator[_OnePlace]:
+    """Where a file of a set is written by one process: a path as it is; for a URL one in a temporary folder."""
+    if not isinstance(path, RemotePath):
+        yield _OnePlace(path)
+        return
+    from headrace.storage.object_folder import upload_folder
+
+    folder = upload_folder()
+    try:
+        with named_as_given(path):
+            yield _OnePlace(os.path.join(folder.path, os.path.basename(path)))
+    finally:
+        folder.remove()
+
+
 def make_shard(job: ShardJob, path: str, number: int, first: int, stop: int) -> ShardMade:
     """Read, encode and write samples from ``first`` up to ``stop``, which are one file."""
-    place = _OnePlace(path)
+    with local_place(path) as place:
 
-    def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
-        return job.writer(place, number, first, length)
+        def create(fields: dict[str, Field], length: int | None, about: dict[str, Any]) -> Writer[Any]:
+            return job.writer(place, number, first, length)
 
-    try:
-        job.selection().write(create, None, Transfer(), start=first, stop=stop)
-    except BrokenPicturesError as error:
-        return ShardMade(number, first, 0, {}, error.broken)
-    return job.made(path, number, first, stop - first)
+        try:
+            job.selection().write(create, None, Transfer(), start=first, stop=stop)
+        except BrokenPicturesError as error:
+            return ShardMade(number, first, 0, {}, error.broken)
+        return job.made(place, path, number, first, stop - first)
 
 
 def encode_range(job: ShardJob, first: int, stop: int) -> tuple[EncodedRange, tuple[ShardedChunk, list[str] | None]]:
@@ -182,14 +208,15 @@ def write_shard(
     job: ShardJob, path: str, number: int, first: int, total: int, parts: Sequence[tuple[Any, int, int]]
 ) -> ShardMade:
     """Write a file of encoded pieces: of each part, those from one number up to another."""
-    with job.writer(_OnePlace(path), number, first, total) as writer:
-        for kept, start, stop in parts:
-            chunk, names = fetch_shared(kept)
-            counts = [0, *np.cumsum([len(piece) for piece in chunk.pieces])]
-            own = None if names is None else names[counts[start] : counts[stop]]
-            writer.append_chunk(ShardedChunk(chunk.pieces[start:stop]), names=own)
-        samples = len(writer) - first
-    return job.made(path, number, first, samples)
+    with local_place(path) as place:
+        with job.writer(place, number, first, total) as writer:
+            for kept, start, stop in parts:
+                chunk, names = fetch_shared(kept)
+                counts = [0, *np.cumsum([len(piece) for piece in chunk.pieces])]
+                own = None if names is None else names[counts[start] : counts[stop]]
+                writer.append_chunk(ShardedChunk(chunk.pieces[start:stop]), names=own)
+            samples = len(writer) - first
+        return job.made(place, path, number, first, samples)
 
 
 class _Pieces(BaseWriter):

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import BrokenPicturesError
 from headrace.formats.ray_tasks import TaskCall
 from headrace.formats.sharded_writer import ShardFilling
-from headrace.transfer.shard_work import EncodedRange, ShardJob, ShardMade, encode_range, make_shard, write_shard
+from headrace.storage import absolute
+from headrace.transfer.shard_work import (
+    EncodedRange,
+    ShardJob,
+    ShardMade,
+    encode_range,
+    local_place,
+    make_shard,
+    write_shard,
+)
 
 if TYPE_CHECKING:
     import contextlib
@@ -46,7 +55,7 @@ class ShardPlan:
         target: the format.
         options: what its writer takes.
         limits: when a file is full.
-        path: of the set, for messages.
+        path: of the set.
         place: where a file is written, by its number.
         keep: is told of each file that is complete.
         done: files that are complete already: their first samples and numbers of samples, by number.
@@ -107,11 +116,12 @@ class TaskShards:
 
 def _encoder_of(chosen: Selection, plan: ShardPlan) -> Encoder[Any]:
     """What encodes samples; and what the writer would refuse is refused before there is a task."""
-    writer = plan.target.create_checked(plan.place(0), chosen.fields, length=None, **plan.options)
-    try:
-        return writer.encoder
-    finally:
-        writer.abort()
+    with local_place(plan.place(0)) as place:
+        writer = plan.target.create_checked(place.here, chosen.fields, length=None, **plan.options)
+        try:
+            return writer.encoder
+        finally:
+            writer.abort()
 
 
 @dataclass(slots=True)
@@ -132,7 +142,7 @@ class _Work:
         self.samples = self.seen = sum(samples for _, samples in self.plan.done.values())
 
     def path(self, number: int) -> str:
-        return os.path.abspath(self.plan.place(number))
+        return absolute(self.plan.place(number))
 
     def name(self, number: int) -> str:
         return os.path.basename(self.plan.place(number))

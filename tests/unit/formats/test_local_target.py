@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import headrace as hr
 from headrace.errors import FormatError
 from headrace.formats.local_target import local_target, target_path
-from headrace.storage import RemotePath, new_objects
+from headrace.storage import RemotePath, object_folder
 
 obstore_store = pytest.importorskip("obstore.store", reason="needs the package obstore")
 URL = RemotePath("s3://b/a/x.tar")
@@ -21,7 +22,7 @@ URL = RemotePath("s3://b/a/x.tar")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     memory = obstore_store.MemoryStore()
-    monkeypatch.setattr(new_objects, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
+    monkeypatch.setattr(object_folder, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield memory
     assert os.listdir(tmp_path) == []
@@ -62,15 +63,12 @@ def test_a_dry_run_uploads_nothing(store: Any) -> None:
 def test_a_set_refuses_and_replaces_its_own_names_alone(store: Any) -> None:
     for name in ("a/x-0.tar", "a/x-0.tar.annex", "a/x-7.tar", "a/x-y.tar", "a/x-.tar"):
         store.put(name, b"old")
-    path = RemotePath("s3://b/a/x-%d.tar")
-    with (
-        pytest.raises(FileExistsError, match=r"x-0\.tar exists"),
-        local_target(path, force=False, progress=None, is_set=True),
-    ):
-        pass
-    with local_target(path, force=True, progress=None, is_set=True) as place:
-        Path(place.replace("%d", "0")).write_bytes(b"new")
-    assert names(store) == ["a/x-.tar", "a/x-0.tar", "a/x-y.tar"]
+    path, options = RemotePath("s3://b/a/x-%d.tar"), {"fields": {"text": hr.Text()}, "shard_samples": 1}
+    with pytest.raises(FileExistsError, match=r"^s3://b/a/x-0\.tar exists; give force=True"):
+        hr.write(path, ["new"], **options)
+    hr.write(path, ["new"], **options, force=True)
+    assert names(store) == ["a/x-.tar", "a/x-0.tar", "a/x-0.tar.annex", "a/x-y.tar"]
+    assert bytes(store.get("a/x-0.tar").bytes()) != b"old"
 
 
 def test_errors_name_the_url(store: Any) -> None:

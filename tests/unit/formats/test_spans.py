@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_written_to(path: Path, monkeypatch: pytest.Monk
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "no")
 
-    monkeypatch.setattr(indexed_file, "AtomicFile", refuse)
+    monkeypatch.setattr(indexed_file, "new_side", refuse)
     assert Lines(path)["n4"].value == b"aaaa"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import RemoteError
-from headrace.storage import HiddenFolder, RemotePath, new_objects
+from headrace.storage import HiddenFolder, RemotePath, object_folder
 from headrace.storage.new_objects import NewObjects
 from headrace.storage.upload import Upload
 
@@ -23,7 +23,7 @@ NAMES = re.compile(r"x\.tar(?:\.annex|-shard-\d+)?")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     memory = obstore_store.MemoryStore()
-    monkeypatch.setattr(new_objects, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
+    monkeypatch.setattr(object_folder, "_store_of", lambda path: (memory, str(path).partition("://b/")[2]))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return memory
 

@@ -15,6 +15,7 @@ from headrace.cli.common import (
     add_follow_links,
     add_json,
     add_progress,
+    add_storage,
     add_tasks,
     print_json,
     progress_bar,
@@ -23,7 +24,7 @@ from headrace.cli.common import (
 )
 from headrace.formats.open import format_of_name
 from headrace.progress import format_count
-from headrace.storage import AtomicFile
+from headrace.storage import AtomicFile, check_local
 from headrace.transfer.index_table import export_index, import_index
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ Give a dataset an annex: a checksum for every value, a tile index of every JPEG 
 rest of their pictures, and names and classes if you have them and the format has none. It goes beside the file as
 FILE.annex, or into a .beton with --embed; FFCV reads the file all the same. Names and classes that an annex has already
 are kept. An .ffr (a file, or a folder of parts) and a .barecat have checksums of their own, and get tile indices alone.
+An object of a store is read, and its annex becomes an object beside it.
 The list of files of a .barecat can be written as a table, and made from one."""
 EXAMPLES = """\
 examples:
@@ -44,13 +46,14 @@ examples:
   headrace index train.beton --embed
   headrace index train.beton --embed --fresh      the annex is damaged: make a new one
   headrace index photos.parquet                   checksums, and tile indices of its JPEGs, beside it
+  headrace index 's3://bucket/train-*.tar'         each annex becomes an object
   headrace index photos.barecat --export index.csv
   headrace index train.beton --names names.txt --classes label=classes.txt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("path", metavar="FILE", help="a dataset")
+    parser.add_argument("path", metavar="FILE", help="a dataset; a path or URL")
     parser.add_argument("--embed", action="store_true", help="into the file instead of beside it")
     parser.add_argument(
         "--fresh", action="store_true", help="do not look at the annex there is, for example a damaged one"
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--import", dest="table", metavar="TABLE", help=".barecat: make the index of shards from CSV")
     parser.add_argument("-f", "--force", action="store_true", help="with --import: replace the index there is")
     add_follow_links(parser)
+    add_storage(parser)
     add_engine(parser)
     add_tasks(parser)
     add_progress(parser)
@@ -124,6 +128,8 @@ def _run_table(args: argparse.Namespace) -> int:
         raise ValueError("give --export or --import, and an archive (.barecat)")
     if args.table and args.follow_links:
         raise ValueError("--import reads a table and no shards; leave --follow-links out")
+    if args.table:
+        check_local(args.path)
     if args.export:
         with open_archive(args.path, **reading_options(args)) as archive, _open_table(args.export) as file:
             count = export_index(archive, file)

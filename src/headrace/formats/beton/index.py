@@ -18,6 +18,7 @@ from headrace.annex import (
     checksums_section,
     json_section,
     names_section,
+    new_side,
     new_side_path,
     side_path,
     tile_index_section,
@@ -32,7 +33,7 @@ from headrace.formats.beton.writer import checked_class_names, encode_name
 from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of
 from headrace.progress import format_count
-from headrace.storage import AtomicFile
+from headrace.storage import AtomicFile, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,12 +139,17 @@ def _checksums(file: BetonFile, progress: Progress | None) -> Iterator[Buffer]:
 
 
 def _put_beside(file: BetonFile, sections: Mapping[str, Iterable[Buffer]]) -> str:
+    if file.has_embedded_annex and is_remote(file.path):
+        raise ValueError(
+            f"{file.path} has an annex inside, and an object of a store is not changed. Make a new one in a copy on "
+            "this machine (headrace index FILE --embed), and put that in its place"
+        )
     if file.has_embedded_annex:
         raise ValueError(f"{file.path} has an annex inside; replace it with embed=True (--embed)")
     target = new_side_path(file.path)
-    with AtomicFile(target, like=file.path) as out:
+    with new_side(file.path) as write:
         write_annex(
-            out.write,
+            write,
             sections,
             num_samples=len(file),
             dataset_size=lambda _: file.size_bytes,

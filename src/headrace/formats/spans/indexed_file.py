@@ -13,18 +13,22 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from headrace.annex import (
     CLASSES,
     METADATA,
+    PROBES,
     SCHEMA,
     TILE_INDEX,
     Annex,
     hold_sections,
-    new_side_path,
+    new_side,
     open_side,
     read_checksums,
     read_json,
     side_exists,
+    side_path,
     write_annex,
 )
 from headrace.errors import AnnexError
@@ -33,16 +37,16 @@ from headrace.formats.description import Description
 from headrace.formats.spans.sample_index import SampleIndex
 from headrace.formats.spans.span_file import SpanFile
 from headrace.progress import format_count
-from headrace.storage import AtomicFile, is_remote
+from headrace.storage import is_remote
 from headrace.types import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
     import numpy.typing as npt
 
     from headrace.errors import PathLike
+    from headrace.storage import StoredFile
     from headrace.types import Buffer
 
 __all__ = ["IndexedFile", "Scan"]
@@ -112,17 +116,12 @@ class IndexedFile:
             self._warn(f"it describes {told}, and the file has {len(self.index)}")
 
     def _read_annex(self, follow_links: bool) -> SampleIndex | None:
-        announced = self.file.announce_fingerprint()  # on its way while the annex is opened
+        announced = self.file.announce_probes()  # on their way while the annex is opened
         try:
             side = open_side(self.file.path, follow_links=follow_links)
             if side is None:
                 return None
-            self.annex = Annex.find(
-                side,
-                num_samples=None,
-                dataset_size=self.file.size_bytes,
-                dataset_fingerprint=self.file.fingerprint,
-            )
+            self.annex = self._bound_annex(side)
             return self._read_sections()
         except AnnexError as error:
             self._warn(error.problem)
@@ -130,6 +129,18 @@ class IndexedFile:
         finally:
             if announced is not None:
                 announced.close()
+
+    def _bound_annex(self, side: StoredFile) -> Annex | None:
+        """The annex, if it belongs to the file; AnnexError if it belongs to another one."""
+        size_bytes = self.file.size_bytes
+        if not self.file.is_local:
+            annex = Annex.find(side, num_samples=None, dataset_size=None, dataset_fingerprint=None)
+            noted = None if annex is None else annex.section(PROBES)
+            if annex is not None and noted is not None and len(noted) > 0 == len(noted) % 4:
+                steps = noted.view("<u4")
+                if annex.bound_to == (size_bytes, int(steps[-1])) and self.file.adopt_fingerprint(steps):
+                    return annex
+        return Annex.find(side, num_samples=None, dataset_size=size_bytes, dataset_fingerprint=self.file.fingerprint)
 
     def _read_sections(self) -> SampleIndex | None:
         if self.annex is None:
@@ -182,13 +193,15 @@ class IndexedFile:
 
     def write(self, sections: Mapping[str, Iterable[Buffer]], *, is_synced: bool = True) -> str:
         """Write an annex of these sections beside the file, and give its path."""
-        target = new_side_path(self.file.path)
-        with AtomicFile(target, like=self.file.path, is_synced=is_synced) as out:
+        steps = self.file.fingerprint_steps
+        if len(steps) > 1:
+            sections = {**sections, PROBES: [steps.astype("<u4").view(np.uint8)]}
+        with new_side(self.file.path, is_synced=is_synced) as write:
             write_annex(
-                out.write,
+                write,
                 sections,
                 num_samples=len(self.index),
                 dataset_size=lambda _: self.file.size_bytes,
                 dataset_fingerprint=lambda _: self.file.fingerprint,
             )
-        return target
+        return side_path(self.file.path)

@@ -23,6 +23,8 @@ from headrace.storage import ColdReads, LocalFile, file_identity, is_remote, map
 from headrace.types import Ragged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headrace.errors import PathLike
     from headrace.storage import StoredFile
     from headrace.types import Announcement
@@ -33,6 +35,7 @@ Positions = npt.NDArray[np.uint64]
 _EDGE_BYTES = 64 << 10
 _WHOLE_BYTES = 1 << 20
 _SPREAD_BLOCKS = 64
+_PROBES = [0, 1, 14, 27, 40, 53]  # both ends, and four of the blocks
 _BLOCK_BYTES = 4096
 _HELD_BYTES = 1 << 30
 _REPLACED = "Replace files by renaming, never in place, and open them again afterwards."
@@ -119,12 +122,22 @@ class SpanFile:
     @cached_property
     def fingerprint(self) -> int:
         """32 bits of the content: all of a small file; of a large one both ends and blocks that are spread over it."""
-        value = _native.crc32c(str(self.size_bytes).encode())
+        return int(self.fingerprint_steps[-1])
+
+    @cached_property
+    def fingerprint_steps(self) -> npt.NDArray[np.uint32]:
+        """What the fingerprint is behind each of the spans that it is made of."""
         offsets, sizes = self._fingerprint_spans()
+        return self._steps(offsets, sizes, [_native.crc32c(str(self.size_bytes).encode())])
+
+    def _steps(self, offsets: Positions, sizes: Positions, before: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """Checksums of spans; each goes on where the one before it has ended, or from its own number."""
         base, starts = self._stored.region(offsets, sizes)
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-            value = _native.crc32c(base[start : start + size], value)
-        return value
+        steps = np.empty(len(starts), np.uint32)
+        for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+            value = before[i] if i < len(before) else int(steps[i - 1])
+            steps[i] = _native.crc32c(base[start : start + size], value)
+        return steps
 
     def _fingerprint_spans(self) -> tuple[Positions, Positions]:
         if self.size_bytes <= _WHOLE_BYTES:
@@ -133,9 +146,26 @@ class SpanFile:
         offsets = np.concatenate([[0, self.size_bytes - _EDGE_BYTES], spread]).astype(np.uint64)
         return offsets, np.array([_EDGE_BYTES] * 2 + [_BLOCK_BYTES] * _SPREAD_BLOCKS, np.uint64)
 
-    def announce_fingerprint(self) -> Announcement | None:
-        """Begin to bring what ``fingerprint`` needs."""
-        return self._stored.announce(*self._fingerprint_spans())
+    def announce_probes(self) -> Announcement | None:
+        """Begin to bring what ``adopt_fingerprint`` looks at."""
+        offsets, sizes = self._fingerprint_spans()
+        chosen = _PROBES if len(offsets) > 1 else slice(None)
+        return self._stored.announce(offsets[chosen], sizes[chosen])
+
+    def adopt_fingerprint(self, steps: npt.NDArray[np.uint32]) -> bool:
+        """Take the fingerprint from steps that somebody has noted, if both ends and a few spans of an object agree.
+
+        All 66 spans of a large object would be as many requests, and these are few. A file of this machine is read.
+        """
+        offsets, sizes = self._fingerprint_spans()
+        if self.is_local or len(offsets) == 1 or len(steps) != len(offsets):
+            return False
+        before = [_native.crc32c(str(self.size_bytes).encode()), *steps.tolist()]
+        found = self._steps(offsets[_PROBES], sizes[_PROBES], [before[i] for i in _PROBES])
+        if not np.array_equal(found, steps[_PROBES]):
+            return False
+        self.fingerprint_steps = steps
+        return True
 
     def close(self) -> None:
         """Let go of the file. Views that were handed out stay valid."""
