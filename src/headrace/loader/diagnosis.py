@@ -105,7 +105,7 @@ def diagnose(
 
     It runs a copy of the loader with a consumer that does nothing, then some of its pictures in other ways: with an
     index, stored smaller, as JPEG. Nothing is changed or written, but for a small part of a dataset that is slow to
-    read, which is written into the temporary folder and removed. If the loader itself was in a loop before, its stats
+    read, which is written into memory (/dev/shm, or else the temporary folder) and removed. If the loader itself was in a loop before, its stats
     tell whether the consumer was the slow one.
 
     Args:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from headrace.formats.contract import Format
     from headrace.loader.loader import Loader
     from headrace.loader.measurement import Pictures
-    from headrace.types import Dataset, ImageSpans
+    from headrace.types import ImageSpans
 
 __all__ = ["REMEDIES", "Advice", "Case", "make_case"]
 
@@ -55,6 +55,7 @@ _WORTH = 1.1  # times as fast: less is not worth a word
 _WORTH_OF_OPTION = 1.05  # the same for what costs the user nothing
 _WIDE = 500 / 224  # the longer side of stored pictures, for each pixel of the side of a crop
 _SMALL_BATCH = 64
+_MEMORY = "/dev/shm"
 _MOST_SAMPLES, _MOST_BYTES = 512, 32 << 20  # of a part of a dataset that is written for a measurement
 
 
@@ -99,8 +100,7 @@ class Case:
 
     def rate_with(self, seconds: float | None = None, **changes: object) -> float:
         """Samples per second with some options changed."""
-        with _quiet():
-            return measure(self.loader._remade(**changes), seconds or self.seconds).rate
+        return _rate_of(self.loader._remade(**changes), seconds or self.seconds)
 
     def times_as_fast(self, **changes: object) -> float:
         """The same against the loader as it is, by turns."""
@@ -365,21 +365,27 @@ def another_format(case: Case) -> Advice | None:
         return None
     count = _part_size(case)
     chosen = np.linspace(0, len(dataset) - 1, count).astype(np.int64)
-    part = subset(dataset, chosen)
-    with tempfile.TemporaryDirectory(prefix="headrace-doctor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="headrace-doctor-", dir=_memory_folder()) as folder:
         path = os.path.join(folder, "part.beton")
         try:
-            write(path, part.sources(), fields=dict(dataset.schema))
+            write(path, subset(dataset, chosen).sources(), fields=dict(dataset.schema))
         except (HeadraceError, ValueError, TypeError, OSError):
             return None  # it cannot hold this, or there is no room: nothing is known
         size = min(case.loader.options.batch_size, count)
         with open_dataset(path) as written:
-            rates = [_rate_of(case, one, size) for one in (part, written, part, written)]
+            new = case.loader._remade(written, batch_size=size, indices=None, drop_last=False)
+            old = case.loader._remade(batch_size=size, indices=chosen, drop_last=False)
+            rates = [_rate_of(one, case.seconds / 2) for one in (old, new, old, new)]
     factor = max(rates[1::2]) / max(*rates[::2], 1e-9)
     if factor < _WORTH:
         return None
     text = f"values take long to read from a {found.name}: headrace convert {case.path} NEW.beton"
     return Advice(kind="format", text=text, factor=factor, basis="measured")
+
+
+def _memory_folder() -> str | None:
+    """A folder that is memory, so that nothing is written to a disk; None: the temporary folder."""
+    return _MEMORY if os.access(_MEMORY, os.W_OK) else None
 
 
 def _part_size(case: Case) -> int:
@@ -389,10 +395,9 @@ def _part_size(case: Case) -> int:
     return max(1, min(n, _MOST_SAMPLES, int(_MOST_BYTES / each)))
 
 
-def _rate_of(case: Case, dataset: Dataset, batch_size: int) -> float:
-    loader = case.loader._remade(dataset, batch_size=batch_size, indices=None, drop_last=False)
+def _rate_of(loader: Loader, seconds: float) -> float:
     with _quiet():
-        return measure(loader, case.seconds / 2).rate
+        return measure(loader, seconds).rate
 
 
 def no_cache(case: Case) -> Advice | None:
