@@ -105,8 +105,8 @@ def diagnose(
 
     It runs a copy of the loader with a consumer that does nothing, then some of its pictures in other ways: with an
     index, stored smaller, as JPEG. Nothing is changed or written, but for a small part of a dataset that is slow to
-    read, which is written into memory (/dev/shm, or else the temporary folder) and removed. If the loader itself was in a loop before, its stats
-    tell whether the consumer was the slow one.
+    read, which is written into memory (/dev/shm, or else the temporary folder) and removed. If the loader itself was in
+    a loop before, its stats tell whether the consumer was the slow one.
 
     Args:
         target: a loader, or what it takes: a dataset, a path, a pattern, a list of them. For a dataset the usual

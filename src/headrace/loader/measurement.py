@@ -41,7 +41,8 @@ __all__ = [
 _PICTURES = 32
 _ROUNDS = 5
 _WARMING = 0.25  # of the time, not counted
-_MOST_PIXELS = 1 << 26  # of all pictures that are looked at
+_LEAST_PICTURES, _MOST_PIXELS = 4, 1 << 23  # beyond the first, no more are looked at than have so many pixels
+_LONG_S = 0.5  # rounds end, after two of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _few(loader: Loader, field: str, samples: Sequence[int]) -> list[int]:
     for sample in samples:
         spans = loader.dataset.image_spans(np.array([sample], np.int64), field)
         pixels += int(spans.widths[0]) * int(spans.heights[0])
-        if few and pixels > _MOST_PIXELS:
+        if len(few) >= _LEAST_PICTURES and pixels > _MOST_PIXELS:
             break
         few.append(sample)
     return few
@@ -212,7 +213,10 @@ def native_seconds(pictures: Pictures, ways: Sequence[tuple[ImageSpans, bool]]) 
         ways: the bytes of the pictures, and whether colours are converted the fast way.
     """
     best = [float("inf")] * len(ways)
-    for _ in range(_ROUNDS):
+    begun_s = time.perf_counter()
+    for count in range(_ROUNDS):
+        if count >= 2 and time.perf_counter() - begun_s > _LONG_S:
+            break
         for number, (spans, is_fast) in enumerate(ways):
             job = replace(pictures.job, is_fast=is_fast)
             start_s = time.perf_counter()

@@ -91,11 +91,11 @@ class LoaderStats:
             f"{self.samples / loop_s:,.0f} samples/s, {format_bytes(self.bytes_read / loop_s)}/s stored"
         )
         lines = [f"{'stage':<24}{'seconds':>10}{'share':>8}{'alone, samples/s':>18}"]
-        lines += [line.text() for line in stage_lines(self)]
+        lines += [line.text() for line in stage_lines(self.copy())]  # while threads go on counting
         tail = [
             f"consumer waited {self.wait_s:.2f} s ({self.wait_s / loop_s:.0%} of the loop); "
             f"loader idle {self.idle_s:.2f} s ({self.idle_s / loop_s:.0%})",
-            f"workers {self.workers}, batches ahead {self.batches_ahead}; {find_binding(self)} binds",
+            f"workers {self.workers}, batches ahead {self.batches_ahead}; {find_binding(self.copy())} binds",
         ]
         return "\n".join([head, *lines, *tail, *(f"  {change}" for change in self.changes[-3:])])
 

@@ -33,7 +33,10 @@ class Trace:
     """
 
     def __init__(self, path: PathLike, most: int = _MOST_SPANS) -> None:
-        self.path = os.fspath(path)
+        self.path = os.path.abspath(path)  # the working directory may be another by then
+        folder, name = os.path.split(self.path)
+        if not os.path.isdir(folder):  # told now, not after an epoch
+            raise FileNotFoundError(f"trace: {folder} does not exist, so {name} cannot be written there")
         self._spans: deque[tuple[str, float, float, int, int, Mapping[str, float] | None]] = deque(maxlen=most)
         self._threads: dict[int, str] = {}
         self._noted = 0

@@ -65,8 +65,7 @@ def test_no_trace_without_asking(path: Path, tmp_path: Path) -> None:
 
 
 def test_where_it_cannot_be_written(path: Path, tmp_path: Path) -> None:
-    loader = Loader(path, 4, pipelines=LABELS_ONLY, trace=tmp_path / "no" / "trace.json")
-    with pytest.raises(FileNotFoundError, match="does not exist, so trace.json cannot be written there"):
-        list(loader)
+    with pytest.raises(FileNotFoundError, match=r"does not exist, so trace\.json cannot be written there"):
+        Loader(path, 4, pipelines=LABELS_ONLY, trace=tmp_path / "no" / "trace.json")
     with pytest.raises(TypeError, match="trace must be the path of a file to write, got 3"):
         Loader(path, 4, trace=3)  # type: ignore[arg-type]
