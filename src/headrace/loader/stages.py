@@ -67,12 +67,15 @@ class BatchClock:
 
     def add_native(self, times: LoadTimes, start_s: float) -> None:
         """A native call on the CPU has begun at a moment, and its threads have worked so long."""
-        parts = (times.check_ns, times.decode_ns, times.resize_ns, times.ops_ns)
-        found = {stage: ns * 1e-9 for stage, ns in zip(NATIVE_STAGES, parts, strict=True) if ns}
-        for stage, seconds in found.items():
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        own = self.seconds
+        own["check"] = own.get("check", 0.0) + times.check_ns * 1e-9
+        own["decode"] = own.get("decode", 0.0) + times.decode_ns * 1e-9
+        own["resize"] = own.get("resize", 0.0) + times.resize_ns * 1e-9
+        own["ops"] = own.get("ops", 0.0) + times.ops_ns * 1e-9
         if self._trace is not None:
-            self._trace.note("native call", start_s, time.perf_counter(), self.step, found)
+            parts = (times.check_ns, times.decode_ns, times.resize_ns, times.ops_ns)
+            seconds = {stage: ns * 1e-9 for stage, ns in zip(NATIVE_STAGES, parts, strict=True)}
+            self._trace.note("native call", start_s, time.perf_counter(), self.step, seconds)
 
 
 def stored_bytes(value: object) -> int:

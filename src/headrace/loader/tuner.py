@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headrace.storage import available_bytes
 
@@ -31,6 +31,9 @@ _WORSE = 0.98
 _SPARE = 1.25  # workers are kept for bursts, beyond those that were busy
 _WINDOWS = 60  # until what has failed is tried again, the first time
 _MOST_WINDOWS = 1 << 16
+_Sums: TypeAlias = tuple[float, float, float, float, float, float]
+"""Seconds of the loop, of waiting, of idling, of the workers; samples and batches."""
+_NOTHING: _Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _SHARE_OF_MEMORY = 1 / 8  # of what is free, for batches that wait
 
 
@@ -163,7 +166,8 @@ class Tuner:
         self._set_workers = set_workers
         self._is_measured = False  # it is known how large a batch is
         self._skip = 0  # batches that were made as it was before
-        self._start: tuple[float, float, float, float, int, int] | None = None
+        self._start: _Sums | None = None  # of this loop, as far as it counts
+        self._before: _Sums = _NOTHING  # what was seen in earlier loops, which may be short
 
     @property
     def is_free(self) -> bool:
@@ -173,6 +177,8 @@ class Tuner:
 
     def begin(self) -> None:
         """A loop begins: its first batches were not made ahead."""
+        if self._start is not None:
+            self._before = self._seen()
         self._start, self._skip = None, self.choice.batches_ahead + 2
 
     def note_batch(self, batch: Iterable[Any], set_ahead: Callable[[int], None]) -> None:
@@ -184,21 +190,27 @@ class Tuner:
         if self._skip:
             self._skip -= 1
             return
-        now = self._sums()
         if self._start is None:
-            self._start = now
+            self._start = self._sums()
             return
-        is_due = now[0] - self._start[0] >= self.window_s and now[5] - self._start[5] >= self.window_batches
-        if not is_due:
+        elapsed_s = self._before[0] + self._stats.loop_s - self._start[0]
+        batches = self._before[5] + self._stats.batches - self._start[5]
+        if elapsed_s < self.window_s or batches < self.window_batches:
             return
-        elapsed_s, wait_s, idle_s, busy_s, samples, _ = (a - b for a, b in zip(now, self._start, strict=True))
+        elapsed_s, wait_s, idle_s, busy_s, samples, _ = self._seen()
+        self._start, self._before = self._sums(), _NOTHING
         seen = Seen(elapsed_s, wait_s, idle_s, busy_s, int(samples))
-        self._start = now
         self._use(*tune(self.choice, seen, self.bounds), set_ahead)
 
-    def _sums(self) -> tuple[float, float, float, float, int, int]:
+    def _sums(self) -> _Sums:
         stats = self._stats
         return stats.loop_s, stats.wait_s, stats.idle_s, stats.native_s, stats.samples, stats.batches
+
+    def _seen(self) -> _Sums:
+        assert self._start is not None
+        here = zip(self._before, self._sums(), self._start, strict=True)
+        elapsed_s, wait_s, idle_s, busy_s, samples, batches = (before + now - start for before, now, start in here)
+        return elapsed_s, wait_s, idle_s, busy_s, samples, batches
 
     def _use(self, choice: Choice, why: str, set_ahead: Callable[[int], None]) -> None:
         old, self.choice = self.choice, choice
@@ -211,3 +223,4 @@ class Tuner:
         if why:
             self._stats.note_change(f"after {self._stats.batches} batches, {why}")
             self.begin()
+            self._before = _NOTHING
