@@ -62,6 +62,11 @@ class Measured:
         return self.stats.samples / max(self.stats.loop_s, 1e-9)
 
     @property
+    def possible_rate(self) -> float:
+        """Samples per second that the slowest part of the work allows, without what a loop costs to begin."""
+        return self.stats.samples / max(*needed_seconds(self.stats).values(), 1e-9)
+
+    @property
     def threads_s(self) -> float:
         """Seconds that all threads worked or waited for bytes."""
         return sum(self.stats.stages.values())

@@ -375,7 +375,7 @@ def another_format(case: Case) -> Advice | None:
         with open_dataset(path) as written:
             new = case.loader._remade(written, batch_size=size, indices=None, drop_last=False)
             old = case.loader._remade(batch_size=size, indices=chosen, drop_last=False)
-            rates = [_rate_of(one, case.seconds / 2) for one in (old, new, old, new)]
+            rates = [_possible_rate(one, case.seconds / 2) for one in (old, new, old, new)]
     factor = max(rates[1::2]) / max(*rates[::2], 1e-9)
     if factor < _WORTH:
         return None
@@ -398,6 +398,11 @@ def _part_size(case: Case) -> int:
 def _rate_of(loader: Loader, seconds: float) -> float:
     with _quiet():
         return measure(loader, seconds).rate
+
+
+def _possible_rate(loader: Loader, seconds: float) -> float:
+    with _quiet():
+        return measure(loader, seconds).possible_rate
 
 
 def no_cache(case: Case) -> Advice | None:

@@ -257,7 +257,7 @@ def test_a_random_order_from_a_disk_is_measured(indexed: Path, monkeypatch: pyte
 def test_a_format_that_is_slow_to_read(folder: Path, numbers: Path) -> None:
     path = folder / "rows.csv"
     path.write_text("n,x,word\n" + "".join(f"{i},{i / 3},word{i}\n" for i in range(5000)))
-    case = case_of(Loader(path, 50, order="random"), seconds=1.0)
+    case = case_of(Loader(path, 250, order="random"), seconds=1.0)
     advice = remedies.another_format(case)
     assert advice is not None
     assert (advice.kind, advice.basis) == ("format", "measured")
@@ -278,7 +278,7 @@ def test_the_part_that_is_written_has_the_same_samples(folder: Path, monkeypatch
         return 100.0 * len(seen)
 
     case = with_stats(case_of(Loader(path, 7)), read=2.0)
-    monkeypatch.setattr(remedies, "_rate_of", rate_of)
+    monkeypatch.setattr(remedies, "_possible_rate", rate_of)
     advice = remedies.another_format(case)
     assert advice is not None
     assert advice.factor == pytest.approx(4 / 3)  # the better of two each, by turns
