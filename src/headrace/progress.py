@@ -105,7 +105,7 @@ class ProgressBar:
         unit: what is counted.
         stream: where to draw, by default standard error.
         enabled: force drawing on or off; by default it draws on terminals and in notebooks only.
-        note: gives more to say at the end of the line, whenever it is drawn.
+        note: gives more to say, before the numbers, whenever the line is drawn.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ class ProgressBar:
         ]
         if not total:
             head = f"{self._label} {format_count(done, noun)}"
-            return " | ".join([head, *parts, format_duration(elapsed_s), *self._notes()])
+            return " | ".join([head, *self._notes(), *parts, format_duration(elapsed_s)])
         share = min(done / total, 1.0)
         left_s = (total - done) / rate if rate > 0 else 0.0
         parts.append(f"{format_duration(left_s)} left" if done < total else f"in {format_duration(elapsed_s)}")
-        head, tail = f"{self._label} {share:4.0%}", " | ".join([f"{done:,}/{total:,}", *parts, *self._notes()])
+        head, tail = f"{self._label} {share:4.0%}", " | ".join([*self._notes(), f"{done:,}/{total:,}", *parts])
         cells = _CELLS if width is None else min(_CELLS, width - len(head) - len(tail) - 4)
         if cells < _MIN_CELLS:
             return f"{head} {tail}"

@@ -59,6 +59,7 @@ class _Belt(Generic[_Made]):
         self.idle = 0  # threads that wait for room
         self.idle_since_s: float | None = None  # since all of them do
         self.idle_s = 0.0
+        self.idle_seen_s = 0.0  # by the consumer, when it took a batch
         self.ready: deque[tuple[_Made | None, BaseException | None]] = deque()
 
     def take_step(self) -> int | None:
@@ -105,6 +106,8 @@ class _Belt(Generic[_Made]):
     def get(self) -> tuple[_Made | None, BaseException | None]:
         with self.change:
             self.change.wait_for(lambda: bool(self.ready))
+            since_s = self.idle_since_s
+            self.idle_seen_s = self.idle_s + (0.0 if since_s is None else time.perf_counter() - since_s)
             self.taken += 1
             self.change.notify_all()
             return self.ready.popleft()
@@ -180,11 +183,8 @@ class Prefetcher(Generic[_Made]):
 
     @property
     def idle_s(self) -> float:
-        """How long nothing was made, for as many batches were ready as may wait."""
-        belt = self._belt
-        with belt.change:
-            since_s = belt.idle_since_s
-            return belt.idle_s + (0.0 if since_s is None else time.perf_counter() - since_s)
+        """How long nothing was made, for as many batches were ready as may wait; until the last one was taken."""
+        return self._belt.idle_seen_s
 
     def set_batches_ahead(self, batches_ahead: int) -> None:
         """Let another number of finished batches wait, from now on."""

@@ -119,17 +119,16 @@ class Epoch:
             fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": [], "clock": clock}
             job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
             begun = self._begin(job)
-        with self.problems.lock:
-            if job.indices is not wanted:
-                self.stats.samples_skipped += int((job.indices != wanted).sum())
-            self.stats.begin_s += time.perf_counter() - start_s
-            self.stats.add(clock)
-        self._tell_of_jpegs(job)
+        skipped = 0 if job.indices is wanted else int((job.indices != wanted).sum())
+        self._count(job, skipped, time.perf_counter() - start_s)
         return (job if source is None else replace(job, source=None)), begun
 
-    def _tell_of_jpegs(self, job: Job) -> None:
-        """Count them, and warn once of each kind of trouble."""
+    def _count(self, job: Job, skipped: int, begin_s: float) -> None:
+        """Count what was begun, and warn once of each kind of trouble with JPEGs."""
         with self.problems.lock:
+            self.stats.samples_skipped += skipped
+            self.stats.begin_s += begin_s
+            self.stats.add(job.clock)
             for name, count in counts_by_name(job.jpeg_counts).items():
                 self.stats.jpegs[name] += count
             first = {note.kind: note for note in reversed(job.jpeg_notes) if note.kind not in self.stats.warned}

@@ -40,9 +40,7 @@ class LiveLine:
     def _note(self) -> str:
         done = self._stats.since(self._before)
         share = done.wait_s / max(done.loop_s, 1e-9)
-        return (
-            f"{done.batches:,}/{format_count(self._batches, 'batch')} | waits {share:.0%} | {find_binding(done)} binds"
-        )
+        return f"{done.batches:,}/{format_count(self._batches, 'batch')}, waits {share:.0%}, {find_binding(done)} binds"
 
     def __enter__(self) -> Self:
         return self

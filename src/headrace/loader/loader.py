@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import re
+import time
 import warnings
 from collections import deque
 from dataclasses import replace
@@ -255,6 +256,7 @@ class Loader:
         if self._is_begun:  # the last loop was left early: this one is the next epoch
             self.set_epoch(self.epoch + 1)
         self._is_begun = True
+        begun_s = time.perf_counter()
         steps, number = len(self), self.epoch
         with contextlib.ExitStack() as stack:
             is_local = self._dataset_at(number)[0].is_local
@@ -271,7 +273,7 @@ class Loader:
             self._live_line(number) as line,
             self._prefetch(epoch, steps, on_end, on_stop) as batches,
         ):
-            for batch in self._deliver(batches, epoch):
+            for batch in self._deliver(batches, epoch, begun_s):
                 self._step += 1
                 if line is not None:
                     line.draw()
@@ -346,11 +348,11 @@ class Loader:
             samples=self._indices,
         )
 
-    def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch) -> Iterator[Batch]:
+    def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch, begun_s: float) -> Iterator[Batch]:
         output = self._output if self._output is not None and self._output.is_device else None
         sent: deque[Any] = deque()
         self._tuner.begin()
-        clock = LoopClock(self.stats, batches, self._trace)
+        clock = LoopClock(self.stats, batches, begun_s, self._trace)
         while True:
             clock.ask()
             if not sent:

@@ -23,21 +23,25 @@ class LoopClock:
     Args:
         stats: of the loader.
         batches: what makes them; knows how long it was idle.
+        begun_s: when the loop began; the threads have been at work since, and the first batch is waited for.
         trace: notes the waits, where a trace is made.
     """
 
     def __init__(
-        self, stats: LoaderStats, batches: Prefetcher[Batch] | SingleBatches, trace: Trace | None = None
+        self, stats: LoaderStats, batches: Prefetcher[Batch] | SingleBatches, begun_s: float, trace: Trace | None = None
     ) -> None:
         self._stats = stats
         self._batches = batches
         self._trace = trace
-        self._last_s = self._asked_s = time.perf_counter()
+        self._last_s = self._asked_s = begun_s
+        self._is_first = True
         self._idle_s = 0.0
 
     def ask(self) -> None:
         """The consumer asks for a batch."""
-        self._asked_s = self._advance()
+        if not self._is_first:
+            self._asked_s = self._advance()
+        self._is_first = False
 
     def send(self, output: Output, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
         """Begin the way of a batch to the device."""

@@ -35,7 +35,7 @@ from headrace.loader.measurement import (
 )
 from headrace.ops import CenterCrop, RandomResizedCrop, Resize
 from headrace.ops.sizes import size_at
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import RemotePath, available_bytes
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from headrace.errors import PathLike
     from headrace.formats.contract import Format
     from headrace.loader.loader import Loader
     from headrace.loader.measurement import Pictures
@@ -55,6 +56,7 @@ _WORTH = 1.1  # times as fast: less is not worth a word
 _WORTH_OF_OPTION = 1.05  # the same for what costs the user nothing
 _WIDE = 500 / 224  # the longer side of stored pictures, for each pixel of the side of a crop
 _SMALL_BATCH = 64
+_MOST_FILES = 1024  # of a set
 _MEMORY = "/dev/shm"
 _MOST_SAMPLES, _MOST_BYTES = 512, 32 << 20  # of a part of a dataset that is written for a measurement
 
@@ -87,16 +89,23 @@ class Case:
 
     @property
     def path(self) -> str:
-        """Where the dataset is."""
-        return self.loader.dataset.path
+        """The dataset as a command takes it; of what is made of several, each of the files."""
+        own = self.loader.dataset.path
+        return own if _format_of(own) is not None else f"FILE (each of {format_count(len(self.files), 'file')})"
 
     @property
     def format(self) -> Format | None:
-        """Of the dataset; None where it is made of others."""
-        try:
-            return locate(self.path).format
-        except (HeadraceError, OSError, ValueError):
-            return None
+        """Of the dataset, or of the first of its files; None where there are none."""
+        files = self.files
+        return _format_of(self.loader.dataset.path) or (_format_of(files[0]) if files else None)
+
+    @property
+    def files(self) -> list[str]:
+        """Of the dataset, those that are files on this machine."""
+        dataset = self.loader.dataset
+        spots = np.linspace(0, len(dataset) - 1, min(len(dataset), _MOST_FILES)).astype(np.int64)
+        paths = {os.fspath(dataset.origin_of(int(spot))[0]) for spot in spots}
+        return sorted(path for path in paths if os.path.isfile(path))
 
     def rate_with(self, seconds: float | None = None, **changes: object) -> float:
         """Samples per second with some options changed."""
@@ -109,6 +118,13 @@ class Case:
             as_it_is.append(self.rate_with(self.seconds / 2))
             changed.append(self.rate_with(self.seconds / 2, **changes))
         return max(changed) / max(*as_it_is, 1e-9)
+
+
+def _format_of(path: PathLike) -> Format | None:
+    try:
+        return locate(path).format
+    except (HeadraceError, OSError, ValueError):
+        return None
 
 
 def make_case(loader: Loader, seconds: float) -> Case:
@@ -338,20 +354,23 @@ def order(case: Case) -> Advice | None:
     loader = case.loader
     if loader.options.order != "random" or not loader.dataset.is_local or loader.dataset.page_numbers() is None:
         return None
-    size_bytes, free_bytes = os.path.getsize(case.path), available_bytes()
+    files, free_bytes = case.files, available_bytes()
+    size_bytes = sum(map(os.path.getsize, files))
     how = "order='quasi_random' shuffles as well, and reads pages one after the other"
     if case.measured.waits_for_disk:
-        drop_from_page_cache(case.path)
+        for path in files:
+            drop_from_page_cache(path)
         as_it_is = case.rate_with()
-        drop_from_page_cache(case.path)
+        for path in files:
+            drop_from_page_cache(path)
         factor = case.rate_with(order="quasi_random") / max(as_it_is, 1e-9)
         if factor >= _WORTH:
             text = f"samples are read from the disk in random order: {how}"
             return Advice(kind="order", text=text, factor=factor, basis="measured")
     elif size_bytes > free_bytes:
         text = (
-            f"the file has {format_bytes(size_bytes)}, and {format_bytes(free_bytes)} of memory are free, so most of a "
-            f"random order comes from the disk: {how}"
+            f"the dataset has {format_bytes(size_bytes)}, and {format_bytes(free_bytes)} of memory are free, so most "
+            f"of a random order comes from the disk: {how}"
         )
         return Advice(kind="order", text=text, factor=None, basis="fact")
     return None

@@ -339,11 +339,11 @@ def test_other_pipelines_of_a_dataset(indexed: Path) -> None:
     assert "label: left out" in found.pipeline
 
 
-def test_the_consumer_of_a_loop_that_was(indexed: Path) -> None:
-    loader = Loader(indexed, 4, pipelines={"image": [ops.Resize(16)]})
+def test_the_consumer_of_a_loop_that_was(numbers: Path) -> None:
+    loader = Loader(numbers, 500)
     state = loader.state_dict()
     for _ in loader:
-        time.sleep(0.7)
+        time.sleep(0.6)
     before = loader.stats.copy()
     found = hr.diagnose(loader, seconds=SECONDS)
     assert found.binding == "consumer"
@@ -366,6 +366,25 @@ def test_every_kind_of_dataset_can_be_looked_at(folder: Path, kind: str) -> None
     found = hr.diagnose(path, seconds=0.2)
     assert found.samples_per_s > 0
     assert str(found)
+
+
+def test_a_list_of_files_is_named_by_its_files(folder: Path, large: list[np.ndarray]) -> None:
+    files = [write(folder / f"bare-{part}.beton", large[:4], annex=False) for part in range(2)]
+    found = {advice.kind: advice.text for advice in hr.diagnose(files, seconds=0.2).advice}
+    assert found["checksums"].endswith("headrace index FILE (each of 2 files)")
+
+
+def test_sets_of_files_and_what_is_made_of_others(folder: Path, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = [picture(i, 30, 40) for i in range(8)]
+    for part in range(2):
+        write(folder / f"set-{part}.beton", pictures[4 * part : 4 * part + 4])
+    monkeypatch.setattr(remedies, "available_bytes", lambda: 1000)
+    for target in (str(folder / "set-*.beton"), [folder / "set-0.beton", folder / "set-1.beton"]):
+        found = hr.diagnose(target, seconds=0.2)
+        assert found.samples_per_s > 0
+        assert "order" in {advice.kind for advice in found.advice}
+    mixed = hr.mix([hr.open(folder / "set-0.beton"), hr.open(folder / "set-1.beton")], [1, 1], length=8)
+    assert hr.diagnose(mixed, seconds=0.2).samples_per_s > 0
 
 
 def test_damaged_pictures_are_left_out_of_the_samples(folder: Path) -> None:

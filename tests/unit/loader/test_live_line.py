@@ -27,9 +27,9 @@ def test_a_terminal_shows_how_the_loop_goes(path: Path, monkeypatch: pytest.Monk
         pass
     last = terminal.getvalue().rstrip().split("\r")[-1]
     assert last.startswith("epoch 0 100%")
-    assert "37/37" in last
-    assert "10/10 batches | waits " in last
-    assert last.endswith(" binds")
+    assert " binds | 37/37 | " in last
+    assert "10/10 batches, waits " in last
+    assert " samples/s | " in last
     assert terminal.getvalue().endswith("\n")
 
 
