@@ -77,10 +77,20 @@ void bind_report(nb::module_& module) {
       .def(
           "add", [](LoadCounts& self, const LoadCounts& others) { self += others; },
           nb::arg("others"), "Count those of another batch, too.");
+  nb::class_<LoadTimes>(module, "LoadTimes",
+                        "Nanoseconds that the loader's threads worked on a batch, all of them "
+                        "together, by stage.")
+      .def(nb::init<>())
+      .def_ro("check_ns", &LoadTimes::check_ns, "Finding the bytes and comparing checksums.")
+      .def_ro("decode_ns", &LoadTimes::decode_ns, "JPEG, PNG or WebP to pixels.")
+      .def_ro("resize_ns", &LoadTimes::resize_ns,
+              "Pixels to the rows of the output: resample, flip, scale, copy.")
+      .def_ro("ops_ns", &LoadTimes::ops_ns, "Steps.");
   nb::class_<LoadReport>(module, "LoadReport", "What there is to tell of a batch.")
       .def_ro("failures", &LoadReport::failures, "By position.")
       .def_ro("notes", &LoadReport::notes, "By position.")
-      .def_ro("counts", &LoadReport::counts);
+      .def_ro("counts", &LoadReport::counts)
+      .def_ro("times", &LoadReport::times, "On a GPU: of what the CPU decodes.");
 }
 
 }  // namespace
@@ -92,9 +102,10 @@ void bind_load(nb::module_& module) {
       module, "ImageLoader",
       "Threads that turn stored images into batches; several threads may call load at once.")
       .def(nb::init<std::size_t>(), nb::arg("threads"))
-      .def_prop_ro(
-          "threads", &Loader::threads,
-          "Threads that decode; they start with the first load that has more to do than to copy.")
+      .def_prop_rw(
+          "threads", &Loader::threads, &Loader::set_threads,
+          "Threads that decode; they start with the first load that has more to do than to copy. "
+          "May be changed at any time, and counts from the next load on.")
       .def("load", load, nb::arg("spans"), nb::arg("crops").noconvert(),
            nb::arg("flips").noconvert(), nb::arg("out").noconvert(), nb::arg("options"),
            nb::arg("steps").noconvert() = Steps(),

@@ -35,6 +35,7 @@ class Loader {
 
   [[nodiscard]] ImageLoader& core() const noexcept { return *loader_; }
   [[nodiscard]] std::size_t threads() const noexcept { return loader_->threads(); }
+  void set_threads(std::size_t threads) { throw_if_error(loader_->set_threads(threads)); }
 
  private:
   std::unique_ptr<ImageLoader> loader_;

@@ -38,7 +38,7 @@ class ThreadPool::Crew {
     std::condition_variable done{};
   };
 
-  void serve(WorkerMemory& memory) noexcept;
+  void serve(std::size_t number, WorkerMemory& memory) noexcept;
   void append(Job& job) noexcept;
   void drop_first() noexcept;
   static void take_items(Job& job, WorkerMemory& memory) noexcept;
@@ -47,6 +47,8 @@ class ThreadPool::Crew {
   std::mutex mutex_;  // guards what follows
   std::vector<std::thread> threads_;
   std::condition_variable wake_;
+  std::condition_variable called_back_;  // for those that are too many
+  std::size_t wanted_ = 0;               // workers; those with higher numbers sleep
   Job* first_ = nullptr;
   Job* last_ = nullptr;
   std::size_t idle_ = 0;  // workers that sleep
@@ -59,14 +61,21 @@ ThreadPool::Crew::~Crew() {
     is_closing_ = true;
   }
   wake_.notify_all();
+  called_back_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadPool::Crew::start(std::size_t threads, MakeMemory make_memory) {
   const std::lock_guard lock(mutex_);
+  if (threads != wanted_) {
+    wanted_ = threads;
+    wake_.notify_all();
+    called_back_.notify_all();
+  }
   threads_.reserve(threads);
   while (threads_.size() < threads) {
-    threads_.emplace_back([this, memory = make_memory()] { serve(*memory); });
+    const std::size_t number = threads_.size();
+    threads_.emplace_back([this, number, memory = make_memory()] { serve(number, *memory); });
   }
 }
 
@@ -97,13 +106,16 @@ void ThreadPool::Crew::take_items(Job& job, WorkerMemory& memory) noexcept {
   }
 }
 
-void ThreadPool::Crew::serve(WorkerMemory& memory) noexcept {
+void ThreadPool::Crew::serve(std::size_t number, WorkerMemory& memory) noexcept {
+  const auto is_spare = [this, number] { return number >= wanted_; };
   std::unique_lock lock(mutex_);
   for (;;) {
+    called_back_.wait(lock, [&] { return is_closing_ || !is_spare(); });
     ++idle_;
-    wake_.wait(lock, [this] { return is_closing_ || first_ != nullptr; });
+    wake_.wait(lock, [&] { return is_closing_ || first_ != nullptr || is_spare(); });
     --idle_;
     if (is_closing_) return;
+    if (is_spare()) continue;
     Job& job = *first_;
     ++job.active;
     lock.unlock();
@@ -115,12 +127,21 @@ void ThreadPool::Crew::serve(WorkerMemory& memory) noexcept {
   }
 }
 
+Status ThreadPool::check_threads(std::size_t threads) noexcept {
+  if (threads > 0 && threads <= kMaxThreads) return {};
+  return Status(Code::invalid_argument, Detail("threads must be 1 to ")
+                                            << std::uint64_t{kMaxThreads} << ", not " << threads);
+}
+
+Status ThreadPool::set_threads(std::size_t threads) noexcept {
+  Status status = check_threads(threads);
+  if (status.is_ok()) threads_.store(threads);
+  return status;
+}
+
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads,
                                                        MakeMemory make_memory) noexcept {
-  if (threads == 0 || threads > kMaxThreads) {
-    return Status(Code::invalid_argument, Detail("threads must be 1 to ")
-                                              << std::uint64_t{kMaxThreads} << ", not " << threads);
-  }
+  if (Status status = check_threads(threads); !status.is_ok()) return status;
   std::unique_ptr<ThreadPool> pool(new (std::nothrow) ThreadPool(threads, make_memory));
   if (pool == nullptr) return Status(Code::out_of_memory, "no memory for the pool");
   return pool;
@@ -142,14 +163,14 @@ ThreadPool::Crew& ThreadPool::crew_of_this_process() {
 
 Status ThreadPool::run_job(const Task& task) noexcept {
   if (task.count == 0) return {};
+  const std::size_t threads = threads_.load();
   try {
     Crew& crew = crew_of_this_process();
-    crew.start(threads_, make_memory_);
+    crew.start(threads, make_memory_);
     crew.run(task);
     return {};
   } catch (const std::system_error&) {
-    return Status(Code::out_of_memory, Detail("the system cannot start ")
-                                           << threads_ << " threads");
+    return Status(Code::out_of_memory, Detail("the system cannot start ") << threads << " threads");
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory for the threads");
   }

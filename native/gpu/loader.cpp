@@ -398,6 +398,7 @@ Status GpuLoader::State::decode_on_cpu(const GpuCall& call, Slot& slot,
     if (status.is_ok()) status = copy_decoded(call, slot, some);
     if (!status.is_ok()) return status;
     call.report.counts += report.counts;
+    call.report.times += report.times;
     for (LoadFailure& failure : report.failures) {
       failure.position = some[failure.position];
       call.report.failures.push_back(failure);
@@ -495,6 +496,7 @@ Status GpuLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOptions&
   report.failures.clear();
   report.notes.clear();
   report.counts = {};
+  report.times = {};
   if (!state_->is_of_this_process()) return forked();
   std::size_t slot_size = 0;
   const MutableByteSpan span(reinterpret_cast<std::byte*>(out), out_bytes);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/support.hpp"
 
@@ -71,6 +72,54 @@ TEST(Pool, CallersOnlyWait) {
       10, [&](std::size_t, WorkerMemory&) noexcept { ids.insert(std::this_thread::get_id()); }));
   EXPECT_EQ(ids.size(), 1U);
   EXPECT_FALSE(ids.contains(caller));
+}
+
+// How many threads work at once, of as many as there are.
+std::size_t busiest(ThreadPool& pool, std::size_t expected) {
+  std::atomic<std::size_t> inside{0};
+  std::atomic<std::size_t> most{0};
+  testing::expect_ok(pool.run(64, [&](std::size_t, WorkerMemory&) noexcept {
+    const std::size_t now = inside.fetch_add(1) + 1;
+    std::size_t seen = most.load();
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    for (int i = 0; i < 100 && most.load() < expected; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    inside.fetch_sub(1);
+  }));
+  return most.load();
+}
+
+TEST(Pool, ThreadsComeAndGoBetweenJobs) {
+  const auto pool = make_pool(3);
+  for (const std::size_t threads : {3U, 1U, 2U, 5U, 1U, 5U, 4U}) {
+    testing::expect_ok(pool->set_threads(threads));
+    EXPECT_EQ(pool->threads(), threads);
+    EXPECT_EQ(busiest(*pool, threads), threads);
+  }
+  EXPECT_FALSE(pool->set_threads(0).is_ok());
+  EXPECT_FALSE(pool->set_threads(ThreadPool::kMaxThreads + 1).is_ok());
+  EXPECT_EQ(pool->threads(), 4U);
+}
+
+TEST(Pool, ThreadsChangeWhileJobsRun) {
+  const auto pool = make_pool(2);
+  std::atomic<bool> is_over{false};
+  std::thread changer([&] {
+    for (std::size_t n = 0; !is_over.load(); ++n) {
+      testing::expect_ok(pool->set_threads(1 + n % 4));
+      std::this_thread::yield();
+    }
+  });
+  for (int round = 0; round < 300; ++round) {
+    std::vector<int> calls(50, 0);
+    testing::expect_ok(
+        pool->run(calls.size(), [&](std::size_t i, WorkerMemory&) noexcept { ++calls[i]; }));
+    EXPECT_EQ(calls, std::vector<int>(50, 1));
+  }
+  is_over = true;
+  changer.join();
 }
 
 TEST(Pool, AllThreadsTakePart) {

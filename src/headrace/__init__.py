@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.formats.write import write
     from headrace.frameworks.ray import to_ray
     from headrace.loader import Loader
+    from headrace.loader.diagnosis import diagnose
     from headrace.transfer.convert import convert
     from headrace.types import Batch, Dataset, Sample
 
@@ -36,6 +37,7 @@ __all__ = [
     "Text",
     "concat",
     "convert",
+    "diagnose",
     "errors",
     "index",
     "mix",
@@ -64,6 +66,7 @@ _PLACES = {
     "headrace.formats.write": ("write",),
     "headrace.frameworks.ray": ("to_ray",),
     "headrace.loader": ("Loader",),
+    "headrace.loader.diagnosis": ("diagnose",),
     "headrace.transfer.convert": ("convert",),
     "headrace.types": ("Batch", "Dataset", "Sample"),
 }

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 __all__ = ["ProgressBar", "format_bytes", "format_count", "format_duration", "is_seen", "parse_bytes"]
@@ -104,13 +105,21 @@ class ProgressBar:
         unit: what is counted.
         stream: where to draw, by default standard error.
         enabled: force drawing on or off; by default it draws on terminals and in notebooks only.
+        note: gives more to say, before the numbers, whenever the line is drawn.
     """
 
     def __init__(
-        self, label: str, *, unit: str = "samples", stream: TextIO | None = None, enabled: bool | None = None
+        self,
+        label: str,
+        *,
+        unit: str = "samples",
+        stream: TextIO | None = None,
+        enabled: bool | None = None,
+        note: Callable[[], str] | None = None,
     ) -> None:
         self._label = label
         self._unit = unit
+        self._note = note
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = is_seen(self._stream) if enabled is None else enabled
         # Each drawing in a notebook is a message to the browser.
@@ -152,16 +161,19 @@ class ProgressBar:
         ]
         if not total:
             head = f"{self._label} {format_count(done, noun)}"
-            return " | ".join([head, *parts, format_duration(elapsed_s)])
+            return " | ".join([head, *self._notes(), *parts, format_duration(elapsed_s)])
         share = min(done / total, 1.0)
         left_s = (total - done) / rate if rate > 0 else 0.0
         parts.append(f"{format_duration(left_s)} left" if done < total else f"in {format_duration(elapsed_s)}")
-        head, tail = f"{self._label} {share:4.0%}", " | ".join([f"{done:,}/{total:,}", *parts])
+        head, tail = f"{self._label} {share:4.0%}", " | ".join([*self._notes(), f"{done:,}/{total:,}", *parts])
         cells = _CELLS if width is None else min(_CELLS, width - len(head) - len(tail) - 4)
         if cells < _MIN_CELLS:
             return f"{head} {tail}"
         filled = int(share * cells)
         return f"{head} [{'#' * filled}{'.' * (cells - filled)}] {tail}"
+
+    def _notes(self) -> list[str]:
+        return [] if self._note is None else [self._note()]
 
     def _draw(self, now_s: float) -> None:
         try:

@@ -32,7 +32,23 @@ __all__ = [
     "large_scenarios",
 ]
 
-READING = ("info", "ls", "cat", "verify", "tree", "find", "du", "browse", "mount", "completion", "help", "version")
+READING = (
+    *(
+        "info",
+        "ls",
+        "cat",
+        "verify",
+        "doctor",
+        "tree",
+        "find",
+        "du",
+        "browse",
+        "mount",
+        "completion",
+        "help",
+        "version",
+    ),
+)
 """Verbs that write nothing; ``test_reading_verbs`` holds them to it."""
 
 WITHOUT = {

@@ -57,6 +57,8 @@ def commands() -> Iterator[tuple[str, ...]]:
             yield verb, f"x.{kind}", *options
     for verb, *options in ARCHIVE:
         yield ("completion", "names", "x.barecat") if verb == "completion" else (verb, "x.barecat", *options)
+    for file in ("x.beton", "x.ffr", "x.barecat", "x.csv", "x.tar"):
+        yield "doctor", file, "--seconds", "0.2"
     yield "cache", "info", "x.cache"
     yield "sync", "new/", "x.barecat", "-n", "-v"
     yield "sync", "x.barecat::/", "old", "--delete", "-n", "-v"

@@ -84,6 +84,14 @@ def test_the_line_without_a_total() -> None:
     assert bar_at(10, 250, None, 500) == "writing 250 samples | 25 samples/s | 500 B, 50 B/s | 0:10"
 
 
+def test_a_note_stands_before_the_numbers() -> None:
+    bar = ProgressBar("epoch 0", stream=io.StringIO(), enabled=False, note=lambda: "decode binds")
+    bar(250, 1000, 500)
+    assert "] decode binds | 250/1,000 | 25 samples/s | " in bar.line(bar._start_s + 10)
+    bar(250, None, 500)
+    assert bar.line(bar._start_s + 10).startswith("epoch 0 250 samples | decode binds | 25 samples/s")
+
+
 def test_the_line_when_all_is_done_or_nothing_is() -> None:
     assert bar_at(10, 1000, 1000).endswith("in 0:10")
     assert "0%" in bar_at(0, 0, 1000)

@@ -11,6 +11,7 @@
 #include "core/images/shared_list.hpp"
 #include "core/images/shares.hpp"
 #include "core/images/source_window.hpp"
+#include "core/images/stage_clock.hpp"
 #include "core/images/stored_pixels.hpp"
 #include "core/images/stored_view.hpp"
 #include "core/memory.hpp"
@@ -24,6 +25,7 @@ namespace headrace {
 namespace {
 
 struct LoadScratch : WorkerMemory {
+  StageClock* clock = nullptr;  // of the share that is worked on
   JpegScratch jpeg;
   Resampler resampler;
   LateColour late_colour;
@@ -46,6 +48,7 @@ struct LoadCall {
   SharedList<LoadFailure>& failures;
   SharedList<LoadNote>& notes;
   JpegCounter& counter;
+  StageTotals& times;
 };
 
 Status check_bytes(const LoadBatch& batch, std::size_t i, ByteSpan bytes) noexcept {
@@ -185,6 +188,14 @@ void write_row(const RowWriter& writer, std::size_t y, LoadScratch& scratch,
   writer.write(scratch.row.data(), y, slot);
 }
 
+void run_steps(const LoadCall& call, std::size_t i, std::uint8_t* pixels,
+               LoadScratch& scratch) noexcept {
+  if (call.batch.steps.empty()) return;
+  scratch.clock->enter(LoadStage::ops);
+  apply_steps(call.batch.steps, i, call.options.shape, pixels, scratch.steps);
+  scratch.clock->enter(LoadStage::resize);
+}
+
 void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& image,
                    LoadScratch& scratch, std::byte* slot) noexcept {
   const RowWriter& writer = call.writer;
@@ -201,13 +212,14 @@ void write_picture(const LoadCall& call, std::size_t i, const StoredImageView& i
       scratch.resampler.write_row(scratch.view, y, row);
     }
   }
-  apply_steps(call.batch.steps, i, shape, pixels, scratch.steps);
+  run_steps(call, i, pixels, scratch);
   if (!writer.is_direct()) writer.write_all(pixels, slot);
 }
 
 // What is needed to make rows of the output, in `scratch`.
 Status make_rows(const LoadCall& call, std::size_t i, const StoredImageView& image,
                  LoadScratch& scratch) noexcept {
+  scratch.clock->enter(LoadStage::decode);
   Region region{};
   IndexedJpeg jpeg{image.bytes, image.tile_index, {}};
   if (!call.batch.checksums.empty()) jpeg.crc32c = call.batch.checksums[i];  // found to be right
@@ -217,6 +229,7 @@ Status make_rows(const LoadCall& call, std::size_t i, const StoredImageView& ima
   const Status status = is_jpeg ? decode(call, i, jpeg, image, scratch, region)
                                 : view_raw(image, scratch.view, region);
   if (!status.is_ok()) return status;
+  scratch.clock->enter(LoadStage::resize);
   return scratch.resampler.plan(scratch.view.shape, region, call.options.filter, image.out_shape(),
                                 image.is_flipped);
 }
@@ -236,7 +249,7 @@ void write_unscaled(const LoadCall& call, std::size_t i, const StoredImageView& 
   if (!is_whole(call, image)) fill_pixels(pixels, shape.width * shape.height, *call.options.fill);
   copy_crop(image, shape, pixels);
   prepare_steps(call.batch.steps, shape, scratch.steps);
-  apply_steps(call.batch.steps, i, shape, pixels, scratch.steps);
+  run_steps(call, i, pixels, scratch);
   if (!is_direct) writer.write_all(pixels, slot);
 }
 
@@ -255,16 +268,24 @@ Status load_unscaled(const LoadCall& call, std::size_t i, const StoredImageView&
 
 Status load_image(const LoadCall& call, std::size_t i, LoadScratch& scratch,
                   std::byte* slot) noexcept {
+  if (!call.batch.checksums.empty()) scratch.clock->enter(LoadStage::check);
   auto located = locate_image(call.base, call.batch, call.options, i);
   if (!located.is_ok()) return located.status();
   StoredImageView& image = located.value();
   Status status = check_bytes(call.batch, i, image.bytes);
   if (!status.is_ok()) return status;
-  if (is_decoded_whole(image) && !image.is_empty()) status = decode_whole(image, scratch.whole);
+  if (is_decoded_whole(image) && !image.is_empty()) {
+    scratch.clock->enter(LoadStage::decode);
+    status = decode_whole(image, scratch.whole);
+  }
   if (!status.is_ok()) return status;
-  if (is_unscaled(image)) return load_unscaled(call, i, image, scratch, slot);
+  if (is_unscaled(image)) {
+    scratch.clock->enter(LoadStage::resize);
+    return load_unscaled(call, i, image, scratch, slot);
+  }
   if (!image.is_empty()) status = make_rows(call, i, image, scratch);
   if (!status.is_ok()) return status;
+  scratch.clock->enter(LoadStage::resize);
   try {
     prepare(call, image, scratch);
   } catch (const std::bad_alloc&) {
@@ -304,6 +325,7 @@ void copy_into_slot(const LoadCall& call, std::size_t i) noexcept {
 }
 
 constexpr std::size_t kPrefetchImages = 2;
+constexpr std::size_t kTimedPictures = 8;  // of so many small ones in a share, one is timed
 
 template <typename Work>
 void for_images(const LoadCall& call, Share share, std::size_t index, Work&& work) noexcept {
@@ -319,10 +341,12 @@ Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
   const auto copy = [&call](std::size_t i) { copy_into_slot(call, i); };
   const Share share = share_copies(call.batch, call.slot_size);
   if (share.count == 1 || pool.threads() == 1) {  // by the caller: it would only wait
+    const StageClock clock(call.times, LoadStage::resize);
     for_images(call, {call.batch.offsets.size(), 1}, 0, copy);
     return {};
   }
   return pool.run(share.count, [&](std::size_t index, WorkerMemory&) noexcept {
+    const StageClock clock(call.times, LoadStage::resize);
     for_images(call, share, index, copy);
   });
 }
@@ -330,8 +354,15 @@ Status copy_all(const LoadCall& call, ThreadPool& pool) noexcept {
 Status load_all(const LoadCall& call, ThreadPool& pool) noexcept {
   const Share share = share_work(call.batch, call.slot_size, pool.threads());
   return pool.run(share.count, [&](std::size_t index, WorkerMemory& memory) noexcept {
-    for_images(call, share, index,
-               [&](std::size_t i) { load_into_slot(call, i, static_cast<LoadScratch&>(memory)); });
+    auto& scratch = static_cast<LoadScratch&>(memory);
+    StageClock clock(call.times, LoadStage::check,
+                     share.images < kTimedPictures ? 1 : kTimedPictures);
+    scratch.clock = &clock;
+    for_images(call, share, index, [&](std::size_t i) {
+      clock.begin_picture(i - index * share.images);
+      load_into_slot(call, i, scratch);
+    });
+    scratch.clock = nullptr;
   });
 }
 
@@ -351,6 +382,7 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   report.failures.clear();
   report.notes.clear();
   report.counts = {};
+  report.times = {};
   std::size_t slot_size = 0;
   if (Status status = check_load(base, batch, options, out, slot_size); !status.is_ok()) {
     return status;
@@ -359,13 +391,15 @@ Status ImageLoader::load(ByteSpan base, const LoadBatch& batch, const LoadOption
   SharedList<LoadFailure> failures(report.failures);
   SharedList<LoadNote> notes(report.notes);
   JpegCounter counter;
-  const LoadCall call{base,      batch,    options, writer, out.data(),
-                      slot_size, failures, notes,   counter};
+  StageTotals times;
+  const LoadCall call{base,      batch,    options, writer,  out.data(),
+                      slot_size, failures, notes,   counter, times};
   if (batch.offsets.empty()) return {};
   const Status status =
       are_plain_copies(base, batch, options) ? copy_all(call, *pool_) : load_all(call, *pool_);
   if (!status.is_ok()) return status;
   counter.add_to(report.counts);
+  times.add_to(report.times);
   const Status noted = notes.finish();
   return noted.is_ok() ? failures.finish() : noted;
 }

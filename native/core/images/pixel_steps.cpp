@@ -186,8 +186,12 @@ bool needs_copy(StepKind kind) noexcept {
 }  // namespace
 
 void fill_pixels(std::uint8_t* pixels, std::size_t count, const Colour& colour) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(pixels + i * kRgbChannels, colour.data(), kRgbChannels);
+  if (count == 0) return;
+  const std::size_t size = count * kRgbChannels;
+  std::memcpy(pixels, colour.data(), kRgbChannels);
+  // What is there already is copied behind itself: twice as much each time.
+  for (std::size_t done = kRgbChannels; done < size; done *= 2) {
+    std::memcpy(pixels + done, pixels, std::min(done, size - done));
   }
 }
 

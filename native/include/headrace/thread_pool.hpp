@@ -1,5 +1,8 @@
 // Threads that share the items of jobs, the oldest job first.
 //
+// Their number may change at any time. What there are too many sleep; those that are missing start
+// with the next job. A job that is under way is finished by the threads that have joined it.
+//
 // Who calls: any number of threads call `run` at the same time; each submits one job and sleeps
 // until every item of it is done and no worker touches it any more. The workers belong to the pool
 // and start with the first job. A worker that finds no item left in the oldest job goes on with the
@@ -42,7 +45,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
-  [[nodiscard]] std::size_t threads() const noexcept { return threads_; }
+  [[nodiscard]] std::size_t threads() const noexcept { return threads_.load(); }
+  // From the next job on.
+  Status set_threads(std::size_t threads) noexcept;
 
   // Calls work(index, memory) once for every index below `count`, in no fixed order. Fails with
   // `out_of_memory`, and calls nothing, when the system has no more threads.
@@ -65,10 +70,11 @@ class ThreadPool {
 
   ThreadPool(std::size_t threads, MakeMemory make_memory) noexcept
       : threads_(threads), make_memory_(make_memory) {}
+  static Status check_threads(std::size_t threads) noexcept;
   Crew& crew_of_this_process();
   Status run_job(const Task& task) noexcept;
 
-  std::size_t threads_;
+  std::atomic<std::size_t> threads_;
   MakeMemory make_memory_;
   std::atomic<Crew*> crew_{nullptr};  // owned, unless it is another process's
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -576,6 +577,32 @@ TEST(Load, TileIndicesOutsideTheirRegionFail) {
   batch.tile_index_sizes = {};
   expect_code(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, report),
               Code::invalid_argument);
+}
+
+TEST(Load, TellsHowLongEachStageTook) {
+  const auto [jpegs, raws] = twins(8);
+  const auto loader = make_loader(2);
+  Bytes out(8 * 16 * 16 * 3);
+  LoadReport report;
+  const std::vector<float> factors(8, 1.5F);
+  const std::vector<PixelStep> steps{{StepKind::contrast, factors}};
+  LoadBatch batch = jpegs.batch();
+  const auto start = std::chrono::steady_clock::now();
+  expect_ok(loader->load(jpegs.base, batch, {.shape = {16, 16}}, out, report));
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  const auto most = 2 * static_cast<std::uint64_t>(
+                            std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count());
+  EXPECT_GT(report.times.decode_ns, 0U);
+  EXPECT_GT(report.times.resize_ns, 0U);
+  EXPECT_EQ(report.times.ops_ns, 0U);
+  EXPECT_LE(report.times.check_ns + report.times.decode_ns + report.times.resize_ns, most);
+  batch = raws.batch();
+  batch.steps = steps;
+  expect_ok(loader->load(raws.base, batch, {.shape = {16, 16}}, out, report));
+  EXPECT_GT(report.times.ops_ns, 0U);
+  LoadTimes sum = report.times;
+  sum += report.times;
+  EXPECT_EQ(sum.ops_ns, 2 * report.times.ops_ns);
 }
 
 TEST(Load, WrongArgumentsAreErrors) {

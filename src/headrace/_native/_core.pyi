@@ -366,6 +366,29 @@ class LoadCounts:
     def add(self, others: LoadCounts) -> None:
         """Count those of another batch, too."""
 
+class LoadTimes:
+    """
+    Nanoseconds that the loader's threads worked on a batch, all of them together, by stage.
+    """
+
+    def __init__(self) -> None: ...
+
+    @property
+    def check_ns(self) -> int:
+        """Finding the bytes and comparing checksums."""
+
+    @property
+    def decode_ns(self) -> int:
+        """JPEG, PNG or WebP to pixels."""
+
+    @property
+    def resize_ns(self) -> int:
+        """Pixels to the rows of the output: resample, flip, scale, copy."""
+
+    @property
+    def ops_ns(self) -> int:
+        """Steps."""
+
 class LoadReport:
     """What there is to tell of a batch."""
 
@@ -380,6 +403,10 @@ class LoadReport:
     @property
     def counts(self) -> LoadCounts: ...
 
+    @property
+    def times(self) -> LoadTimes:
+        """On a GPU: of what the CPU decodes."""
+
 class ImageLoader:
     """
     Threads that turn stored images into batches; several threads may call load at once.
@@ -390,8 +417,11 @@ class ImageLoader:
     @property
     def threads(self) -> int:
         """
-        Threads that decode; they start with the first load that has more to do than to copy.
+        Threads that decode; they start with the first load that has more to do than to copy. May be changed at any time, and counts from the next load on.
         """
+
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
 
     def load(self, spans: headrace.types.ImageSpans, crops: Annotated[NDArray[numpy.int32], dict(shape=(None, 4), order='C', device='cpu', writable=False)] | None, flips: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray, dict(shape=(None, None, None, None), order='C', device='cpu')], options: LoadOptions, steps: Sequence[tuple[str, Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]] = []) -> LoadReport:
         """

@@ -24,6 +24,7 @@ from headrace.cli.verbs import (
     create,
     defrag,
     demo,
+    doctor,
     du,
     extract,
     find,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _GROUPS = {
-    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse),
+    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse, doctor),
     "archives of files (.barecat)": (
         *(tree, find, du, shell, mount),
         *(add, rm, mv, sync, merge, subset, reshard, defrag),

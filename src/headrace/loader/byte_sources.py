@@ -56,7 +56,7 @@ class ByteSources:
     ) -> None:
         self._dataset = dataset
         self._allocate = allocate
-        self._slots = SlotPool(options.batches_ahead + 2, allocate)
+        self._slots = SlotPool(options.bounds().most_ahead + 2, allocate)
         self.ahead_bytes = options.cache_bytes or AHEAD_BYTES
         self.budget_bytes = self._choose_budget(options)
         if self.budget_bytes is not None:

@@ -18,6 +18,7 @@ import contextlib
 import gc
 import os
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -55,16 +56,39 @@ class _Belt(Generic[_Made]):
         self.last = last
         self.batches_ahead = batches_ahead
         self.is_stopped = False
+        self.idle = 0  # threads that wait for room
+        self.idle_since_s: float | None = None  # since all of them do
+        self.idle_s = 0.0
+        self.idle_seen_s = 0.0  # by the consumer, when it took a batch
         self.ready: deque[tuple[_Made | None, BaseException | None]] = deque()
 
     def take_step(self) -> int | None:
         """The next step to begin, when there is room for its batch; None at the end."""
         with self.change:
-            self.change.wait_for(lambda: self.is_stopped or self.next_step <= self.taken + self.batches_ahead)
+            if not self._has_room():
+                self._wait_for_room()
             if self.is_stopped or self.next_step >= self.last:
                 return None
             self.next_step += 1
             return self.next_step - 1
+
+    def _has_room(self) -> bool:
+        return self.is_stopped or self.next_step <= self.taken + self.batches_ahead
+
+    def _wait_for_room(self) -> None:
+        self.idle += 1
+        if self.idle == self.threads:
+            self.idle_since_s = time.perf_counter()
+        self.change.wait_for(self._has_room)
+        self.idle -= 1
+        if self.idle_since_s is not None:
+            self.idle_s += time.perf_counter() - self.idle_since_s
+            self.idle_since_s = None
+
+    def set_batches_ahead(self, batches_ahead: int) -> None:
+        with self.change:
+            self.batches_ahead = batches_ahead
+            self.change.notify_all()
 
     def wait_turn(self, step: int) -> bool:
         """False when there is nothing to wait for any more."""
@@ -82,6 +106,8 @@ class _Belt(Generic[_Made]):
     def get(self) -> tuple[_Made | None, BaseException | None]:
         with self.change:
             self.change.wait_for(lambda: bool(self.ready))
+            since_s = self.idle_since_s
+            self.idle_seen_s = self.idle_s + (0.0 if since_s is None else time.perf_counter() - since_s)
             self.taken += 1
             self.change.notify_all()
             return self.ready.popleft()
@@ -154,6 +180,15 @@ class Prefetcher(Generic[_Made]):
         self._left -= 1
         assert batch is not None
         return batch
+
+    @property
+    def idle_s(self) -> float:
+        """How long nothing was made, for as many batches were ready as may wait; until the last one was taken."""
+        return self._belt.idle_seen_s
+
+    def set_batches_ahead(self, batches_ahead: int) -> None:
+        """Let another number of finished batches wait, from now on."""
+        self._belt.set_batches_ahead(batches_ahead)
 
     @property
     def is_ready(self) -> bool:

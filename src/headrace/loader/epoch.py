@@ -16,6 +16,7 @@ from headrace._native import LoadCounts
 from headrace.counter_random import random_bits
 from headrace.errors import CorruptSampleError
 from headrace.loader.job import BadSamples, Job, counts_by_name
+from headrace.loader.stages import BatchClock
 from headrace.types import Batch
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
     from headrace.loader.options import ErrorPolicy
     from headrace.loader.plan import FieldPlan
+    from headrace.loader.stats import LoaderStats
+    from headrace.loader.trace import Trace
     from headrace.order import BatchPlan, Order
     from headrace.types import IndexArray, Interleaving, Output, Source
 
-__all__ = ["Epoch", "LoaderStats", "SampleErrors"]
+__all__ = ["Epoch", "SampleErrors"]
 
 _TRIES = 100
 _WARNINGS = {
@@ -37,25 +40,6 @@ _WARNINGS = {
     "Look at the file with: headrace verify",
 }
 _SUBSTITUTE = 0x6E01  # what the random words begin with, so that they never meet those of the ops
-
-
-@dataclass(slots=True)
-class LoaderStats:
-    """What a loader has done since it was made.
-
-    ``wait_s`` is how long the consumer waited for batches; ``begin_s`` and ``finish_s`` how long the loader's threads
-    read and decoded, and ran Python ops. A long wait with little Python means: more workers, or a faster disk.
-    ``jpegs`` counts how JPEGs were decoded, and why not by their index.
-    """
-
-    batches: int = 0
-    samples: int = 0
-    samples_skipped: int = 0
-    wait_s: float = 0.0
-    begin_s: float = 0.0
-    finish_s: float = 0.0
-    jpegs: dict[str, int] = field(default_factory=lambda: counts_by_name(LoadCounts()))
-    warned: set[str] = field(default_factory=set, repr=False)  # kinds of notes
 
 
 @dataclass(slots=True)
@@ -97,11 +81,14 @@ class Epoch:
     output: Output | None
     source_of: Callable[[int], AbstractContextManager[Source | None]]
     interleaving: Interleaving | None = None
+    trace: Trace | None = None
 
     def begin(self, step: int) -> Any:
         """Read and decode; for several steps at a time."""
+        clock, start_s = BatchClock(self.trace, step), time.perf_counter()
         with self.source_of(step) as source:
-            return self._begin_samples(self.batches.batch(self.order, step), source)
+            clock.add("read", start_s)
+            return self._begin_samples(self.batches.batch(self.order, step), source, clock)
 
     def begin_together(self, steps: range) -> list[Any]:
         """Read and decode several batches as one, and part them: what ``begin`` gives for each of the steps.
@@ -110,35 +97,38 @@ class Epoch:
         come without a Source.
         """
         wanted = [self.batches.batch(self.order, step) for step in steps]
+        clock, start_s = BatchClock(self.trace, steps[0]), time.perf_counter()
         with contextlib.ExitStack() as stack:
             for step in steps:
                 stack.enter_context(self.source_of(step))
-            job, parts = self._begin_samples(np.concatenate(wanted), None)
+            clock.add("read", start_s)
+            job, parts = self._begin_samples(np.concatenate(wanted), None, clock)
         bounds = np.cumsum([0, *map(len, wanted)]).tolist()
         begun = []
-        for first, last in itertools.pairwise(bounds):
-            own = replace(job, indices=job.indices[first:last])
+        for step, (first, last) in zip(steps, itertools.pairwise(bounds), strict=True):
+            own = replace(job, indices=job.indices[first:last], clock=BatchClock(self.trace, step))
             begun.append(
                 (own, [plan.part(value, first, last, job) for plan, value in zip(self.plans, parts, strict=True)])
             )
         return begun
 
-    def _begin_samples(self, wanted: IndexArray, source: Source | None) -> tuple[Job, list[Any]]:
+    def _begin_samples(self, wanted: IndexArray, source: Source | None, clock: BatchClock) -> tuple[Job, list[Any]]:
         start_s = time.perf_counter()
         begun = None
         while begun is None:
-            fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": []}
+            fresh: dict[str, Any] = {"jpeg_counts": LoadCounts(), "jpeg_notes": [], "clock": clock}
             job = replace(self.job, indices=self._spared(wanted), source=source, **fresh)
             begun = self._begin(job)
-        if job.indices is not wanted:
-            self.stats.samples_skipped += int((job.indices != wanted).sum())
-        self._tell_of_jpegs(job)
-        self.stats.begin_s += time.perf_counter() - start_s
+        skipped = 0 if job.indices is wanted else int((job.indices != wanted).sum())
+        self._count(job, skipped, time.perf_counter() - start_s)
         return (job if source is None else replace(job, source=None)), begun
 
-    def _tell_of_jpegs(self, job: Job) -> None:
-        """Count them, and warn once of each kind of trouble."""
+    def _count(self, job: Job, skipped: int, begin_s: float) -> None:
+        """Count what was begun, and warn once of each kind of trouble with JPEGs."""
         with self.problems.lock:
+            self.stats.samples_skipped += skipped
+            self.stats.begin_s += begin_s
+            self.stats.add(job.clock)
             for name, count in counts_by_name(job.jpeg_counts).items():
                 self.stats.jpegs[name] += count
             first = {note.kind: note for note in reversed(job.jpeg_notes) if note.kind not in self.stats.warned}
@@ -175,13 +165,18 @@ class Epoch:
         """Run what is Python; one step after the other."""
         start_s = time.perf_counter()
         job, parts = begun
+        job.clock.clear()
         values: dict[str, Any] = {}
         for plan, part in zip(self.plans, parts, strict=True):
             values |= plan.finish(part, job)
         batch = Batch(tuple(values), tuple(values.values()))
         if self.output is not None and not self.output.is_device:
+            sent_s = time.perf_counter()
             batch = self.output.receive(self.output.send(batch, self.modules))
-        self.stats.finish_s += time.perf_counter() - start_s
+            job.clock.add("copy", sent_s)
+        with self.problems.lock:
+            self.stats.finish_s += time.perf_counter() - start_s
+            self.stats.add(job.clock)
         return batch
 
     @property

@@ -7,6 +7,7 @@ uint8 pictures in memory.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -131,14 +132,19 @@ class FusedRun:
         if gpu is None or native is None:
             out = job.slots.take(shape, self.dtype)
             options = self.native_options(job.jpeg, is_fast=job.is_fast)
-            self._note(job, job.native.load(spans, crops, flips, out, options, steps))
+            start_s = time.perf_counter()
+            report = job.native.load(spans, crops, flips, out, options, steps)
+            job.clock.add_native(report.times, start_s)
+            self._note(job, report)
             return out.transpose(_CHANNELS_LAST) if self.layout == "channels_last" else out
         gpu.pins.notice(spans.base, native)
+        start_s = time.perf_counter()
         try:
             out = gpu.output.empty(shape, self.dtype, native)
             report = native.load(spans, crops, flips, out, self.native_options("window", is_fast=False), steps)
         except NativeError as error:
             raise DeviceError(f"cuda:{gpu.device}, field {self.name!r}: {error.detail}") from error
+        job.clock.add("gpu", start_s)
         self._note(job, report)
         return gpu.output.transposed(out, _CHANNELS_LAST) if self.layout == "channels_last" else out
 

@@ -112,6 +112,14 @@ class SingleBatches:
         return next(self._waiting)
 
     @property
+    def idle_s(self) -> float:
+        """How long nothing was made, for as many groups were ready as may wait."""
+        return self._groups.idle_s
+
+    def set_batches_ahead(self, batches_ahead: int) -> None:
+        """Nothing: how many groups wait follows from their size."""
+
+    @property
     def is_ready(self) -> bool:
         """The next batch can be had without waiting."""
         return bool(self._left) or (self._error is None and self._groups.is_ready)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace._native import LoadCounts
+from headrace.loader.stages import BatchClock
 from headrace.ops import Draws
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Job:
     """One batch: which samples, at what moment, with what tools.
 
     ``source`` is where the file's bytes are when they are not simply mapped. ``jpeg_counts`` counts how JPEGs were
-    decoded; ``jpeg_notes`` tells of those that were not as they should be.
+    decoded; ``jpeg_notes`` tells of those that were not as they should be; ``clock`` how long the stages took.
     """
 
     dataset: Dataset
@@ -62,6 +63,7 @@ class Job:
     gpu: GpuDecoder | None = None  # does the runs that are marked for it
     jpeg_counts: LoadCounts = field(default_factory=LoadCounts)
     jpeg_notes: list[JpegNote] = field(default_factory=list)
+    clock: BatchClock = field(default_factory=BatchClock)
 
     def draws(self, key: int) -> Draws:
         """The random numbers of one op for this batch."""

@@ -19,14 +19,19 @@ from headrace.formats import open_dataset
 from headrace.formats.contract import BaseDataset, check_contract, normalize_indices
 from headrace.loader.byte_sources import ByteSources
 from headrace.loader.engine import Prefetcher, as_error
-from headrace.loader.epoch import Epoch, LoaderStats, SampleErrors
+from headrace.loader.epoch import Epoch, SampleErrors
 from headrace.loader.gpu import choose_gpu
 from headrace.loader.groups import GroupMaker, SingleBatches, group_size
 from headrace.loader.job import Job
+from headrace.loader.live_line import LiveLine
+from headrace.loader.loop_clock import LoopClock
 from headrace.loader.options import LoaderOptions, takes
 from headrace.loader.plan import FieldPlan, compile_pipeline
 from headrace.loader.slots import SlotPool
+from headrace.loader.stats import LoaderStats
 from headrace.loader.streaming import ComingSteps
+from headrace.loader.trace import Trace
+from headrace.loader.tuner import Bounds, Tuner
 from headrace.loader.use_times import UseTimes, uses_of_pages
 from headrace.order import ArrayOrder, BatchPlan, Order, SequentialOrder, SubsetOrder, shuffled_order
 from headrace.progress import format_count
@@ -36,6 +41,7 @@ from headrace.types import Dataset, Interleaved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from headrace.errors import CorruptSampleError, PathLike
     from headrace.loader.byte_sources import SourceOf
@@ -67,8 +73,9 @@ class Loader:
             file are in use at a time), or a function of (n, seed, epoch) that gives an array of indices below n. The
             first three keep the proportions of ``headrace.mix``.
         seed: fixes shuffling and augmentation, together with the epoch.
-        workers: threads that decode; by default one for each core, divided by the processes that torchrun, Slurm or MPI
-            has started on this machine.
+        workers: threads that decode. ``"auto"``, the default: at first one for each core but one or two, which are
+            left to the training, of the cores that affinity, control group and launcher (torchrun, Slurm, MPI) give
+            this process; then as many as make the loop fastest. The batches are the same for any number.
         pipelines: field name to a list of ops, or None to leave the field out. Fields that are not named are
             loaded as they are. The last item may be a mapping of names to further lists: one output for each name,
             what stands before it done once.
@@ -78,7 +85,8 @@ class Loader:
             ``"cupy"``. Without a device: torch on the CPU, JAX and CuPy where they make arrays themselves.
         indices: use only these samples.
         drop_last: leave out a last batch that is not full.
-        batches_ahead: how many batches are computed before they are asked for.
+        batches_ahead: how many batches are computed before they are asked for. ``"auto"``, the default: 3, and more
+            where the consumer takes them in bursts, as far as an eighth of the free memory holds them.
         distributed: take rank and world from torch.distributed, or from what torchrun or Slurm set.
         rank: which of the processes this is, when several share an epoch.
         world: how many there are.
@@ -103,6 +111,9 @@ class Loader:
             ``cache_dir`` and ``cache_size``.
         cache_dir: folder on a local disk that keeps what was read from stores.
         cache_size: bytes that this folder may take, or text such as ``"100GB"``.
+        progress: draw a line on standard error while a loop runs: rate, share of waiting, what binds. Nothing is drawn
+            where nobody watches.
+        trace: a file to write at the end of every loop: what each thread did when, for Chrome or Perfetto.
 
     Example:
         >>> import os, tempfile, headrace
@@ -148,15 +159,20 @@ class Loader:
         )
         plans = self._compile()
         self._output = _output_of(options)
-        self._native = ImageLoader(options.threads)
+        self.stats = LoaderStats(workers=options.threads, batches_ahead=options.ahead)
+        self._native = ImageLoader(self.stats.workers)
         self._gpu = choose_gpu(options, self.dataset, self._indices, plans, self._output, self._native)
         self._plans = self._gpu.plans
         allocate = allocate_pages if self._output is None else self._output.allocate
-        self._slots = SlotPool(options.batches_ahead + 2, allocate)
+        bounds = options.bounds()
+        self._slots = SlotPool(bounds.most_ahead + 2, allocate)
         self._sources = ByteSources(self.dataset, options, allocate if self._gpu.outputs else allocate_pages)
         self._problems = SampleErrors(options.on_error)
         self._known_dataset = -1, self.dataset, self._problems
-        self.stats = LoaderStats()
+        if self._gpu.outputs:  # the workers do not decode there, and batches that wait take the GPU's memory
+            bounds = Bounds(self.stats.workers, self.stats.workers, self.stats.batches_ahead)
+        self._tuner = Tuner(self.stats, bounds, self._set_workers)
+        self._trace = None if options.trace is None else Trace(options.trace)
         self._step = 0
         self._is_begun = False
         self._known_order: tuple[int, Order] | None = None
@@ -245,6 +261,7 @@ class Loader:
         if self._is_begun:  # the last loop was left early: this one is the next epoch
             self.set_epoch(self.epoch + 1)
         self._is_begun = True
+        begun_s = time.perf_counter()
         steps, number = len(self), self.epoch
         with contextlib.ExitStack() as stack:
             is_local = self._dataset_at(number)[0].is_local
@@ -256,18 +273,44 @@ class Loader:
             epoch = self._epoch(number, source_of)
             on_end = stack.pop_all().close
         on_stop = (lambda: None) if streaming is None else streaming.stop
-        with self._prefetch(epoch, steps, on_end, on_stop) as batches:
-            for batch in self._deliver(batches, epoch):
+        with (
+            self._written_trace(),
+            self._live_line(number) as line,
+            self._prefetch(epoch, steps, on_end, on_stop) as batches,
+        ):
+            for batch in self._deliver(batches, epoch, begun_s):
                 self._step += 1
+                if line is not None:
+                    line.draw()
                 yield batch
                 del batch
             self.set_epoch(number + 1)
+
+    @contextlib.contextmanager
+    def _written_trace(self) -> Iterator[None]:
+        """Write what was traced at the end of a loop, also of one that is left early."""
+        try:
+            yield
+        finally:
+            if self._trace is not None:
+                self._trace.write()
+
+    def _live_line(self, epoch: int) -> AbstractContextManager[LiveLine | None]:
+        if not self.options.progress:
+            return contextlib.nullcontext()
+        steps, order = range(self._step, len(self)), self._order(epoch)
+        samples = len(steps[:-1]) * self.options.batch_size
+        samples += self._batches.size_of(order, steps[-1]) if steps else 0  # the last may be shorter
+        return LiveLine(self.stats, epoch, len(steps), samples)
+
+    def _set_workers(self, workers: int) -> None:
+        self._native.threads = workers
 
     def _prefetch(
         self, epoch: Epoch, steps: int, on_end: Callable[[], None], on_stop: Callable[[], None]
     ) -> Prefetcher[Batch] | SingleBatches:
         """Begin the batches that are left of an epoch: one by one, or groups of them."""
-        size, ahead = self._group_size(), self.options.batches_ahead
+        size, ahead = self._group_size(), self.stats.batches_ahead
         if size == 1:
             threads = _GPU_THREADS if self._gpu.outputs else _THREADS
             return Prefetcher(epoch, self._step, steps, ahead, threads=threads, on_end=on_end, on_stop=on_stop)
@@ -282,7 +325,7 @@ class Loader:
             return 1
         if self._sources.budget_bytes is not None or not all(plan.can_part() for plan in self._plans):
             return 1
-        return group_size(options.batch_size, options.batches_ahead)
+        return group_size(options.batch_size, options.ahead)
 
     def _pages_of(self, epoch: int) -> Callable[[int], IndexArray] | None:
         """The pages that a step uses, when pages are read ahead and the order keeps to them."""
@@ -328,26 +371,28 @@ class Loader:
             return None
         return lambda: uses_of_pages(self._make_order(epoch + 1), pages, self._batches.global_batch, now, then)
 
-    def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch) -> Iterator[Batch]:
+    def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch, begun_s: float) -> Iterator[Batch]:
         output = self._output if self._output is not None and self._output.is_device else None
         sent: deque[Any] = deque()
+        self._tuner.begin()
+        clock = LoopClock(self.stats, batches, begun_s, self._trace)
         while True:
-            start_s = time.perf_counter()
+            clock.ask()
             if not sent:
                 try:
                     batch = next(batches)
                 except StopIteration:
                     return
-                sent.append(batch if output is None else output.send(batch, epoch.modules))
+                sent.append(batch if output is None else clock.send(output, batch, epoch.modules))
                 del batch
             first = sent.popleft()
             if output is not None:
                 if batches.is_ready:  # it travels while the consumer works
-                    sent.append(output.send(next(batches), epoch.modules))
+                    sent.append(clock.send(output, next(batches), epoch.modules))
                 first = output.receive(first)
-            self.stats.wait_s += time.perf_counter() - start_s
-            self.stats.batches += 1
-            self.stats.samples += self._batches.size_of(epoch.order, self._step)
+            clock.receive(self._batches.size_of(epoch.order, self._step), self._step)
+            if self._tuner.is_free:
+                self._tuner.note_batch(first, batches.set_batches_ahead)
             yield first
             del first
 
@@ -405,6 +450,7 @@ class Loader:
             output=self._output,
             source_of=source_of,
             interleaving=self._interleaving,
+            trace=self._trace,
         )
 
     def filter(self, field: str, condition: Callable[[Any], bool]) -> Loader:
@@ -422,8 +468,12 @@ class Loader:
             values = self.dataset.read_values(indices[start : start + 1024], field)
             values = values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
             kept += [bool(condition(value)) for value in values]
+        return self._remade(indices=indices[np.array(kept, bool)])
+
+    def _remade(self, dataset: Dataset | None = None, /, **changes: Any) -> Loader:
+        """A loader of the same dataset, or of one like it, at its beginning, with some options changed."""
         loader = Loader.__new__(Loader)
-        loader._prepare(self.dataset, replace(self.options, indices=indices[np.array(kept, bool)]))
+        loader._prepare(self.dataset if dataset is None else dataset, replace(self.options, **changes))
         return loader
 
     def _order(self, epoch: int) -> Order:

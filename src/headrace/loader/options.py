@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from headrace.formats.contract import MAX_WORKERS
 from headrace.loader.collate import Collate, check_collate
-from headrace.loader.launcher import default_workers, find_rank
+from headrace.loader.launcher import find_rank, own_cores, starting_workers
+from headrace.loader.tuner import Bounds
 from headrace.progress import parse_bytes
 from headrace.storage import storage_of
 
@@ -32,7 +34,8 @@ _This = TypeVar("_This")
 _Dataset = TypeVar("_Dataset")
 _Options = TypeVar("_Options")
 
-_MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}
+_MOST = {"workers": MAX_WORKERS, "batches_ahead": 1 << 20}  # these may be "auto", too
+_AHEAD, _MOST_AHEAD = 3, 16  # batches, where the loader chooses
 _FRAMEWORKS = ("numpy", "torch", "jax", "cupy")  # those that device= may name; plug-ins have others
 _PAGES_OF_A_RANK = 16  # in use at a time, in quasi-random order
 _ORDERS = ("sequential", "random", "quasi_random")
@@ -75,13 +78,13 @@ class LoaderOptions:
     _: KW_ONLY
     order: OrderChoice = "sequential"
     seed: int = 0
-    workers: int | None = None
+    workers: int | Literal["auto"] | None = None
     pipelines: Mapping[str, Pipeline | None] | None = None
     device: object = None
     framework: str | None = None
     indices: Indices | None = None
     drop_last: bool = True
-    batches_ahead: int = 3
+    batches_ahead: int | Literal["auto"] = "auto"
     distributed: bool = False
     rank: int | None = None
     world: int | None = None
@@ -95,23 +98,33 @@ class LoaderOptions:
     storage_options: Mapping[str, Any] | None = None
     cache_dir: PathLike | None = None
     cache_size: int | str | None = None
+    progress: bool = False
+    trace: PathLike | None = None
 
     def __post_init__(self) -> None:
         _check_pipelines(self.pipelines)
         framework, device = find_framework(self.framework, self.device)
         rank, world = find_rank(distributed=self.distributed, rank=self.rank, world=self.world)
-        threads = default_workers() if self.workers is None else self.workers
+        threads = "auto" if self.workers is None else self.workers
         # Found out once: a copy of a loader, in another process too, has the same.
-        found = {"rank": rank, "world": world, "workers": threads, "pipelines": dict(self.pipelines or {})}
+        found: dict[str, object] = {
+            "rank": rank,
+            "world": world,
+            "workers": threads,
+            "pipelines": dict(self.pipelines or {}),
+        }
         found |= {"framework": framework, "device": device}
         for name, value in found.items():
             object.__setattr__(self, name, value)
         for name in ("batch_size", "workers", "batches_ahead", "pool_pages", "seed", "rank", "world"):
             value = getattr(self, name)
-            if value is None and name == "pool_pages":
+            if (name == "pool_pages" and value is None) or (
+                name in _MOST and isinstance(value, str) and value == "auto"
+            ):
                 continue
             if isinstance(value, bool) or not hasattr(value, "__index__"):
-                raise TypeError(f"{name} must be a whole number, got {value!r}")
+                also = " or 'auto'" if name in _MOST else ""
+                raise TypeError(f"{name} must be a whole number{also}, got {value!r}")
             if value < 1 and name not in ("seed", "rank"):
                 raise ValueError(f"{name} must be at least 1, got {value}")
             if name != "seed" and value > (most := _MOST.get(name, 2**63 - 1)):
@@ -130,14 +143,27 @@ class LoaderOptions:
             raise ValueError(f"precision='fast' needs jpeg='window', got jpeg={self.jpeg!r}: {other} is exact")
         for kind in self.collate.values() if isinstance(self.collate, Mapping) else [self.collate]:
             check_collate(kind)
+        if not isinstance(self.progress, bool):
+            raise TypeError(f"progress must be True or False, got {self.progress!r}")
+        if self.trace is not None and not isinstance(self.trace, str | os.PathLike):
+            raise TypeError(f"trace must be the path of a file to write, got {self.trace!r}")
         _ = self.cache_bytes
         storage_of(self.storage_options, self.cache_dir, self.cache_size)
 
+    def bounds(self) -> Bounds:
+        """How many workers and batches ahead a loader may choose; no choice where a number was given."""
+        least, most = (1, own_cores()) if isinstance(self.workers, str | None) else (self.workers, self.workers)
+        return Bounds(least, most, _MOST_AHEAD if isinstance(self.batches_ahead, str) else self.batches_ahead)
+
     @property
     def threads(self) -> int:
-        """How many threads decode."""
-        assert self.workers is not None
-        return self.workers
+        """How many threads decode, at first."""
+        return starting_workers(own_cores()) if isinstance(self.workers, str | None) else self.workers
+
+    @property
+    def ahead(self) -> int:
+        """How many batches are made ahead, at first."""
+        return _AHEAD if isinstance(self.batches_ahead, str) else self.batches_ahead
 
     @property
     def place(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ what stands before it is computed once, and every name becomes an output of the 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,7 @@ import numpy as np
 from headrace._native import crc32c
 from headrace.loader.collate import Collate, collate
 from headrace.loader.fused import FusedRun, KeyedOp
+from headrace.loader.stages import stored_bytes
 from headrace.ops import ArrayOp, Form
 from headrace.ops.sizes import SizeSchedule, op_at
 
@@ -84,6 +86,12 @@ class _Chain:
             begun.append(branch.begin(value.copy() if is_shared else value, job))
         return begun
 
+    def first_run(self) -> FusedRun | None:
+        """The native call that decodes, or the first of them."""
+        if self.stages:
+            return self.stages[0] if isinstance(self.stages[0], FusedRun) else None
+        return next((run for branch in self.branches if (run := branch.first_run()) is not None), None)
+
     def begins_fused(self) -> bool:
         """The first thing that happens is a native call."""
         return bool(self.stages) and isinstance(self.stages[0], FusedRun)
@@ -99,10 +107,13 @@ class _Chain:
         if self.branches:
             return self.finish(self._begin_branches(value, job), job)
         if self.collate is not None:
+            start_s = time.perf_counter()
             value = collate(value, self.collate, is_json=self.is_json)
+            job.clock.add("collate", start_s)
         return {self.output: value}
 
     def _apply(self, keyed: KeyedOp, value: Any, job: Job) -> Any:
+        start_s = time.perf_counter()
         try:
             return keyed.op.apply(value, job.draws(keyed.key))
         except Exception as error:
@@ -110,6 +121,8 @@ class _Chain:
             shown = f"{samples[:4]}"[:-1] + (", ...]" if len(samples) > 4 else "]")
             error.add_note(f"in the loader's op {_name_of(keyed.op)}, for the samples {shown}")
             raise
+        finally:
+            job.clock.add_python(_name_of(keyed.op), start_s)
 
     def outputs(self) -> dict[str, tuple[Any, ...]]:
         """Names of what comes out, and the modules that each goes through at the end."""
@@ -185,7 +198,11 @@ class FieldPlan:
 
     def begin(self, job: Job) -> Any:
         """Read and decode; may run for several batches at a time."""
-        return self.chain.begin(self._read(job), job)
+        start_s = time.perf_counter()
+        value = self._read(job)
+        job.clock.add("read", start_s)
+        job.clock.bytes_read += stored_bytes(value)
+        return self.chain.begin(value, job)
 
     def _read(self, job: Job) -> Any:
         if self.kind == "image":

@@ -24,6 +24,7 @@ FINE = {
     "verify": "verify photos.barecat",
     "repair": "repair photos.barecat",
     "index": "index photos.barecat --export index.csv",
+    "doctor": "doctor photos.barecat --seconds 0.2",
     "tree": "tree photos.barecat",
     "find": "find photos.barecat",
     "du": "du photos.barecat",

@@ -15,7 +15,7 @@ import headrace as hr
 from headrace.errors import MissingExtraError
 from headrace.formats.ray_tasks import open_tasks
 from headrace.frameworks.ray import ray_datasource
-from headrace.loader.launcher import default_workers, find_rank
+from headrace.loader.launcher import find_rank, own_cores
 from headrace.testing.columns import picture_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_ray_train_says_which_worker_this_is(monkeypatch: pytest.MonkeyPatch) ->
     as_worker(monkeypatch, 3)
     assert find_rank(distributed=True, rank=None, world=None) == (3, 4)
     assert find_rank(distributed=True, rank=0, world=2) == (0, 2)
-    assert default_workers() >= 1
+    assert own_cores() >= 1
 
 
 def test_a_process_that_is_no_worker_asks_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:

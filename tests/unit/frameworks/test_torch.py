@@ -116,6 +116,12 @@ def test_arrays_that_torch_cannot_take_as_they_are(path: Path) -> None:
     assert next(iter(Loader(path, 5, device="cpu", pipelines=words))).label.tolist() == ["0", "1", "2", "3", "4"]
 
 
+def test_the_way_to_torch_is_timed(path: Path) -> None:
+    loader = Loader(path, 5, device="cpu", pipelines={"image": CROP})
+    list(loader)
+    assert loader.stats.stages["copy"] > 0
+
+
 def test_a_batch_moves_as_a_tensor_does(path: Path) -> None:
     batch = next(iter(Loader(path, 5, device="cpu", pipelines={"image": CROP}, collate={"text": "pad"})))
     moved = batch.to(torch.float64)

@@ -155,3 +155,36 @@ def test_a_failure_does_not_count_as_ready() -> None:
     with Prefetcher(Maker(fail_begin=0), 0, 3, 2) as batches:
         assert wait_until(lambda: not headrace_threads())
         assert not batches.is_ready
+
+
+# -- room and idleness ------------------------------------------------------------------------------------------------
+
+
+def test_idleness_is_counted_while_it_lasts() -> None:
+    with Prefetcher(Maker(), 0, 100, 2) as batches:
+        time.sleep(0.05)
+        assert next(batches) == 0
+        counted = batches.idle_s
+        assert counted >= 0.02
+        time.sleep(0.05)
+        assert next(batches) == 1
+        assert batches.idle_s >= counted + 0.02
+
+
+def test_a_maker_that_is_slow_is_not_idle() -> None:
+    with Prefetcher(Maker(delay_s=0.005), 0, 20, 4) as batches:
+        assert list(batches) == list(range(20))
+        assert batches.idle_s < 0.05
+
+
+def test_more_or_fewer_batches_may_wait_from_now_on() -> None:
+    maker = Maker()
+    with Prefetcher(maker, 0, 100, 1) as batches:
+        assert wait_until(lambda: len(maker.begun) == 2)
+        batches.set_batches_ahead(9)
+        assert wait_until(lambda: len(maker.begun) == 10)
+        batches.set_batches_ahead(1)
+        assert [next(batches) for _ in range(4)] == [0, 1, 2, 3]
+        time.sleep(0.02)
+        assert len(maker.begun) == 10
+        assert [next(batches) for _ in range(96)] == list(range(4, 100))

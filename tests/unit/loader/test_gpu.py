@@ -76,6 +76,22 @@ def test_jpegs_are_counted(large: Files, gpu: FakeGpu) -> None:
     assert counts(raw) == {}
 
 
+def test_the_calls_and_the_copies_are_timed(large: Files, gpu: FakeGpu) -> None:
+    found = on_gpu(large.indexed, CROPS["random"])
+    list(found)
+    assert found.stats.stages["gpu"] > 0
+    assert found.stats.stages["copy"] > 0
+    assert found.stats.native_s == 0  # the CPU has decoded nothing by itself
+    assert "gpu" in str(found.stats)
+
+
+def test_a_loader_does_not_tune_itself_there(large: Files, gpu: FakeGpu) -> None:
+    on_the_gpu = on_gpu(large.indexed, CROPS["random"], workers="auto", batches_ahead="auto")
+    assert not on_the_gpu._tuner.is_free
+    on_the_cpu = loader(large.indexed, CROPS["random"], jpeg="window", workers="auto", batches_ahead="auto")
+    assert on_the_cpu._tuner.is_free
+
+
 def test_the_gpu_is_the_default_where_batches_go_there(large: Files, gpu: FakeGpu) -> None:
     for path in (large.indexed, large.raw):
         found = hr.Loader(path, 4, device="cuda:1", pipelines={"image": CROP})

@@ -10,7 +10,7 @@ from tests.unit.loader.tools import LABELS_ONLY
 
 from headrace import Loader
 from headrace.loader import launcher
-from headrace.loader.launcher import default_workers, preferred_gpu
+from headrace.loader.launcher import own_cores, preferred_gpu, starting_workers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,12 @@ NAMES = ("LOCAL_", "WORLD_SIZE", "RANK", "SLURM_", "OMPI_", "MPI_")
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets how many cores this process and its parent may use, and what the launcher says."""
 
-    def set_up(own: int, parent: int | None = None, **variables: object) -> None:
+    def set_up(
+        own: int,
+        parent: int | None = None,
+        files: dict[str, list[str]] | None = None,
+        **variables: object,
+    ) -> None:
         for name in [name for name in os.environ if name.startswith(NAMES)]:
             monkeypatch.delenv(name)
         for name, value in variables.items():
@@ -34,6 +39,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
             return set(range(own if pid == 0 or parent is None else parent))
 
         monkeypatch.setattr(launcher.os, "sched_getaffinity", affinity)
+        monkeypatch.setattr(launcher, "_texts", lambda path: (files or {}).get(path, []))
 
     return set_up
 
@@ -68,14 +74,50 @@ def test_the_cores_are_shared_out(
     machine: Any, own: int, parent: int | None, variables: dict[str, object], workers: int
 ) -> None:
     machine(own, parent, **variables)
-    assert default_workers() == workers
+    assert own_cores() == workers
 
 
 def test_workers_that_are_named_stay(path: Path, machine: Any) -> None:
     machine(16, 16, LOCAL_WORLD_SIZE=4)
-    assert Loader(path, 4, pipelines=LABELS_ONLY).options.workers == 4
+    assert Loader(path, 4, pipelines=LABELS_ONLY).options.workers == "auto"
+    assert Loader(path, 4, pipelines=LABELS_ONLY).stats.workers == 3  # of its four cores
     assert Loader(path, 4, pipelines=LABELS_ONLY, workers=3).options.workers == 3
     assert Loader(path, 4, pipelines=LABELS_ONLY, workers=16).options.workers == 16
+
+
+CGROUP = "/sys/fs/cgroup"
+
+
+@pytest.mark.parametrize(
+    ("files", "processes", "cores"),
+    [
+        ({}, 1, 16),
+        ({f"{CGROUP}/cpu.max": ["max", "100000"]}, 1, 16),
+        ({f"{CGROUP}/cpu.max": ["400000", "100000"]}, 1, 4),
+        ({f"{CGROUP}/cpu.max": ["450000", "100000"]}, 1, 4),
+        ({f"{CGROUP}/cpu.max": ["400000", "100000"]}, 2, 2),  # the processes share it
+        ({f"{CGROUP}/cpu.max": ["50000", "100000"]}, 1, 1),
+        ({f"{CGROUP}/cpu.max": ["6400000", "100000"]}, 1, 16),
+        ({f"{CGROUP}/cpu.max": ["0", "0"]}, 1, 16),
+        ({f"{CGROUP}/cpu.max": ["nonsense"]}, 1, 16),
+        ({f"{CGROUP}/cpu/cpu.cfs_quota_us": ["300000"], f"{CGROUP}/cpu/cpu.cfs_period_us": ["100000"]}, 1, 3),
+        ({f"{CGROUP}/cpu/cpu.cfs_quota_us": ["-1"], f"{CGROUP}/cpu/cpu.cfs_period_us": ["100000"]}, 1, 16),
+        ({"/proc/self/cgroup": ["0::/job/step"], f"{CGROUP}/job/cpu.max": ["800000", "100000"]}, 1, 8),
+        ({"/proc/self/cgroup": ["0::/../.."], f"{CGROUP}/cpu.max": ["800000", "100000"]}, 1, 8),
+    ],
+)
+def test_a_control_group_may_allow_less(machine: Any, files: dict[str, list[str]], processes: int, cores: int) -> None:
+    machine(16, 16 * processes, files=files, LOCAL_WORLD_SIZE=processes)
+    assert own_cores() == cores
+
+
+def test_cores_are_left_to_the_training() -> None:
+    assert [starting_workers(cores) for cores in (1, 2, 3, 4, 8, 16, 64)] == [1, 2, 2, 3, 6, 14, 62]
+
+
+def test_the_real_control_group_is_read() -> None:
+    allowed = launcher._allowed_cores()
+    assert allowed is None or allowed > 0
 
 
 @pytest.mark.parametrize(

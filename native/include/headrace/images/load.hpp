@@ -97,11 +97,22 @@ struct LoadCounts {
   LoadCounts& operator+=(const LoadCounts& others) noexcept;
 };
 
+// How long the threads of a loader worked on a batch, all of them together, by stage.
+struct LoadTimes {
+  std::uint64_t check_ns = 0;   // finding the bytes and comparing checksums
+  std::uint64_t decode_ns = 0;  // JPEG, PNG or WebP to pixels
+  std::uint64_t resize_ns = 0;  // pixels to the rows of the output: resample, flip, scale, copy
+  std::uint64_t ops_ns = 0;     // steps
+
+  LoadTimes& operator+=(const LoadTimes& others) noexcept;
+};
+
 // What there is to tell of a batch; lists are sorted by position.
 struct LoadReport {
   std::vector<LoadFailure> failures;
   std::vector<LoadNote> notes;
   LoadCounts counts;
+  LoadTimes times;  // on a GPU: of what the CPU decodes
 };
 
 // Threads and their memory, for many batches. Any number of threads may call `load` at the same
@@ -115,6 +126,8 @@ class ImageLoader {
 
   // The threads that decode; callers of `load` wait, or copy where there is nothing but copies.
   [[nodiscard]] std::size_t threads() const noexcept { return pool_->threads(); }
+  // At any time: see ThreadPool.
+  Status set_threads(std::size_t threads) noexcept { return pool_->set_threads(threads); }
 
   // The threads themselves, for other work on the same batches.
   [[nodiscard]] ThreadPool& pool() noexcept { return *pool_; }
