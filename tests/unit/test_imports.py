@@ -20,6 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"compat"}),
     frozenset({"cli", "viewer"}),
+    frozenset({"bench"}),
     frozenset({"transfer", "frameworks"}),
     frozenset({"loader"}),
     frozenset({"order", "read", "formats", "ops"}),
