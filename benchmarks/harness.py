@@ -1,26 +1,19 @@
-"""Timing, photographs and peers: what the suites share."""
+"""Rows, photographs and peers of the suites here; timing and the machine's facts come from ``headrace.bench``."""
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
-import platform
 import shutil
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import headrace
-from headrace._native import simd_level
-from headrace.cli.verbs.demo import photo
+from headrace.bench import machine
+from headrace.bench.pictures import photo
 from headrace.codecs import jpeg
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -30,47 +23,7 @@ BARECAT_PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
 
 def environment() -> dict[str, Any]:
     """The facts that a figure means nothing without."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return {
-        "commit": commit.stdout.strip(),
-        "headrace": headrace.__version__,
-        "python": platform.python_version(),
-        "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "simd": simd_level(),
-        "cache": "warm",
-    }
-
-
-@contextlib.contextmanager
-def one_core() -> Iterator[int]:
-    """Keep this process, and what it starts, on one core."""
-    with cores(1):
-        yield max(os.sched_getaffinity(0))
-
-
-@contextlib.contextmanager
-def cores(count: int) -> Iterator[int]:
-    """Keep this process, and what it starts, on some cores; gives how many there are, which may be fewer."""
-    before = os.sched_getaffinity(0)
-    chosen = sorted(before)[-count:]
-    os.sched_setaffinity(0, chosen)
-    try:
-        yield len(chosen)
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def timed(work: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """Seconds of each repetition, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        start_s = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start_s)
-    return seconds
+    return machine.environment() | {"cache": "warm"}
 
 
 def row(

@@ -1,8 +1,8 @@
 """Work in a process of its own: memory and start-up are only known there.
 
-``Child`` is a script that answers one JSON line for each line that it is sent, so that contenders can take turns without
-starting anew. ``FreshProcesses`` is such a script of our own: it runs each function in a process that was forked when the
-package was imported and nothing else had happened.
+``Child`` is a script that answers one JSON line for each line that it is sent, so that contenders can take turns
+without starting anew. ``FreshProcesses`` is such a script of our own: it runs each function in a process that was
+forked when the package was imported and nothing else had happened.
 """
 
 from __future__ import annotations

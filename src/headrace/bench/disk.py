@@ -19,9 +19,9 @@ __all__ = ["WHAT_IS_COUNTED", "DiskUse", "check_room", "disk_use", "own_bytes"]
 WHAT_IS_COUNTED = (
     "Requests to the disk are counted by the kernel while random batches are read cold. Bytes: what this process made "
     "the kernel fetch from the disk (read_bytes of /proc/self/io), with what it reads ahead. Calls: calls of read and "
-    "its kin (syscr); reads by io_uring and through a mapping are not among them. Faults: pages of a mapping that had to "
-    "be fetched (major page faults). Requests: what the block device has completed, for every process of this machine; "
-    "missing where the folder does not lie on a block device of its own."
+    "its kin (syscr); reads by io_uring and through a mapping are not among them. Faults: pages of a mapping that had "
+    "to be fetched (major page faults). Requests: what the block device has completed, for every process of this "
+    "machine; missing where the folder does not lie on a block device of its own."
 )
 
 

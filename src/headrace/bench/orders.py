@@ -87,5 +87,5 @@ def shuffle_buffer(items: Iterable[_Item], size: int, seed: int) -> Iterator[_It
         place = int(rng.integers(size))
         yield held[place]
         held[place] = item
-    rng.shuffle(held)  # type: ignore[arg-type]
+    rng.shuffle(held)
     yield from held

@@ -30,7 +30,7 @@ def find_photographs(folder: str | Path, most: int) -> list[Path]:
     """
     if not os.path.isdir(folder):
         raise NotADirectoryError(f"{os.fspath(folder)} is not a folder; name one with JPEG files in it")
-    found = []
+    found: list[Path] = []
     for path in sorted(Path(folder).rglob("*")):
         if len(found) == most:
             break

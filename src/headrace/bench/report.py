@@ -94,7 +94,17 @@ def page_of(result: Result) -> str:
     """The page."""
     charts = result.suite.charts(result.rows)
     title = f"headrace bench {result.suite.name}"
-    return "\n".join([f"<!DOCTYPE html>\n{_head(title)}\n<body>\n<main>", *_body(result, charts), "</main></body></html>\n"])
+    parts = [
+        "<!DOCTYPE html>",
+        _head(title),
+        "<body>",
+        "<main>",
+        *_body(result, charts),
+        "</main>",
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(parts) + "\n"
 
 
 def _head(title: str) -> str:
@@ -124,8 +134,8 @@ def _body(result: Result, charts: Sequence[Chart]) -> Iterator[str]:
 
 
 _SPREAD = (
-    "Every figure is the median of its repetitions; the range beside it, and the line across a bar, is from the lower to "
-    "the upper quartile. Contenders of one table take turns, one round after the other."
+    "Every figure is the median of its repetitions; the range beside it, and the line across a bar, is from the lower "
+    "to the upper quartile. Contenders of one table take turns, one round after the other."
 )
 
 

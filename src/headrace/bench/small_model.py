@@ -20,7 +20,7 @@ _BATCH, _EPOCHS, _RATE, _TESTED = 32, 2, 0.2, 2000
 
 
 def train_and_test(count: int, order: Callable[[int], IndexArray], seed: int) -> float:
-    """Train on samples that are sorted by class, in the order of each epoch; gives the share of new ones it gets right."""
+    """Train on samples that are sorted by class, in the order of each epoch; gives the share of new ones it knows."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(0, 1, (2 * _CLASSES, _INPUTS))  # two for each class: a line does not part them
     inputs, labels = _points(rng, centres, np.arange(count) * _CLASSES // count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,9 +52,7 @@ class _Codec:
 
 
 def _codecs() -> list[_Codec]:
-    found = []
-    for quality in _QUALITIES:
-        found.append(_plain(f"JPEG {quality}", lambda p, q=quality: jpeg.encode(p, quality=q), jpeg.decode))
+    found = [_plain(f"JPEG {quality}", partial(jpeg.encode, quality=quality), jpeg.decode) for quality in _QUALITIES]
     found.append(
         _Codec(
             name="JPEG 90, with tile index",
@@ -115,7 +114,7 @@ def _indexed_jpeg(pixels: Pixels) -> tuple[bytes, bytes]:
 
 
 def _crop_by_index(pair: tuple[bytes, bytes], box: tuple[int, int, int, int]) -> Pixels:
-    left, top, width, height = box
+    _, _, width, height = box
     part = jpeg.slice(*pair, box)
     return jpeg.decode(part.data)[part.top : part.top + height, part.left : part.left + width].copy()
 
@@ -161,15 +160,11 @@ def _sizes(
     for codec in codecs:
         size = sum(map(codec.size, stored[codec.name]))
         bits = 8 * size / pixels
-        yield Row(
-            section="size", name=codec.name, value=bits, low=bits, high=bits, unit="bits a pixel", better="lower"
-        )
+        yield Row(section="size", name=codec.name, value=bits, low=bits, high=bits, unit="bits a pixel", better="lower")
     for codec in codecs:
         errors = [_psnr(codec.decode(s), p) for s, p in zip(stored[codec.name], pictures, strict=True)]
         value = float(np.mean(errors))
-        yield Row(
-            section="error", name=codec.name, value=value, low=value, high=value, unit="dB PSNR", better="higher"
-        )
+        yield Row(section="error", name=codec.name, value=value, low=value, high=value, unit="dB PSNR", better="higher")
 
 
 def _psnr(found: Pixels, expected: Pixels) -> float:
@@ -226,9 +221,10 @@ SUITE = Suite(
         "In memory, on one core. JPEG is encoded and decoded by libjpeg-turbo with 4:2:0 chroma, PNG and WebP are "
         "encoded by Pillow and decoded by libpng and libwebp where the package was built with them. Smart: raw below "
         f"{_SMART_BYTES // 1024} KiB of pixels, JPEG 90 above.",
-        f"A crop is the middle {_CROP:.0%} of each side. Only raw pixels and a JPEG with its tile index give it without "
-        "the rest of the picture; encoding with a tile index includes making it. Speed counts the pixels of the whole "
-        "picture in all three tables, so that a crop and a whole picture can be compared.",
-        "Error: the mean over the pictures. Pictures from JPEG files have lost once already, before they are stored here.",
+        f"A crop is the middle {_CROP:.0%} of each side. Only raw pixels and a JPEG with its tile index give it "
+        "without the rest of the picture; encoding with a tile index includes making it. Speed counts the pixels of "
+        "the whole picture in all three tables, so that a crop and a whole picture can be compared.",
+        "Error: the mean over the pictures. Pictures from JPEG files have lost once already, before they are stored "
+        "here.",
     ),
 )

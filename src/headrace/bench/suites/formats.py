@@ -170,11 +170,16 @@ def _writes(material: _Material, work: Path, rounds: int) -> Iterator[Row]:
     home = work / "written"
 
     def writing(file: FormatFile) -> Callable[[int], object]:
-        target = home / file.path.name
-        if file.format.create is None:
-            return lambda turn: (_write_plain_files(target, material.samples), _sync(home))
-        samples = _samples_for(file, material)
-        return lambda turn: (write(target, samples, fields=file.fields, workers=1), _sync(home))
+        target, samples = home / file.path.name, _samples_for(file, material)
+
+        def work(turn: int) -> None:
+            if file.format.create is None:
+                _write_plain_files(target, samples)
+            else:
+                write(target, samples, fields=file.fields, workers=1)
+            _sync(home)
+
+        return work
 
     def before(name: str) -> None:
         shutil.rmtree(home, ignore_errors=True)
@@ -201,9 +206,20 @@ def _index_times(material: _Material) -> Iterator[Row]:
         if file.format.index is not None:
             with suppress(ValueError):
                 index(file.path, fresh=True)
-                contenders[_name(file)] = lambda _, path=file.path: index(path, fresh=True)
+                contenders[_name(file)] = _indexing(file.path)
     seconds = take_turns(contenders, lambda turn: [turn], 3)
     yield from _rates(material, "index", seconds, material.count)
+
+
+def _indexing(path: Path) -> Callable[[Any], object]:
+    return lambda turn: index(path, fresh=True)
+
+
+def _opening(file: FormatFile) -> Callable[[Any], object]:
+    def work(turn: int) -> None:
+        file.open().close()
+
+    return work
 
 
 def _rates(material: _Material, what: str, seconds: Mapping[str, list[float]], samples: int) -> Iterator[Row]:
@@ -234,7 +250,7 @@ def _opens(material: _Material, rounds: int, cache: Cache) -> Iterator[Row]:
         if cache == "cold":
             forget(files[name].path.parent)
 
-    contenders = {name: (lambda _, file=file: file.open().close()) for name, file in files.items()}
+    contenders = {name: _opening(file) for name, file in files.items()}
     seconds = take_turns(contenders, lambda turn: [turn], rounds, before=before)
     for name, taken in seconds.items():
         yield median_row(f"{material.name}: open, {cache}", name, taken, unit="s", better="lower", cache=cache)
@@ -364,12 +380,12 @@ SUITE = Suite(
     charts=_charts,
     room_bytes=_room_bytes,
     notes=(
-        "All formats hold the same samples, and each has its annex where it has one. One core. Values are checked where "
-        "the format or its annex has checksums, as everywhere by default; plain files have none. Reads give the stored "
-        "bytes: nothing is decoded.",
+        "All formats hold the same samples, and each has its annex where it has one. One core. Values are checked "
+        "where the format or its annex has checksums, as everywhere by default; plain files have none. Reads give the "
+        "stored bytes: nothing is decoded.",
         "Write: from memory until the file is on the disk (syncfs). Index: making checksums and tile indices anew.",
-        "Cold: the dataset is opened, and its files leave the page cache before each turn. On a virtual machine the host "
-        "may still hold them in its memory: then cold is the cost of the way, not of the disk.",
+        "Cold: the dataset is opened, and its files leave the page cache before each turn. On a virtual machine the "
+        "host may still hold them in its memory: then cold is the cost of the way, not of the disk.",
         "Memory: what a process of its own takes at most beyond what it has with the package imported, while it reads "
         "everything in random batches; mapped files do not count.",
         WHAT_IS_COUNTED,

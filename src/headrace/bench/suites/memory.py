@@ -15,6 +15,7 @@ from headrace.fields import Image, Int
 from headrace.formats.write import write
 from headrace.loader import Loader
 from headrace.ops import RandomResizedCrop, ToLayout
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ def _cases() -> Iterator[_Case]:
     for size in (16, 64, 128):
         yield _Case("by batch size", f"batches of {size}", {"batch_size": size})
     for workers in (1, 2, 4):
-        yield _Case("by workers", f"{workers} workers", {"workers": workers})
+        yield _Case("by workers", format_count(workers, "worker"), {"workers": workers})
     for ahead in (1, 3, 6):
         yield _Case("by batches ahead", f"{ahead} ahead", {"batches_ahead": ahead})
     for order in ("sequential", "random", "quasi_random"):
@@ -61,11 +62,11 @@ def _cases() -> Iterator[_Case]:
     for copies in (1, 4):
         yield _Case("by samples in the file", f"{copies} times as many", copies=copies)
     for epochs in (1, 3, 6):
-        yield _Case("by epochs", f"{epochs} epochs", epochs=epochs)
+        yield _Case("by epochs", format_count(epochs, "epoch"), epochs=epochs)
 
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count, rounds = settings.count(quick=256, full=2000), settings.repeats(quick=3, full=5)
+    count, rounds = settings.count(quick=640, full=4000), settings.repeats(quick=3, full=5)
     photographs = photograph_bytes(settings.images, count)
     files: dict[tuple[str, int], Path] = {}
     with FreshProcesses() as fresh:
@@ -122,11 +123,12 @@ SUITE = Suite(
     question="How much memory does a loader take, and what makes it more?",
     run=_run,
     charts=_charts,
-    room_bytes=lambda settings: 30 * typical_bytes(settings.images, settings.count(quick=256, full=2000)),
+    room_bytes=lambda settings: 30 * typical_bytes(settings.images, settings.count(quick=640, full=4000)),
     notes=(
         "Random crops of photographs to 224 pixels; unless said otherwise in batches of 64, with 2 workers, 3 batches "
         "ahead, in quasi-random order, one epoch. Each figure is from a process of its own: the most it takes beyond "
         "what it has with the package imported. Mapped files do not count, as the system takes their memory back when "
-        "it needs it. A loader keeps its batches ahead and two more in memory that is used again: that is the second bar.",
+        "it needs it. A loader keeps its batches ahead and two more in memory that is used again: that is the second "
+        "bar.",
     ),
 )

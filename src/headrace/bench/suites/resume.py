@@ -103,10 +103,11 @@ def _replay(path: str, order: str, step: int) -> float:
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
-    points = []
-    for row in rows:
-        if row.section.startswith("first batch"):
-            points.append(Point(row.facts["step"], row.value, "", ", ".join(row.name.split(", ")[:2])))
+    points = [
+        Point(row.facts["step"], row.value, "", ", ".join(row.name.split(", ")[:2]))
+        for row in rows
+        if row.section.startswith("first batch")
+    ]
     if not points:
         return []
     return [
@@ -128,8 +129,8 @@ SUITE = Suite(
     charts=_charts,
     room_bytes=lambda settings: 2 * typical_bytes(settings.images, max(settings.count(quick=640, full=8000), 128)),
     notes=(
-        "A loader of random crops is stopped after some batches. State: a new loader gets the state and gives one batch. "
-        "Skipping batches: a new loader gives all batches again, as one without a state has to. Both are timed from "
-        "opening the file on, in this process, warm, and take turns.",
+        "A loader of random crops is stopped after some batches. State: a new loader gets the state and gives one "
+        "batch. Skipping batches: a new loader gives all batches again, as one without a state has to. Both are timed "
+        "from opening the file on, in this process, warm, and take turns.",
     ),
 )

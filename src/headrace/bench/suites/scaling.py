@@ -133,7 +133,8 @@ SUITE = Suite(
     room_bytes=lambda settings: 1 << 24,  # the files are holes
     notes=(
         "A .beton whose samples are empty values and a class: only the tables of the file grow, so what is seen is the "
-        f"cost of their number. Warm. Batches of {_BATCH}, one worker; the time of a batch is taken after the first one. "
-        "Memory: of a process of its own, beyond what it has with the package imported; mapped files do not count.",
+        f"cost of their number. Warm. Batches of {_BATCH}, one worker; the time of a batch is taken after the first "
+        "one. Memory: of a process of its own, beyond what it has with the package imported; mapped files do not "
+        "count.",
     ),
 )

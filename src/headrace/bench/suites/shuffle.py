@@ -194,13 +194,14 @@ def _training(settings: Settings) -> Iterator[Row]:
     count = max(400, min(settings.count(quick=4000, full=8000), 8000))
     pages = np.arange(count) // _shard_samples(count)
     for way in _WAYS:
-        shares = [
-            train_and_test(count, lambda epoch, seed=seed, way=way: way.order(pages, seed=1000 * seed + epoch), seed)
-            for seed in range(_SEEDS)
-        ]
+        shares = [train_and_test(count, _epochs(way, pages, seed), seed) for seed in range(_SEEDS)]
         yield median_row(
             "a small model, data sorted by class", way.name, shares, unit="of new samples right", better="higher"
         )
+
+
+def _epochs(way: _Way, pages: IndexArray, seed: int) -> Callable[[int], IndexArray]:
+    return lambda epoch: way.order(pages, seed=1000 * seed + epoch)
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
@@ -233,12 +234,12 @@ SUITE = Suite(
     charts=_charts,
     room_bytes=lambda settings: 3 * settings.count(quick=4000, full=40_000) * _SAMPLE_BYTES + (1 << 26),
     notes=(
-        "Samples of 20 kB, a page or shard is a fortieth of them. The Loader has one worker and a cache of a quarter of "
-        "the file. A stream of shards is what WebDataset does: shuffled tars, read from the front by Python's tarfile "
-        "into a buffer that gives a random one of what it holds; it runs in one thread.",
-        "Rank correlation: of places in the epoch and places in the file. Batch-mates: share of the pairs of a batch of "
-        f"{_BATCH} that lie on one page. Distance: of neighbours, beside that of a random order.",
-        f"The model is a small network on points of ten classes that lie in the file class by class: two epochs, {_SEEDS} "
-        "seeds, tested on new points after the last step.",
+        "Samples of 20 kB, a page or shard is a fortieth of them. The Loader has one worker and a cache of a quarter "
+        "of the file. A stream of shards is what WebDataset does: shuffled tars, read from the front by Python's "
+        "tarfile into a buffer that gives a random one of what it holds; it runs in one thread.",
+        "Rank correlation: of places in the epoch and places in the file. Batch-mates: share of the pairs of a batch "
+        f"of {_BATCH} that lie on one page. Distance: of neighbours, beside that of a random order.",
+        "The model is a small network on points of ten classes that lie in the file class by class: two epochs, "
+        f"{_SEEDS} seeds, tested on new points after the last step.",
     ),
 )
