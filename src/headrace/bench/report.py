@@ -86,7 +86,7 @@ def write_reports(result: Result, folder: Path) -> tuple[Path, Path]:
         (page_path, page_of(result)),
     ):
         with AtomicFile(path) as file:
-            file.write([text.encode()])
+            file.write([text.encode("utf-8", "backslashreplace")])  # paths may not be UTF-8
     return json_path, page_path
 
 

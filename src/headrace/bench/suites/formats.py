@@ -264,7 +264,7 @@ def _reads(material: _Material, rounds: int, cache: Cache, *, is_random: bool) -
         if cache == "warm":
             opened = {name: stack.enter_context(file.open()) for name, file in files.items()}
         else:
-            stack.callback(lambda: [dataset.close() for dataset in opened.values()])
+            stack.callback(_close_all, opened)
 
         def before(name: str) -> None:
             if cache == "cold":
@@ -281,13 +281,17 @@ def _reads(material: _Material, rounds: int, cache: Cache, *, is_random: bool) -
 
 def _open_cold(opened: dict[str, Dataset], name: str, file: FormatFile) -> None:
     """Opened, but nothing read yet: what was touched through a mapping could not be forgotten any more."""
-    for dataset in opened.values():
-        dataset.close()
-    opened.clear()
+    _close_all(opened)
     gc.collect()  # what is still mapped stays in the cache
     forget(file.path.parent)
     opened[name] = file.open()
     forget(file.path.parent)  # what opening has read
+
+
+def _close_all(opened: dict[str, Dataset]) -> None:
+    for dataset in opened.values():
+        dataset.close()
+    opened.clear()
 
 
 def _read(dataset: Dataset, field: str, batch: IndexArray) -> object:

@@ -21,6 +21,7 @@ from headrace.bench.small_model import train_and_test
 from headrace.bench.suite import Suite
 from headrace.bench.turns import take_turns
 from headrace.fields import Bytes, Int
+from headrace.formats.beton.layout import MIN_PAGE_SIZE
 from headrace.formats.open import open_dataset
 from headrace.formats.write import write
 from headrace.loader import Loader
@@ -110,7 +111,7 @@ def _write(work: Path, count: int) -> tuple[Path, list[str]]:
 
 def _page_size(count: int) -> int:
     """The power of two from which on there are at most some forty pages."""
-    size = 1 << 20
+    size = MIN_PAGE_SIZE
     while size * _PAGES < count * _SAMPLE_BYTES:
         size *= 2
     return size
