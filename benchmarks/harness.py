@@ -56,15 +56,24 @@ def ratio(what: str, value: float, meaning: str) -> dict[str, Any]:
 
 def photographs() -> list[Path]:
     """Real photographs if there are any at hand, made-up ones otherwise."""
-    folder = Path(os.environ.get("HEADRACE_PHOTOS") or ROOT.parent / "shared" / "photos")
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
-    if found:
-        return found
+    folder = photographs_folder()
+    if folder is not None:
+        return _jpegs(folder)
     made = Path(tempfile.mkdtemp(prefix="headrace-photos-"))
     atexit.register(shutil.rmtree, made)
     for number in range(240):
         (made / f"{number:04d}.jpg").write_bytes(jpeg.encode(photo(number), quality=92))
     return sorted(made.iterdir())
+
+
+def photographs_folder() -> Path | None:
+    """Where real photographs are; None where there are none."""
+    folder = Path(os.environ.get("HEADRACE_PHOTOS") or ROOT.parent / "shared" / "photos")
+    return folder if _jpegs(folder) else None
+
+
+def _jpegs(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
 
 
 def run_peer(script: str, *arguments: str, python: str = FFCV_PYTHON) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "BarChart", "Chart", "Point", "PointChart", "bars_of", "draw"]
 
 _WIDTH, _LABEL, _RIGHT = 860, 210, 150
-_BAR, _GAP, _TOP = 15, 9, 30
+_BAR, _GAP, _LEFT = 15, 9, 74
 _PLOT_HEIGHT, _BOTTOM = 360, 52
 _COLORS = 8
 _LINE = 15  # between two labels
@@ -79,7 +79,7 @@ def bars_of(rows: Sequence[Row], title: str, sections: Sequence[str]) -> list[Ba
         return []
     labels = {row.name: None for row in chosen}  # in the order of the first section
     bars = [
-        Bar(row.name, row.value, row.low, row.high, row.section if len(sections) > 1 else "")
+        Bar(row.name, row.value, row.low, row.high, row.section.rpartition(": ")[2] if len(sections) > 1 else "")
         for label in labels
         for row in chosen
         if row.name == label
@@ -109,14 +109,20 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def _legend(series: dict[str, int], y: float) -> list[str]:
-    parts, x = [], float(_LABEL)
+def _legend(series: dict[str, int]) -> tuple[list[str], float]:
+    """What each colour means, in as many lines as it takes, and where they end; nothing for one colour."""
+    parts: list[str] = []
+    if len(series) < 2:
+        return parts, 8.0
+    x, y = float(_LEFT), 14.0
     for name, color in series.items():
-        if name:
-            parts.append(f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" rx="2" class="s{color}"/>')
-            parts.append(_text(x + 15, y, name, "small"))
-            x += 34 + 6.4 * len(name)
-    return parts
+        width = 34 + 6.6 * len(name)
+        if x + width > _WIDTH and x > _LEFT:
+            x, y = float(_LEFT), y + _LINE + 3
+        parts.append(f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" rx="2" class="s{color}"/>')
+        parts.append(_text(x + 15, y, name, "small"))
+        x += width
+    return parts, y + 16
 
 
 # Bars
@@ -125,8 +131,8 @@ def _legend(series: dict[str, int], y: float) -> list[str]:
 def _draw_bars(chart: BarChart) -> str:
     series = _series_of([bar.series for bar in chart.bars])
     longest = max((bar.high for bar in chart.bars), default=0) or 1.0
-    has_legend = len(series) > 1
-    y, parts = _TOP if has_legend else _TOP - 22, _legend(series, 14) if has_legend else []
+    parts, top = _legend(series)
+    y = top
     scale = (_WIDTH - _LABEL - _RIGHT) / longest
     last = None
     for bar in chart.bars:
@@ -136,7 +142,7 @@ def _draw_bars(chart: BarChart) -> str:
             last = bar.label
         parts += _draw_bar(bar, chart.unit, y, scale, series[bar.series])
         y += _BAR + 2
-    parts.append(_line(_LABEL, (_TOP if has_legend else _TOP - 22) - 4, _LABEL, y + 2, "axis"))
+    parts.append(_line(_LABEL, top - 4, _LABEL, y + 2, "axis"))
     return _svg(chart.title, y + 10, parts)
 
 
@@ -165,8 +171,7 @@ class _Axis:
         low, high = (min(usable), max(usable)) if usable else (1.0, 10.0)
         self._is_log, self._start, self._end = is_log, start, end
         if is_log:
-            self.ticks = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-            self.ticks = self.ticks if len(self.ticks) > 1 else [self.ticks[0], self.ticks[0] * 10]
+            self.ticks = _log_ticks(low, high)
         else:
             self.ticks = _round_ticks(min(low, 0.0), high if high > min(low, 0.0) else low + 1.0)
         self._low, self._high = self._scaled(self.ticks[0]), self._scaled(self.ticks[-1])
@@ -190,6 +195,16 @@ def _round_ticks(low: float, high: float) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten that cover a range; also twice and five times these where there are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(powers) <= 3 else (1,)
+    ticks = [factor * 10.0**power for power in powers for factor in steps]
+    first = max((tick for tick in ticks if tick <= low), default=ticks[0])
+    last = min((tick for tick in ticks if tick >= high), default=ticks[-1])
+    return [tick for tick in ticks if first <= tick <= max(last, first * 1.5)] if last > first else [first, first * 10]
+
+
 def _short(value: float) -> str:
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
@@ -199,10 +214,10 @@ def _short(value: float) -> str:
 
 def _draw_points(chart: PointChart) -> str:
     series = _series_of([point.series for point in chart.points])
-    left, right, top, bottom = 74.0, _WIDTH - _RIGHT, float(_TOP), float(_TOP + _PLOT_HEIGHT)
+    parts, top = _legend(series)
+    left, right, bottom = float(_LEFT), _WIDTH - _RIGHT, top + _PLOT_HEIGHT
     across = _Axis([point.x for point in chart.points], left, right, is_log=chart.is_log_x)
     up = _Axis([point.y for point in chart.points], bottom, top, is_log=chart.is_log_y)
-    parts = _legend(series, 14) if len(series) > 1 else []
     for tick in up.ticks:
         parts.append(_line(left, up.place(tick), right, up.place(tick), "grid"))
         parts.append(_text(left - 8, up.place(tick) + 4, _short(tick), "small", "end"))

@@ -55,6 +55,11 @@ class Result:
         """What was not measured."""
         return [finding for finding in self.findings if isinstance(finding, Missing)]
 
+    @property
+    def cache(self) -> str:
+        """Whether files were in memory, and why they were not cold where they could not be."""
+        return self.warm_only or ("cold and warm" if any(row.cache == "cold" for row in self.rows) else "warm")
+
     def as_json(self) -> dict[str, Any]:
         """What goes into a file."""
         told = self.settings
@@ -65,7 +70,7 @@ class Result:
             "command": self.command,
             "is_complete": self.is_complete,
             "seconds": self.seconds,
-            "cache": self.warm_only or "cold and warm",
+            "cache": self.cache,
             "settings": {
                 "images": told.images,
                 "quick": told.quick,
@@ -142,8 +147,7 @@ _SPREAD = (
 def _paragraph(result: Result) -> str:
     facts = result.environment
     machine = f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, headrace {facts['headrace']}"
-    cache = result.warm_only or "cold and warm"
-    return f"{escape(machine)}. Files: {escape(cache)}. Made by <code>{escape(result.command)}</code>."
+    return f"{escape(machine)}. Files: {escape(result.cache)}. Made by <code>{escape(result.command)}</code>."
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[str]:
@@ -158,10 +162,7 @@ def _tables(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _table_row(row: Row, names: Sequence[str]) -> str:
-    spread = ""
-    if row.repeats > 1:
-        spread = f"{format_value(row.low, row.unit)} to {format_value(row.high, row.unit)}"
-    cells = [format_value(row.value, row.unit), spread, str(row.repeats)]
+    cells = [format_value(row.value, row.unit), row.spread, str(row.repeats)]
     cells += [_fact(row.facts.get(name)) for name in names]
     return f"<tr><th>{escape(row.name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 

@@ -56,7 +56,15 @@ class Row:
         value = format_value(self.value, self.unit)
         if self.repeats < 2:
             return value
-        return f"{value} ({format_value(self.low, self.unit)} to {format_value(self.high, self.unit)})"
+        return f"{value} ({self.spread})"
+
+    @property
+    def spread(self) -> str:
+        """The quartiles in words; empty for what was measured once."""
+        if self.repeats < 2:
+            return ""
+        low = format_value(self.low, self.unit if self.unit in ("s", "bytes", "x") else "")
+        return f"{low} to {format_value(self.high, self.unit)}"
 
     def as_json(self) -> dict[str, Any]:
         """What goes into a file."""

@@ -203,6 +203,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
                     x_label="bits a pixel",
                     y_label="Mpixel/s",
                     points=points,
+                    is_log_x=True,
                     is_log_y=True,
                 )
             )

@@ -55,12 +55,19 @@ class Peer:
 
     def missing(self) -> str:
         """Why it cannot be measured here; empty if it can."""
-        absent = [one for one in self.needs if importlib.util.find_spec(one) is None]
+        absent = [one for one in self.needs if not _is_there(one)]
         return f"not installed: {', '.join(absent)}" if absent else ""
 
     def command(self, place: Place) -> list[str]:
         """What starts its process."""
         return [sys.executable, "-m", f"{_ROOM}.serve", f"{_ROOM}.{self.contender}", _json(place)]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that it would be in
+        return False
 
 
 class _Ffcv(Peer):
@@ -86,8 +93,8 @@ PEERS: tuple[Peer, ...] = (
     Peer("MosaicML Streaming", "torch_loaders:MosaicLoader", ("torch", "streaming")),
     Peer("LitData", "torch_loaders:LitDataLoader", ("torch", "litdata")),
     Peer("Grain + ArrayRecord", "grain_loader:GrainLoader", ("grain", "array_record")),
-    Peer("SPDL", "spdl_loader:SpdlLoader", ("spdl",)),
-    Peer("DALI, CPU", "dali_loader:DaliLoader", ("nvidia",)),
+    Peer("SPDL", "spdl_loader:SpdlLoader", ("spdl.io",)),
+    Peer("DALI, CPU", "dali_loader:DaliLoader", ("nvidia.dali",)),
 )
 
 
@@ -229,7 +236,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
         chosen = sorted((row for row in rates if row.section == section), key=lambda row: -row.value)
         bars = [Bar(row.name, row.value, row.low, row.high) for row in chosen]
         charts.append(BarChart(title=f"Images a second, {section}", unit="images/s", bars=bars))
-    if len({row.facts["workers"] for row in rates}) > 1:
+    if len({row.facts["workers"] for row in rates}) > 2:
         points = [Point(row.facts["workers"], row.value, "", row.name) for row in rates]
         charts.append(
             PointChart(

@@ -196,9 +196,7 @@ def _training(settings: Settings) -> Iterator[Row]:
     pages = np.arange(count) // _shard_samples(count)
     for way in _WAYS:
         shares = [train_and_test(count, _epochs(way, pages, seed), seed) for seed in range(_SEEDS)]
-        yield median_row(
-            "a small model, data sorted by class", way.name, shares, unit="of new samples right", better="higher"
-        )
+        yield median_row("a small model, data sorted by class", way.name, shares, unit="right", better="higher")
 
 
 def _epochs(way: _Way, pages: IndexArray, seed: int) -> Callable[[int], IndexArray]:
