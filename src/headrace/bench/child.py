@@ -16,6 +16,8 @@ import subprocess
 import sys
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from headrace.errors import HeadraceError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
@@ -26,7 +28,7 @@ _SHOWN_CHARACTERS = 400
 _PATIENCE_S = 3.0
 
 
-class ChildError(RuntimeError):
+class ChildError(HeadraceError, RuntimeError):
     """A process of a contender failed; the message has the last lines that it said."""
 
 

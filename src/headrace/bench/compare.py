@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Change", "Comparison", "compare", "read_result"]
+__all__ = ["Change", "Comparison", "check_comparable", "compare", "read_result"]
 
 _TIMED_SHARE, _EXACT_SHARE = 0.05, 0.005
 """What a figure has to change by at least: quartiles of few repetitions may lie closer together than chance does."""
@@ -68,14 +68,19 @@ def _is_row(row: object) -> bool:
     return row.get("better") in ("higher", "lower", "") and all(isinstance(n, int | float) for n in numbers)
 
 
-def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Compare two results; ValueError when they have measured different things."""
+def check_comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """ValueError when two results, or a result and what is about to be measured, are about different things."""
     for name in ("suite", "settings"):
         if old.get(name) != new.get(name):
             raise ValueError(
                 f"the two results cannot be compared: {name} was {old.get(name)!r} and is {new.get(name)!r}; "
                 "measure with the same suite and options"
             )
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Compare two results; ValueError when they have measured different things."""
+    check_comparable(old, new)
     before = {_key(row): row for row in old["rows"]}
     after = {_key(row): row for row in new["rows"]}
     changes = [_change(key, before[key], row) for key, row in after.items() if key in before and row["better"]]

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace._native import simd_level
 
-__all__ = ["environment", "peer_versions"]
+__all__ = ["environment"]
 
 _PACKAGES = ("numpy", "pillow", "pyarrow", "h5py", "lmdb", "msgpack", "zstandard")
 _PEERS = (
@@ -33,12 +33,8 @@ def environment() -> dict[str, Any]:
         "kernel": platform.release(),
         "load_average": os.getloadavg()[0],
         "packages": _versions(_PACKAGES),
+        "peers": _versions(_PEERS),
     }
-
-
-def peer_versions() -> dict[str, str]:
-    """Versions of the loaders that are installed beside this one."""
-    return _versions(_PEERS)
 
 
 def _versions(names: tuple[str, ...]) -> dict[str, str]:

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["find_photographs", "photo", "photograph_bytes"]
+    from headrace.bench.suite import Settings
+
+__all__ = ["find_photographs", "photo", "photograph_bytes", "photograph_count", "typical_bytes"]
 
 _QUALITY = 92
+_QUICK_BYTES, _FULL_BYTES, _LEAST = 32 << 20, 512 << 20, 16
 _TYPICAL_BYTES = 40_000
 """Of a picture that is made up; none is larger."""
 
@@ -48,6 +51,16 @@ def _is_fit(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return jpeg.is_plain(info) and info.color_space != "grayscale"
+
+
+def photograph_count(settings: Settings, *, quick: int, full: int) -> int:
+    """How many photographs a suite takes: fewer of large ones, so that a quick run stays quick, unless it was told."""
+    count = settings.count(quick=quick, full=full)
+    if settings.images is None or settings.samples is not None:
+        return count
+    sizes = [path.stat().st_size for path in find_photographs(settings.images, count)]
+    budget = _QUICK_BYTES if settings.quick else _FULL_BYTES
+    return max(_LEAST, min(count, budget * len(sizes) // sum(sizes)))
 
 
 def photograph_bytes(images: str | None, count: int) -> list[bytes]:

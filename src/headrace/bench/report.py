@@ -62,7 +62,6 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         """What goes into a file."""
-        told = self.settings
         return {
             "version": VERSION,
             "suite": self.suite.name,
@@ -71,12 +70,7 @@ class Result:
             "is_complete": self.is_complete,
             "seconds": self.seconds,
             "cache": self.cache,
-            "settings": {
-                "images": told.images,
-                "quick": told.quick,
-                "samples": told.samples,
-                "rounds": told.rounds,
-            },
+            "settings": self.settings.as_json(),
             "environment": self.environment,
             "missing": [{"name": one.name, "reason": one.reason} for one in self.missing],
             "rows": [row.as_json() for row in self.rows],

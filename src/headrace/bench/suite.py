@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +37,10 @@ class Settings:
     samples: int | None = None
     rounds: int | None = None
     warm_only: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """What has to be the same for two results to be compared."""
+        return {"images": self.images, "quick": self.quick, "samples": self.samples, "rounds": self.rounds}
 
     def count(self, *, quick: int, full: int) -> int:
         """How many samples there are."""

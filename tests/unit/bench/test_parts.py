@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,9 @@ from headrace.bench.child import Child, ChildError, FreshProcesses
 from headrace.bench.disk import check_room, disk_use
 from headrace.bench.orders import buffered_order, order_of, randomness, shuffle_buffer
 from headrace.bench.page_cache import forget, is_cached, why_warm_only
-from headrace.bench.pictures import find_photographs, photo, photograph_bytes
+from headrace.bench.pictures import find_photographs, photo, photograph_bytes, photograph_count
 from headrace.bench.small_model import train_and_test
+from headrace.bench.suite import Settings
 from headrace.bench.suites.scaling import loader_memory, write_empty_beton
 from headrace.codecs import jpeg
 
@@ -126,6 +128,17 @@ def test_photographs_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no photograph")
     assert [path.name for path in find_photographs(tmp_path, 10)] == ["2.jpeg", "1.JPG"]
     assert photograph_bytes(str(tmp_path), 3) == [data[1], data[0], data[1]]
+
+
+def test_fewer_large_photographs_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = jpeg.encode(photo(0), quality=90)
+    (tmp_path / "1.jpg").write_bytes(data)
+    settings = Settings(work=tmp_path, images=str(tmp_path), quick=True)
+    assert photograph_count(settings, quick=256, full=2000) == 256
+    monkeypatch.setattr("headrace.bench.pictures._QUICK_BYTES", 50 * len(data))
+    assert photograph_count(settings, quick=256, full=2000) == 50
+    assert photograph_count(replace(settings, samples=200), quick=256, full=2000) == 200
+    assert photograph_count(replace(settings, images=None), quick=256, full=2000) == 256
 
 
 def test_a_folder_without_photographs_is_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from headrace.bench.child import FreshProcesses
 from headrace.bench.disk import WHAT_IS_COUNTED, disk_use, own_bytes
 from headrace.bench.format_files import FormatFile, make_files, size_on_disk
 from headrace.bench.page_cache import forget
-from headrace.bench.pictures import photograph_bytes, typical_bytes
+from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import Missing, Row, median_row, rate_row
 from headrace.bench.suite import Suite
 from headrace.bench.turns import one_core, take_turns
@@ -101,7 +101,7 @@ def _measure(material: _Material, settings: Settings, tell: Tell) -> Iterator[Fi
 
 
 def _photographs(settings: Settings) -> tuple[_Material, dict[str, str]]:
-    count = settings.count(quick=256, full=2000)
+    count = photograph_count(settings, quick=256, full=2000)
     samples = [(data, number % 10) for number, data in enumerate(photograph_bytes(settings.images, count))]
     folder = settings.work / "photographs"
     folder.mkdir()
@@ -372,7 +372,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
 
 
 def _room_bytes(settings: Settings) -> int:
-    photographs = typical_bytes(settings.images, settings.count(quick=256, full=2000))
+    photographs = typical_bytes(settings.images, photograph_count(settings, quick=256, full=2000))
     arrays = settings.count(quick=1024, full=8192) * _ARRAY_BYTES
     return 2 * _FORMATS * (photographs + arrays) // 2 + (1 << 28)  # LMDB and pages take more than what is in them
 

@@ -22,7 +22,7 @@ import PIL.Image
 from headrace.bench.charts import Bar, BarChart, Point, PointChart
 from headrace.bench.child import Child, ChildError
 from headrace.bench.peers.contender import Place
-from headrace.bench.pictures import photograph_bytes, typical_bytes
+from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import Missing, median_row, rate_row, ratio_row
 from headrace.bench.suite import Suite
 
@@ -107,7 +107,7 @@ def _folder(place: Place, name: str) -> Path:
 
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count, rounds = settings.count(quick=256, full=4000), settings.repeats(quick=3, full=7)
+    count, rounds = photograph_count(settings, quick=256, full=4000), settings.repeats(quick=3, full=7)
     place = _write_photographs(settings, count)
     fit = []
     for peer in PEERS:
@@ -259,7 +259,7 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: (
-        (len(PEERS) + 2) * typical_bytes(settings.images, settings.count(quick=256, full=4000)) + (1 << 27)
+        (len(PEERS) + 2) * typical_bytes(settings.images, photograph_count(settings, quick=256, full=4000)) + (1 << 27)
     ),
     notes=(
         "Every loader reads the same JPEGs byte for byte, as it is documented to be fastest: headrace and FFCV from "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from headrace.bench.charts import Bar, BarChart
 from headrace.bench.child import FreshProcesses
 from headrace.bench.disk import own_bytes
-from headrace.bench.pictures import photograph_bytes, typical_bytes
+from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import median_row
 from headrace.bench.suite import Suite
 from headrace.fields import Image, Int
@@ -66,7 +66,7 @@ def _cases() -> Iterator[_Case]:
 
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count, rounds = settings.count(quick=640, full=4000), settings.repeats(quick=3, full=5)
+    count, rounds = photograph_count(settings, quick=640, full=4000), settings.repeats(quick=3, full=5)
     photographs = photograph_bytes(settings.images, count)
     files: dict[tuple[str, int], Path] = {}
     with FreshProcesses() as fresh:
@@ -123,7 +123,7 @@ SUITE = Suite(
     question="How much memory does a loader take, and what makes it more?",
     run=_run,
     charts=_charts,
-    room_bytes=lambda settings: 30 * typical_bytes(settings.images, settings.count(quick=640, full=4000)),
+    room_bytes=lambda settings: 30 * typical_bytes(settings.images, photograph_count(settings, quick=640, full=4000)),
     notes=(
         "Random crops of photographs to 224 pixels; unless said otherwise in batches of 64, with 2 workers, 3 batches "
         "ahead, in quasi-random order, one epoch. Each figure is from a process of its own: the most it takes beyond "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.bench.charts import Point, PointChart
-from headrace.bench.pictures import photograph_bytes, typical_bytes
+from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import Row, median_row
 from headrace.bench.suite import Suite
 from headrace.fields import Image, Int
@@ -36,8 +36,12 @@ def _loader(path: str, order: Any) -> Loader:
     return Loader(path, _BATCH, order=order, seed=1, pipelines=pipelines)
 
 
+def _count(settings: Settings) -> int:
+    return max(photograph_count(settings, quick=640, full=8000), 4 * _BATCH)
+
+
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count = max(settings.count(quick=640, full=8000), 4 * _BATCH)
+    count = _count(settings)
     path = settings.work / "x.beton"
     tell("writing photographs")
     samples = ((data, number) for number, data in enumerate(photograph_bytes(settings.images, count)))
@@ -127,7 +131,7 @@ SUITE = Suite(
     question="How long does it take to go on in the middle of an epoch, and is it exact?",
     run=_run,
     charts=_charts,
-    room_bytes=lambda settings: 2 * typical_bytes(settings.images, max(settings.count(quick=640, full=8000), 128)),
+    room_bytes=lambda settings: 2 * typical_bytes(settings.images, _count(settings)),
     notes=(
         "A loader of random crops is stopped after some batches. State: a new loader gets the state and gives one "
         "batch. Skipping batches: a new loader gives all batches again, as one without a state has to. Both are timed "

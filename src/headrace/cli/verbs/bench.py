@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.bench import SUITES, Settings, find_suite, run_suite
-from headrace.bench.compare import compare, read_result
+from headrace.bench.compare import check_comparable, compare, read_result
 from headrace.bench.rows import Missing
 from headrace.cli.common import add_json, add_progress, print_json, printable, say, whole_number_from
 from headrace.progress import format_count, format_duration, is_seen
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(
         work=Path(args.out), images=args.images, quick=args.quick, samples=args.samples, rounds=args.rounds
     )
+    if old is not None:  # before minutes are spent
+        check_comparable(old, {"suite": suite.name, "settings": settings.as_json()})
     with _status_line(args) as tell:
         shown = (lambda finding: None) if args.quiet or args.json else _print_finding
         result = run_suite(suite, settings, command=_command(args), tell=tell, found=shown)

@@ -62,6 +62,11 @@ def test_what_cannot_be_done(
     assert "missing.json" in fails("codecs", "--compare", str(tmp_path / "missing.json"))
     (tmp_path / "other.json").write_text("[1]")
     assert "is not a result of headrace bench" in fails("codecs", "--compare", str(tmp_path / "other.json"))
+    settings = {"images": None, "quick": True, "samples": 1, "rounds": None}
+    (tmp_path / "quick.json").write_text(
+        json.dumps({"version": 1, "suite": "codecs", "settings": settings, "rows": []})
+    )
+    assert "cannot be compared: settings was" in fails("codecs", "--compare", str(tmp_path / "quick.json"))
     assert not (tmp_path / "out").exists()
     with pytest.raises(SystemExit):
         main(["bench", "no-such-suite"])
