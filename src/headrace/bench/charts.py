@@ -198,7 +198,7 @@ def _round_ticks(low: float, high: float) -> list[float]:
 def _log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten that cover a range; also twice and five times these where there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(powers) <= 3 else (1,)
+    steps = (1, 2, 5) if len(powers) <= 4 else (1,)
     ticks = [factor * 10.0**power for power in powers for factor in steps]
     first = max((tick for tick in ticks if tick <= low), default=ticks[0])
     last = min((tick for tick in ticks if tick >= high), default=ticks[-1])
@@ -249,15 +249,15 @@ def _dot(point: Point, x: float, y: float, color: int) -> str:
 
 
 def _labels(placed: Sequence[tuple[Point, float, float]]) -> list[str]:
-    """Names beside points; one that would lie on another moves down."""
+    """Names beside points; one that would lie on another, or on a point, moves down."""
     parts: list[str] = []
-    taken: list[tuple[float, float, float]] = []  # from, to, height
+    taken = [(x - 6, x + 6, y + 4, 9.0) for _, x, y in placed]  # from, to, middle, and how close is too close
     for point, x, y in sorted(placed, key=lambda one: (one[2], one[1])):
         if not point.label:
             continue
-        width, at = 6.6 * len(point.label), y + 4
-        while any(x < end and start < x + width and abs(at - line) < _LINE for start, end, line in taken):
-            at += _LINE / 3
-        taken.append((x, x + width + 10, at))
-        parts.append(_text(x + 9, at, point.label, "small"))
+        start, end, at = x + 9, x + 13 + 6.6 * len(point.label), y + 4
+        while any(start < right and left < end and abs(at - line) < near for left, right, line, near in taken):
+            at += _LINE / 5
+        taken.append((start, end, at, _LINE))
+        parts.append(_text(start, at, point.label, "small"))
     return parts

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ __all__ = ["Child", "ChildError", "FreshProcesses"]
 
 _SHOWN_CHARACTERS = 400
 _PATIENCE_S = 3.0
+_ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
 
 
 class ChildError(HeadraceError, RuntimeError):
@@ -71,7 +73,7 @@ class Child:
     def _failure(self) -> ChildError:
         self._process.wait()
         self._errors.seek(0)
-        said = " ".join(self._errors.read().split())[-_SHOWN_CHARACTERS:]
+        said = _last_words(self._errors.read())
         return ChildError(f"{self._name} ended with code {self._process.returncode}: {said or 'it said nothing'}")
 
     def close(self) -> None:
@@ -96,6 +98,14 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _last_words(text: str) -> str:
+    """What a traceback ends with, or the last that was said."""
+    lines = text.strip().splitlines()
+    errors = [number for number, line in enumerate(lines) if _ERROR.match(line)]
+    words = " ".join(" ".join(lines[errors[-1] :] if errors else lines).split())
+    return words[:_SHOWN_CHARACTERS] if errors else words[-_SHOWN_CHARACTERS:]
 
 
 def _close(stream: IO[str]) -> None:

@@ -388,8 +388,10 @@ SUITE = Suite(
         "where the format or its annex has checksums, as everywhere by default; plain files have none. Reads give the "
         "stored bytes: nothing is decoded.",
         "Write: from memory until the file is on the disk (syncfs). Index: making checksums and tile indices anew.",
-        "Cold: the dataset is opened, and its files leave the page cache before each turn. On a virtual machine the "
-        "host may still hold them in its memory: then cold is the cost of the way, not of the disk.",
+        "Cold: the dataset is opened, then its files leave the page cache, before each turn. What opening has touched "
+        "through a mapping stays: where the table of requests shows fewer bytes fetched than asked for, a part of a "
+        "small file was in memory already, and more samples (--samples) make it colder. On a virtual machine the host "
+        "may still hold the files in its memory: then cold is the cost of the way, not of the disk.",
         "Memory: what a process of its own takes at most beyond what it has with the package imported, while it reads "
         "everything in random batches; mapped files do not count.",
         WHAT_IS_COUNTED,
