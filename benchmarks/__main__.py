@@ -2,6 +2,8 @@
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
 
+A suite is a module of benchmarks/suites, or one of ``headrace bench``, whose page goes beside its figures.
+
 A peer that is not installed is left out, and so is a suite that needs a GPU where there is none. FFCV and Barecat need
 environments of their own: name their interpreters in HEADRACE_FFCV_PYTHON and HEADRACE_BARECAT_PYTHON. Photographs come
 from the folder in HEADRACE_PHOTOS, or are made up.
@@ -16,15 +18,20 @@ import sys
 
 from benchmarks import suites
 from benchmarks.choosing import refresh_choosing
-from benchmarks.harness import RESULTS, environment
+from benchmarks.harness import RESULTS, environment, photographs_folder
 from benchmarks.quotes import refresh_quotes
 from benchmarks.readme import refresh_readme
+from headrace.bench import SUITES
+from headrace.cli.main import main as command
 
 
 def main() -> int:
-    names = sys.argv[1:] or sorted(m.name for m in pkgutil.iter_modules(suites.__path__))
+    names = sys.argv[1:] or [*sorted(m.name for m in pkgutil.iter_modules(suites.__path__)), *SUITES]
     RESULTS.mkdir(exist_ok=True)
     for name in names:
+        if name in SUITES:
+            run_for_users(name)
+            continue
         suite = importlib.import_module(f"benchmarks.suites.{name}")
         print(f"== {name}: {suite.QUESTION}", flush=True)
         if reason := getattr(suite, "missing", str)():  # such as a GPU; what was measured elsewhere stays
@@ -39,6 +46,14 @@ def main() -> int:
     refresh_choosing()
     refresh_quotes()
     return 0
+
+
+def run_for_users(name: str) -> None:
+    """A suite of the command, with the photographs at hand."""
+    folder = photographs_folder()
+    words = ["bench", name, "--out", str(RESULTS), *(["--images", str(folder)] if folder is not None else [])]
+    if code := command(words):
+        sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,19 @@
-"""Timing, photographs and peers: what the suites share."""
+"""Rows, photographs and peers of the suites here; timing and the machine's facts come from ``headrace.bench``."""
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
-import platform
 import shutil
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import headrace
-from headrace._native import simd_level
-from headrace.cli.verbs.demo import photo
+from headrace.bench import machine
+from headrace.bench.pictures import photo
 from headrace.codecs import jpeg
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -30,47 +23,7 @@ BARECAT_PYTHON = os.environ.get("HEADRACE_BARECAT_PYTHON", "")
 
 def environment() -> dict[str, Any]:
     """The facts that a figure means nothing without."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return {
-        "commit": commit.stdout.strip(),
-        "headrace": headrace.__version__,
-        "python": platform.python_version(),
-        "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "simd": simd_level(),
-        "cache": "warm",
-    }
-
-
-@contextlib.contextmanager
-def one_core() -> Iterator[int]:
-    """Keep this process, and what it starts, on one core."""
-    with cores(1):
-        yield max(os.sched_getaffinity(0))
-
-
-@contextlib.contextmanager
-def cores(count: int) -> Iterator[int]:
-    """Keep this process, and what it starts, on some cores; gives how many there are, which may be fewer."""
-    before = os.sched_getaffinity(0)
-    chosen = sorted(before)[-count:]
-    os.sched_setaffinity(0, chosen)
-    try:
-        yield len(chosen)
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def timed(work: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """Seconds of each repetition, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        start_s = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start_s)
-    return seconds
+    return machine.environment() | {"cache": "warm"}
 
 
 def row(
@@ -103,15 +56,24 @@ def ratio(what: str, value: float, meaning: str) -> dict[str, Any]:
 
 def photographs() -> list[Path]:
     """Real photographs if there are any at hand, made-up ones otherwise."""
-    folder = Path(os.environ.get("HEADRACE_PHOTOS") or ROOT.parent / "shared" / "photos")
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
-    if found:
-        return found
+    folder = photographs_folder()
+    if folder is not None:
+        return _jpegs(folder)
     made = Path(tempfile.mkdtemp(prefix="headrace-photos-"))
     atexit.register(shutil.rmtree, made)
     for number in range(240):
         (made / f"{number:04d}.jpg").write_bytes(jpeg.encode(photo(number), quality=92))
     return sorted(made.iterdir())
+
+
+def photographs_folder() -> Path | None:
+    """Where real photographs are; None where there are none."""
+    folder = Path(os.environ.get("HEADRACE_PHOTOS") or ROOT.parent / "shared" / "photos")
+    return folder if _jpegs(folder) else None
+
+
+def _jpegs(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
 
 
 def run_peer(script: str, *arguments: str, python: str = FFCV_PYTHON) -> str:

@@ -14,6 +14,7 @@ import time
 
 import headrace as hr
 from headrace import ops
+from headrace.bench.disk import own_bytes
 
 
 def main() -> None:
@@ -33,12 +34,6 @@ def main() -> None:
         seconds.append(time.perf_counter() - start_s)
     result = {"seconds": seconds[1:], "images": images, "first_batch_s": first_s, "memory_bytes": peak - before}
     print(json.dumps(result))
-
-
-def own_bytes() -> int:
-    """Memory of this process that is not a mapped file."""
-    with open("/proc/self/status") as file:
-        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("RssAnon:", "RssShmem:")))
 
 
 def make_loader(path: str, options: dict[str, object]) -> hr.Loader:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.suites.format_photos import BATCH, SIDE, _cropped
+from benchmarks.suites.format_photos import BATCH, SIDE
+from headrace.bench.peers.pillow_crop import PillowCrop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,17 +31,6 @@ SHUFFLED = 1000
 def _photographs(facts: dict[str, Any]) -> list[Path]:
     found = [Path(name) for name in facts["photographs"]]
     return found * facts["copies"]
-
-
-class Crop:
-    """The photographs of a sample, cropped at random; a class, so that it can travel to processes."""
-
-    def __init__(self) -> None:
-        self._rng = np.random.default_rng(0)
-
-    def __call__(self, data: bytes) -> np.ndarray:
-        """One photograph."""
-        return _cropped(data, self._rng)
 
 
 def _batches(dataset: Any, loader_class: Any = None) -> Iterable[Any]:
@@ -65,7 +55,7 @@ def read_webdataset(facts: dict[str, Any]) -> Iterable[Any]:
     import webdataset
 
     names = sorted(path.name for path in Path(facts["folder"]).glob("*.tar"))
-    crop = Crop()
+    crop = PillowCrop(SIDE)
     urls = [f"pipe:curl -s -L '{_signed(obstore, facts, name)}'" for name in names]
     shards = webdataset.WebDataset(urls, shardshuffle=len(urls)).shuffle(SHUFFLED).to_tuple("jpg")
     return _unbatched(shards.map(lambda sample: crop(sample[0])).batched(BATCH, collation_fn=np.stack))
@@ -111,7 +101,7 @@ def read_litdata(facts: dict[str, Any]) -> Iterable[Any]:
         def __getitem__(self, index: Any) -> Any:
             return crop(super().__getitem__(index)["image"])
 
-    crop = Crop()
+    crop = PillowCrop(SIDE)
     store = facts["store"]
     reached = {
         "endpoint_url": store["endpoint"],
@@ -176,7 +166,7 @@ def read_mosaicml(facts: dict[str, Any]) -> Iterable[Any]:
         def __getitem__(self, index: Any) -> Any:
             return crop(super().__getitem__(index)["image"])
 
-    crop = Crop()
+    crop = PillowCrop(SIDE)
     remote = f"s3://{facts['bucket']}/{facts['prefix']}"
     dataset = Photographs(remote=remote, local=facts["cache"], shuffle=True, batch_size=BATCH)
     return _batches(dataset)

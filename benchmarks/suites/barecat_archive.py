@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness import BARECAT_PYTHON, ratio, row, timed
+from benchmarks.harness import BARECAT_PYTHON, ratio, row
 from benchmarks.suites.read_ranges import drop_caches
+from headrace.bench.turns import timed
 from headrace.formats.barecat import Archive
 from headrace.formats.barecat.pack import pack_files
 

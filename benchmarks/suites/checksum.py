@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import one_core, row, timed
+from benchmarks.harness import row
 from headrace._native import crc32, crc32c
+from headrace.bench.turns import one_core, timed
 
 QUESTION = "How fast are checksums on one core?"
 

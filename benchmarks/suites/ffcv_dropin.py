@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, ROOT, ratio, row, run_peer
 from benchmarks.suites.load_photos import EPOCHS, FILES, ROUNDS, write
 from headrace import _native
+from headrace.bench.turns import one_core
 
 QUESTION = "How much faster does an unchanged FFCV program run on headrace?"
 PROGRAM = ROOT / "benchmarks" / "peers" / "ffcv_load.py"

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import headrace
-from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, ROOT, ratio, row, run_peer
 from benchmarks.suites.ffcv_dropin import copy_package
+from headrace.bench.turns import one_core
 
 QUESTION = "How fast do operations of a user's own run that numba compiles, beside FFCV?"
 PROGRAM = ROOT / "benchmarks" / "peers" / "ffcv_own_operation.py"

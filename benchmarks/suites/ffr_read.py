@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.harness import ROOT, ratio, row, timed
+from benchmarks.harness import ROOT, ratio, row
 from benchmarks.suites.read_ranges import drop_caches
+from headrace.bench.turns import timed
 from headrace.formats.ffr import FfrReader, FfrWriter
 from headrace.formats.ffr.layout import header_size, pack_header
 

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.format_files import FormatFile, left_out, make_files, ratios, size_on_disk
-from benchmarks.harness import ROOT, one_core, photographs
+from benchmarks.format_files import left_out, ratios
+from benchmarks.harness import ROOT, photographs
+from headrace.bench.format_files import FormatFile, make_files, size_on_disk
+from headrace.bench.turns import one_core
 from headrace.formats.open import all_formats
 
 QUESTION = "How fast is each format converted to .beton, JPEGs as they are, beside cp, and with how much memory?"

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import headrace as hr
-from benchmarks.format_files import FormatFile, left_out, make_files, ratios, take_turns
-from benchmarks.harness import ROOT, one_core
+from benchmarks.format_files import left_out, ratios
+from benchmarks.harness import ROOT
+from headrace.bench.format_files import FormatFile, make_files
+from headrace.bench.turns import one_core, take_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

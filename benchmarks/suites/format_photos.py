@@ -13,21 +13,23 @@ tars have their tile indices, which webdataset does not read. Without torch ther
 
 from __future__ import annotations
 
-import io
 import statistics
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import headrace as hr
-from benchmarks.format_files import FormatFile, left_out, make_files, ratios, take_turns
-from benchmarks.harness import ROOT, cores, one_core, photographs, ratio, row
+from benchmarks.format_files import left_out, ratios
+from benchmarks.harness import ROOT, photographs, ratio, row
 from headrace import ops
+from headrace.bench.format_files import FormatFile, make_files
+from headrace.bench.peers.pillow_crop import PillowCrop
+from headrace.bench.turns import cores, one_core, take_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
 
 QUESTION = "How many photographs a second does the Loader crop from each format, beside .beton?"
 BATCH, SIDE, ROUNDS = 64, 224, 5
@@ -105,10 +107,10 @@ def _webdataset(paths: list[str], processes: int) -> Callable[[int], object]:
     import webdataset
     from torch.utils.data import DataLoader
 
-    rng = np.random.default_rng(0)
+    cropped = PillowCrop(SIDE)
 
     def crop(sample: tuple[bytes, ...]) -> tuple[np.ndarray]:
-        return (_cropped(sample[0], rng),)
+        return (cropped(sample[0]),)
 
     source = webdataset.WebDataset(paths, shardshuffle=False).to_tuple("jpg;jpeg").map(crop).batched(BATCH)
     loader = DataLoader(source, batch_size=None, num_workers=processes, persistent_workers=True)
@@ -118,26 +120,3 @@ def _webdataset(paths: list[str], processes: int) -> Callable[[int], object]:
             assert batch[0].shape[1:] == (3, SIDE, SIDE)
 
     return epoch
-
-
-def _cropped(data: bytes, rng: np.random.Generator) -> np.ndarray:
-    """RandomResizedCrop as torchvision draws it, by Pillow."""
-    import PIL.Image
-
-    picture = PIL.Image.open(io.BytesIO(data))
-    width, height = picture.size
-    for _ in range(10):
-        area = width * height * rng.uniform(0.08, 1.0)
-        aspect = np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
-        w, h = round((area * aspect) ** 0.5), round((area / aspect) ** 0.5)
-        if 0 < w <= width and 0 < h <= height:
-            left, top = rng.integers(0, width - w + 1), rng.integers(0, height - h + 1)
-            break
-    else:
-        left, top, w, h = 0, 0, width, height
-    picture.draft("RGB", (-(-width * SIDE // w), -(-height * SIDE // h)))
-    scale_x, scale_y = picture.size[0] / width, picture.size[1] / height
-    box = (left * scale_x, top * scale_y, (left + w) * scale_x, (top + h) * scale_y)
-    rgb = picture if picture.mode == "RGB" else picture.convert("RGB")
-    resized = rgb.resize((SIDE, SIDE), PIL.Image.Resampling.BILINEAR, box=box, reducing_gap=2.0)
-    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.format_files import left_out, make_files, size_on_disk
-from headrace.cli.verbs.demo import photo
+from benchmarks.format_files import left_out
+from headrace.bench.format_files import make_files, size_on_disk
+from headrace.bench.pictures import photo
 from headrace.codecs import jpeg
 
 QUESTION = "How large are the same 200 small photographs in each format?"

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import headrace as hr
-from benchmarks.harness import ROOT, one_core, ratio, row, timed
+from benchmarks.harness import ROOT, ratio, row
+from headrace.bench.turns import one_core, timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, photographs, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, ROOT, photographs, ratio, row, run_peer
 from headrace._native import simd_level
+from headrace.bench.turns import one_core
 
 QUESTION = "How fast is a crop of a JPEG when only the crop is decoded?"
 ROUNDS = int(os.environ.get("HEADRACE_BENCH_ROUNDS", "5"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, photographs, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, ROOT, photographs, ratio, row, run_peer
+from headrace.bench.turns import one_core
 
 QUESTION = "How many images a second does a core load, beside FFCV?"
 ROUNDS, EPOCHS, COPIES = 3, 2, 8

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from benchmarks.harness import one_core, photographs, row
+from benchmarks.harness import photographs, row
 from headrace import ops
 from headrace._native import ImageLoader, LoadOptions
+from headrace.bench.turns import one_core
 from headrace.ops import Draws
 from headrace.ops.base import native_steps
 from headrace.types import ImageSpans

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import headrace as hr
-from benchmarks.harness import one_core, row, timed
+from benchmarks.harness import row
+from headrace.bench.turns import one_core, timed
 
 QUESTION = "How many 1 kB samples a second can be read at random from a warm file?"
 SAMPLES, SIZE, BATCH = 500_000, 1000, 256

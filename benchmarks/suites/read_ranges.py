@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.harness import ROOT, one_core, ratio, row
+from benchmarks.harness import ROOT, ratio, row
 from headrace._native import RangeReader, gather_into
+from headrace.bench.turns import one_core
 from headrace.storage import map_file
 
 if TYPE_CHECKING:

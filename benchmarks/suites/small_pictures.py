@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import headrace as hr
-from benchmarks.harness import FFCV_PYTHON, ROOT, one_core, ratio, row, run_peer
+from benchmarks.harness import FFCV_PYTHON, ROOT, ratio, row, run_peer
+from headrace.bench.turns import one_core
 
 QUESTION = "How many small raw pictures, arrays and numbers a second does a core load, beside FFCV?"
 SAMPLES, FEW = 50_000, 1024  # of CIFAR-10, and of an epoch of two batches

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.harness import row, timed
-from headrace.formats.beton.columns import record_dtype
-from headrace.formats.beton.layout import Layout, columns_for
+from benchmarks.harness import row
+from headrace.bench.suites.scaling import write_empty_beton
+from headrace.bench.turns import timed
 
 QUESTION = "How long do `import headrace` and opening ten million samples take?"
 SAMPLES = 10_000_000
@@ -32,7 +32,7 @@ def run() -> list[dict[str, Any]]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.beton"
-        make_empty(path)
+        write_empty_beton(path, SAMPLES)
         opened = row("open a file of ten million samples", timed(lambda: hr.open(path)))
         tracemalloc.start()
         dataset = hr.open(path)
@@ -40,16 +40,3 @@ def run() -> list[dict[str, Any]]:
         tracemalloc.stop()
         assert len(dataset) == SAMPLES
     return [*rows, opened]
-
-
-def make_empty(path: Path) -> None:
-    """Ten million samples of an empty Bytes field and a zero label; the file is mostly a hole."""
-    columns = columns_for({"data": hr.Bytes(), "label": hr.Int()})
-    frame = Layout(
-        page_size=1 << 23, num_samples=SAMPLES, alloc_table_ptr=0, columns=columns, record=record_dtype(columns)
-    )
-    table = frame.data_start
-    layout = Layout(page_size=1 << 23, num_samples=SAMPLES, alloc_table_ptr=table, columns=columns, record=frame.record)
-    with open(path, "wb") as file:
-        file.write(layout.pack())
-        file.truncate(table + 24 * SAMPLES)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from benchmarks.harness import one_core, photographs, ratio, row, timed
+from benchmarks.harness import photographs, ratio, row
+from headrace.bench.turns import one_core, timed
 
 QUESTION = "What does packing JPEG files as they are cost, beside copying them?"
 

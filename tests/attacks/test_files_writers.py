@@ -25,6 +25,7 @@ WRITERS = {
     "cli/browser.py": "asks for what is extracted, which is written below a folder",
     "cli/verbs/index.py": "a table, where the user names a device",
     "cli/verbs/demo.py": "its own temporary folder",
+    "bench/": "its own hidden folder, below the one that the user names for results",
     "testing/": "damaged copies, below the folder of a test",
     "compat/": "what programs of other libraries ask for",
 }

@@ -77,8 +77,9 @@ FITTING: dict[str, list[str]] = {
     "directory": ["here"],
     "command": ["ls"],
     "count": ["3"],
+    "suite": ["codecs"],
 }
-ALWAYS = {"shell": ["-c", "ls"], "demo": ["--count", "3"]}
+ALWAYS = {"shell": ["-c", "ls"], "demo": ["--count", "3"], "bench": ["--samples", "1", "--rounds", "1"]}
 
 
 @pytest.fixture

@@ -267,6 +267,10 @@ def test_examples_in_docstrings_run(name: str) -> None:
         module = importlib.import_module(name)
     except MissingExtraError as error:
         pytest.skip(str(error))
+    except ImportError as error:
+        if not name.startswith("headrace.bench.peers."):
+            raise
+        pytest.skip(f"another loader is not installed: {error.name}")
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     complaints: list[str] = []
     for example in doctest.DocTestFinder(exclude_empty=True).find(module, name):

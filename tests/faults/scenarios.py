@@ -53,6 +53,7 @@ READING = (
 
 WITHOUT = {
     "demo": "it writes what it made up itself, with create, which is tried",
+    "bench": "it writes what it made up itself; tests/unit/bench interrupts it",
     "cache": "a cache may lose blocks at any time; tests/unit/storage/test_block_cache.py kills its processes",
 }
 """Verbs that write and are not tried, with the reason."""

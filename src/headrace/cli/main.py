@@ -16,6 +16,7 @@ from headrace.cli.common import ERRORS, apply_storage, message_of, say
 from headrace.cli.parser import CommandParser, VerbParser
 from headrace.cli.verbs import (
     add,
+    bench,
     browse,
     cache,
     cat,
@@ -61,7 +62,7 @@ _GROUPS = {
         *(add, rm, mv, sync, merge, subset, reshard, defrag),
     ),
     "object stores": (cache,),
-    "the command itself": (help, version, completion, demo),
+    "the command itself": (help, version, completion, demo, bench),
 }
 _EPILOG = """\
 examples:

@@ -42,10 +42,11 @@ FINE = {
     "help": "help",
     "version": "version",
     "demo": "demo --count 8 -q",
+    "bench": "bench codecs --samples 1 --rounds 1 --out results -q",
 }
 NEEDS_MORE = {"browse": "browse photos.barecat", "mount": "mount photos.barecat mnt"}  # a terminal, a kernel
 ALL = FINE | NEEDS_MORE
-FIRM = ("completion", "help", "version", "demo")  # read no file
+FIRM = ("completion", "help", "version", "demo", "bench")  # read no file
 VERBS: dict[str, argparse.ArgumentParser] = dict(build_parser().verbs.choices)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 import headrace
 from headrace import ops
+from headrace.bench.pictures import photo
 from headrace.cli.common import progress_bar, say, whole_number_from
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError
@@ -222,33 +223,3 @@ def _decode_all(dataset: Dataset) -> tuple[int, int]:
 
 def _view_all(dataset: BetonDataset) -> tuple[int, int]:
     return len(dataset), sum(dataset.view(i, "image").nbytes for i in range(len(dataset)))
-
-
-def photo(seed: int) -> npt.NDArray[np.uint8]:
-    """A photo-like picture: smooth colour fields of several sizes, hard edges, mild noise."""
-    rng = np.random.default_rng(seed)
-    height, width = (int(v) for v in rng.integers(160, 361, 2))
-    pixels = np.full((height, width, 3), 128.0, np.float32)
-    for detail, strength in ((3, 60.0), (9, 30.0), (40, 12.0)):
-        coarse = rng.normal(0, strength, (detail, detail, 3)).astype(np.float32)
-        across = np.zeros((width, detail, 3), np.float32)
-        _add_stretched(across, coarse.transpose(1, 0, 2))
-        _add_stretched(pixels, across.transpose(1, 0, 2))
-    top, left = int(rng.integers(0, height // 2)), int(rng.integers(0, width // 2))
-    pixels[top : top + height // 3, left : left + width // 4] += rng.normal(0, 40, 3).astype(np.float32)
-    pixels += rng.standard_normal((height, width, 1), np.float32) * 4
-    return np.clip(pixels, 0, 255).astype(np.uint8)
-
-
-def _add_stretched(target: npt.NDArray[np.float32], values: npt.NDArray[np.float32]) -> None:
-    """Stretch the first axis of ``values`` linearly to the target's, and add it.
-
-    Not as a matrix product, whose threads would fight with the demo's own.
-    """
-    place = np.linspace(0, len(values) - 1, len(target), dtype=np.float32)
-    below = np.minimum(place.astype(np.intp), len(values) - 2)
-    part = np.empty_like(target)
-    np.take(np.diff(values, axis=0), below, axis=0, out=part, mode="clip")
-    part *= (place - below).astype(np.float32)[:, None, None]
-    target += part
-    target += np.take(values, below, axis=0, out=part, mode="clip")

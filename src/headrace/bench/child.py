@@ -1,0 +1,148 @@
+"""Work in a process of its own: memory and start-up are only known there.
+
+``Child`` is a script that answers one JSON line for each line that it is sent, so that contenders can take turns
+without starting anew. ``FreshProcesses`` is such a script of our own: it runs each function in a process that was
+forked when the package was imported and nothing else had happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+__all__ = ["Child", "ChildError", "FreshProcesses"]
+
+_SHOWN_CHARACTERS = 400
+_PATIENCE_S = 3.0
+_ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
+
+
+class ChildError(HeadraceError, RuntimeError):
+    """A process of a contender failed; the message has the last lines that it said."""
+
+
+class Child:
+    """A process that answers a line of JSON for each line of JSON; used as a context manager, it ends with the block.
+
+    Args:
+        command: words of the command.
+        cores: on which cores it and its children run; by default on those of this process.
+    """
+
+    def __init__(self, command: Sequence[str], *, cores: Sequence[int] = ()) -> None:
+        self._name = command[2] if command[1] == "-m" else os.path.basename(command[1])
+        self._errors = open(os.memfd_create("errors"), "w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ON_CORES, json.dumps(list(cores)), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends its children
+        )
+
+    def ask(self, question: object = None) -> dict[str, Any]:
+        """Send one line and wait for the answer; ChildError when the process ends instead."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure() from None
+        for line in self._process.stdout:
+            if line.startswith("{"):  # packages print all kinds of things
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        raise self._failure()
+
+    def _failure(self) -> ChildError:
+        self._process.wait()
+        self._errors.seek(0)
+        said = _last_words(self._errors.read())
+        return ChildError(f"{self._name} ended with code {self._process.returncode}: {said or 'it said nothing'}")
+
+    def close(self) -> None:
+        """End the process, and what it has started: by itself if it does so soon, as some leave things behind else."""
+        assert self._process.stdin is not None
+        _close(self._process.stdin)
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_PATIENCE_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            for stream in (self._process.stdout, self._errors):
+                if stream is not None:
+                    stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _last_words(text: str) -> str:
+    """What a traceback ends with, or the last that was said."""
+    lines = text.strip().splitlines()
+    errors = [number for number, line in enumerate(lines) if _ERROR.match(line)]
+    words = " ".join(" ".join(lines[errors[-1] :] if errors else lines).split())
+    return words[:_SHOWN_CHARACTERS] if errors else words[-_SHOWN_CHARACTERS:]
+
+
+def _close(stream: IO[str]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # what was still held for a process that has ended
+        stream.close()
+
+
+class FreshProcesses(Child):
+    """Runs functions of this package, each in a process of its own."""
+
+    def __init__(self) -> None:
+        super().__init__([sys.executable, "-m", "headrace.bench.child"])
+
+    def call(self, function: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any]:
+        """Run a function of a module with arguments that go into JSON, and give what it returns."""
+        return self.ask({"module": function.__module__, "name": function.__qualname__, "arguments": arguments})
+
+
+# The cores are set before anything of the command runs: threads that exist already would keep theirs.
+_ON_CORES = (
+    "import json, os, sys; cores = json.loads(sys.argv[1]); cores and os.sched_setaffinity(0, cores); "
+    "os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+def main() -> None:
+    """Answer every line of standard input with what a function returns, until there are no more."""
+    for line in sys.stdin:
+        told = json.loads(line)
+        function = getattr(importlib.import_module(told["module"]), told["name"])
+        if (process := os.fork()) == 0:
+            print(json.dumps(function(**told["arguments"])), flush=True)
+            os._exit(0)
+        _, status = os.waitpid(process, 0)
+        if status:
+            sys.exit(f"{told['module']}.{told['name']} ended with status {status}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""This package: a .beton with tile indices, in quasi-random order."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.fields import Image, Int
+from headrace.formats.write import write
+from headrace.loader import Loader
+from headrace.ops import RandomResizedCrop, Resize, ToLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headrace.bench.peers.contender import Place
+    from headrace.types import Field
+
+__all__ = ["HeadraceLoader"]
+
+FIELDS: dict[str, Field] = {"image": Image(), "label": Int()}
+
+
+class HeadraceLoader:
+    """The Loader with its defaults, and as many workers as it is told."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._path = Path(place.folder, "x.beton")
+        self._loader: Loader | None = None
+        self._told: dict[str, float] = {}
+
+    def write(self) -> None:
+        """As ``headrace create`` does it: as they are, with an index."""
+        samples = [(path.read_bytes(), number) for number, path in enumerate(self._place.files())]
+        write(self._path, samples, fields=FIELDS)
+
+    def epoch(self) -> Iterable[Any]:
+        """An epoch of the same loader."""
+        if self._loader is None:
+            pipelines: dict[str, Any] = {
+                "image": [RandomResizedCrop(self._place.side), ToLayout("NCHW")],
+                "label": None,
+            }
+            self._loader = Loader(
+                self._path,
+                self._place.batch,
+                order="quasi_random",
+                workers=self._place.workers,
+                drop_last=False,
+                pipelines=pipelines,
+            )
+        for batch in self._loader:
+            yield batch.image
+
+    def stages(self) -> dict[str, float]:
+        """Seconds of each stage since the last time, for as many as the loader's stats know."""
+        now = stage_seconds(self._loader.stats) if self._loader is not None else {}
+        since = {name: seconds - self._told.get(name, 0.0) for name, seconds in now.items()}
+        self._told = now
+        return since
+
+    def whole(self, data: bytes) -> Any:
+        """By a loader of one sample."""
+        path = Path(self._place.folder, "whole.beton")
+        write(path, [(data, 0)], fields=FIELDS, force=True)
+        loader = Loader(path, 1, pipelines={"image": [Resize(self._place.side)], "label": None})
+        return next(iter(loader)).image[0]
+
+
+def stage_seconds(stats: Any) -> dict[str, float]:
+    """The seconds among the statistics of a loader: numbers that end in ``_s``, and mappings of names to seconds."""
+    found: dict[str, float] = {}
+    for one in fields(stats):
+        value = getattr(stats, one.name)
+        if one.name.endswith("_s") and isinstance(value, float):
+            found[one.name.removesuffix("_s")] = value
+        elif isinstance(value, dict):
+            found |= {name: seconds for name, seconds in value.items() if isinstance(seconds, float)}
+    return found

@@ -1,0 +1,140 @@
+"""What grows with the number of samples: opening, an order, a batch, memory; from a thousand to ten million samples."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.bench.charts import Point, PointChart
+from headrace.bench.child import FreshProcesses
+from headrace.bench.disk import own_bytes
+from headrace.bench.rows import median_row
+from headrace.bench.suite import Suite
+from headrace.bench.turns import take_turns
+from headrace.fields import Bytes, Int
+from headrace.formats.beton.columns import record_dtype
+from headrace.formats.beton.layout import Layout, columns_for
+from headrace.formats.open import open_dataset
+from headrace.loader import Loader
+from headrace.order import RandomOrder, quasi_random_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from headrace.bench.charts import Chart
+    from headrace.bench.rows import Finding, Row
+    from headrace.bench.suite import Settings, Tell
+
+__all__ = ["SUITE", "write_empty_beton"]
+
+_BATCH, _BATCHES, _PER_PAGE = 256, 16, 400
+_LEAST, _QUICK, _MOST = 10**3, 10**6, 10**7
+
+
+def write_empty_beton(path: Path, samples: int) -> None:
+    """A .beton of an empty Bytes field and a zero label; the file is mostly a hole, and takes hardly any space."""
+    columns = columns_for({"data": Bytes(), "label": Int()})
+    record = record_dtype(columns)
+    frame = Layout(page_size=1 << 23, num_samples=samples, alloc_table_ptr=0, columns=columns, record=record)
+    table = frame.data_start
+    layout = Layout(page_size=1 << 23, num_samples=samples, alloc_table_ptr=table, columns=columns, record=record)
+    with open(path, "wb") as file:
+        file.write(layout.pack())
+        file.truncate(table + 24 * samples)
+
+
+def _counts(settings: Settings) -> list[int]:
+    most = settings.count(quick=_QUICK, full=_MOST)
+    return [10**power for power in range(3, 8) if 10**power <= most] or [most]
+
+
+def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
+    rounds = settings.repeats(quick=3, full=7)
+    with FreshProcesses() as fresh:
+        for count in _counts(settings):
+            tell(f"{count:,} samples")
+            path = settings.work / f"{count}.beton"
+            write_empty_beton(path, count)
+            yield from _times(path, count, rounds)
+            used = [fresh.call(loader_memory, path=str(path))["memory_bytes"] for _ in range(min(rounds, 3))]
+            yield median_row("memory", f"{count:,} samples", used, unit="bytes", better="lower", samples=count)
+            path.unlink()
+
+
+def _times(path: Path, count: int, rounds: int) -> Iterator[Row]:
+    pages = np.arange(count) // _PER_PAGE
+    contenders: dict[str, Callable[[int], object]] = {
+        "open": lambda turn: open_dataset(path).close(),
+        f"random order, {_BATCH} places": lambda turn: RandomOrder(count, turn, 0).slice(0, _BATCH),
+        "quasi-random order, the whole epoch": lambda turn: quasi_random_order(
+            pages, pool_pages=16, seed=turn, epoch=0
+        ),
+    }
+    seconds = take_turns(contenders, lambda turn: [turn], rounds)
+    seconds["a batch, sequential"] = _batch_seconds(path, "sequential", rounds)
+    seconds["a batch, random"] = _batch_seconds(path, "random", rounds)
+    for what, taken in seconds.items():
+        yield median_row(what, f"{count:,} samples", taken, unit="s", better="lower", samples=count)
+
+
+def _loader(path: Path | str, order: Any, seed: int = 0) -> Loader:
+    return Loader(path, _BATCH, order=order, seed=seed, collate="offsets", drop_last=False, workers=1)
+
+
+def _batch_seconds(path: Path, order: str, rounds: int) -> list[float]:
+    """Of one batch, once the first has come."""
+    found = []
+    for turn in range(rounds):
+        batches = iter(_loader(path, order, turn))
+        next(batches)
+        start_s = time.perf_counter()
+        done = sum(1 for _ in islice(batches, _BATCHES))
+        found.append((time.perf_counter() - start_s) / max(1, done))
+    return found
+
+
+def loader_memory(path: str) -> dict[str, Any]:
+    """Memory of its own that a process takes to open a file and load some random batches."""
+    before = peak = own_bytes()
+    for _ in islice(iter(_loader(path, "random")), _BATCHES):
+        peak = max(peak, own_bytes())
+    return {"memory_bytes": peak - before}
+
+
+def _charts(rows: Sequence[Row]) -> list[Chart]:
+    charts: list[Chart] = []
+    for title, unit, label in (("Seconds", "s", "seconds"), ("Memory of a process that loads", "bytes", "bytes")):
+        chosen = [row for row in rows if row.unit == unit]
+        points = [Point(row.facts["samples"], row.value, "", row.section) for row in chosen]
+        if points:
+            charts.append(
+                PointChart(
+                    title=f"{title} against the number of samples",
+                    x_label="samples",
+                    y_label=label,
+                    points=points,
+                    is_joined=True,
+                    is_log_x=True,
+                    is_log_y=True,
+                )
+            )
+    return charts
+
+
+SUITE = Suite(
+    name="scaling",
+    question="What do opening, an order, a batch and memory cost as the number of samples grows?",
+    run=_run,
+    charts=_charts,
+    room_bytes=lambda settings: 1 << 24,  # the files are holes
+    notes=(
+        "A .beton whose samples are empty values and a class: only the tables of the file grow, so what is seen is the "
+        f"cost of their number. Warm. Batches of {_BATCH}, one worker; the time of a batch is taken after the first "
+        "one. Memory: of a process of its own, beyond what it has with the package imported; mapped files do not "
+        "count.",
+    ),
+)

@@ -1,0 +1,135 @@
+"""``headrace bench``: measure on this machine, with pictures of one's own."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.bench import SUITES, Settings, find_suite, run_suite
+from headrace.bench.compare import check_comparable, compare, read_result
+from headrace.bench.rows import Missing
+from headrace.cli.common import add_json, add_progress, print_json, printable, say, whole_number_from
+from headrace.progress import format_count, format_duration, is_seen
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from headrace.bench.report import Result
+    from headrace.bench.rows import Finding
+    from headrace.bench.suite import Tell
+
+NAME = "bench"
+HELP = "measure formats, codecs, orders and loaders on this machine"
+DESCRIPTION = """\
+Measure on this disk, with your pictures or with made-up ones, and write SUITE.json and SUITE.html into a folder: the
+machine, the versions, medians and their spread, plots. The page needs no network. Suites:
+  formats   the same samples in every format: size, write, open, reads, memory, requests to the disk
+  loader    images a second of a training pipeline, beside the other loaders that are installed
+  codecs    JPEG, PNG, WebP, raw: bytes, encoding, decoding, crops, error
+  shuffle   speed of an order against how random it is, and whether a model notices
+  scaling   the cost of opening, an order, a batch, as samples grow to ten million
+  memory    what a loader takes
+  resume    going on in the middle of an epoch
+Files are written below the folder and removed at the end; the disk that is measured is the one the folder lies on."""
+EXAMPLES = """\
+examples:
+  headrace bench formats --quick
+  headrace bench loader --images photos --out results
+  headrace bench codecs --compare results/codecs.json     exit code 1 if something became slower or larger"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("suite", metavar="SUITE", choices=SUITES, help=f"what to measure: {', '.join(SUITES)}")
+    parser.add_argument("--images", metavar="DIR", help="JPEG files to measure with (default: made-up pictures)")
+    parser.add_argument(
+        "--out", metavar="DIR", default="headrace-bench", help="folder of the results (default: headrace-bench)"
+    )
+    parser.add_argument("--quick", action="store_true", help="less than two minutes: fewer samples and repetitions")
+    parser.add_argument("--compare", metavar="OLD.json", help="exit with 1 if a figure became worse beyond its spread")
+    parser.add_argument("--samples", type=whole_number_from(1, 10**8), metavar="N", help="how many samples")
+    parser.add_argument("--rounds", type=whole_number_from(1, 1000), metavar="N", help="how often to measure each")
+    add_progress(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, write the reports, compare."""
+    suite = find_suite(args.suite)
+    old = read_result(args.compare) if args.compare else None
+    settings = Settings(
+        work=Path(args.out), images=args.images, quick=args.quick, samples=args.samples, rounds=args.rounds
+    )
+    if old is not None:  # before minutes are spent
+        check_comparable(old, {"suite": suite.name, "settings": settings.as_json()})
+    with _status_line(args) as tell:
+        shown = (lambda finding: None) if args.quiet or args.json else _print_finding
+        result = run_suite(suite, settings, command=_command(args), tell=tell, found=shown)
+    if args.json:
+        print_json(result.as_json())
+    elif not args.quiet:
+        _print_end(result, args.out)
+    return 0 if old is None else _print_comparison(old, result, is_json=args.json)
+
+
+def _command(args: argparse.Namespace) -> str:
+    """What was typed, without what does not change the figures."""
+    words = ["headrace", "bench", args.suite]
+    for name in ("images", "out", "samples", "rounds"):
+        if getattr(args, name) is not None:
+            words += [f"--{name}", str(getattr(args, name))]
+    return shlex.join([*words, "--quick"] if args.quick else words)
+
+
+@contextlib.contextmanager
+def _status_line(args: argparse.Namespace) -> Iterator[Tell]:
+    """What is being done, in one line that is written over."""
+    if args.quiet or args.json or not is_seen(sys.stderr):
+        yield lambda what: None
+        return
+    width = 100
+
+    def tell(what: str) -> None:
+        sys.stderr.write("\r" + printable(f"{args.suite}: {what} ...")[:width].ljust(width) + "\r")
+        sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        sys.stderr.write("\r" + " " * width + "\r")
+        sys.stderr.flush()
+
+
+def _print_finding(finding: Finding) -> None:
+    if isinstance(finding, Missing):
+        say(f"{finding.name}: not measured: {finding.reason}")
+    else:
+        say(f"{finding.key:<72} {finding.text}")
+    sys.stdout.flush()
+
+
+def _print_end(result: Result, out: str) -> None:
+    if result.warm_only:
+        say(result.warm_only)
+    rows = format_count(len(result.rows), "row")
+    name = result.suite.name
+    say(f"{rows} in {format_duration(result.seconds)}: {out}/{name}.json, {out}/{name}.html")
+
+
+def _print_comparison(old: Mapping[str, Any], result: Result, *, is_json: bool) -> int:
+    found = compare(old, result.as_json())
+    stream = sys.stderr if is_json else sys.stdout
+    for difference in found.differences:
+        say(f"not the same machine: {difference}", file=stream)
+    for word, changes in (("worse", found.worse), ("better", found.better)):
+        for change in changes:
+            say(f"{word}: {change.key}: {change.factor:.2f} times as good: {change.text}", file=stream)
+    for key in found.gone:
+        say(f"not measured now: {key}", file=stream)
+    say(f"{format_count(len(found.worse), 'figure')} worse beyond the spread, {len(found.better)} better", file=stream)
+    return 1 if found.worse else 0

@@ -1,0 +1,148 @@
+"""The page cache, counters of the disk, processes, orders, photographs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from headrace.bench import page_cache
+from headrace.bench.child import Child, ChildError, FreshProcesses
+from headrace.bench.disk import check_room, disk_use
+from headrace.bench.orders import buffered_order, order_of, randomness, shuffle_buffer
+from headrace.bench.page_cache import forget, is_cached, why_warm_only
+from headrace.bench.pictures import find_photographs, photo, photograph_bytes, photograph_count
+from headrace.bench.small_model import train_and_test
+from headrace.bench.suite import Settings
+from headrace.bench.suites.scaling import loader_memory, write_empty_beton
+from headrace.codecs import jpeg
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_files_leave_the_page_cache(tmp_path: Path) -> None:
+    if reason := why_warm_only(tmp_path):
+        pytest.skip(reason)
+    path = tmp_path / "x"
+    path.write_bytes(bytes(1 << 20))
+    assert is_cached(path)
+    forget(tmp_path)
+    assert not is_cached(path)
+    before = disk_use(tmp_path)
+    path.read_bytes()
+    assert is_cached(path)
+    assert (disk_use(tmp_path).since(before).size_bytes or 0) >= 1 << 19  # a few pages may have stayed
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_warm_only_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_cache, "is_cached", lambda path: True)
+    monkeypatch.setattr(os, "access", lambda *told: False)
+    assert "no permission to drop the page cache" in why_warm_only(tmp_path)
+    monkeypatch.setattr(page_cache, "is_cached", lambda path: None)
+    assert why_warm_only(tmp_path).startswith("warm only: ")
+
+
+def test_too_little_room_says_how_much(tmp_path: Path) -> None:
+    check_room(tmp_path, 1, suite="formats")
+    with pytest.raises(OSError, match=r"formats writes up to 1024\.0 PiB, and .* are free.*--out"):
+        check_room(tmp_path, 1 << 60, suite="formats")
+
+
+def test_each_function_has_a_process_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x.beton"
+    write_empty_beton(path, 1000)
+    with FreshProcesses() as fresh:
+        used = [fresh.call(loader_memory, path=str(path))["memory_bytes"] for _ in range(3)]
+    assert 0 < min(used) <= max(used) < min(used) + (4 << 20)  # nothing of one is left for the next
+
+
+def test_a_function_that_fails_says_why(tmp_path: Path) -> None:
+    with FreshProcesses() as fresh, pytest.raises(ChildError, match=r"missing\.beton"):
+        fresh.call(loader_memory, path=str(tmp_path / "missing.beton"))
+
+
+def test_a_child_that_fails_says_why() -> None:
+    with (
+        Child([sys.executable, "-c", "import sys; sys.exit('out of luck')"]) as child,
+        pytest.raises(ChildError, match="code 1: out of luck"),
+    ):
+        child.ask({})
+
+
+def test_a_child_answers_through_noise_and_ends_with_its_children() -> None:
+    program = (
+        "import subprocess, sys\n"
+        "other = subprocess.Popen(['sleep', '600'])\n"
+        "for line in sys.stdin: print('noise\\n{\"pid\": %d}' % other.pid, flush=True)\n"
+    )
+    with Child([sys.executable, "-c", program], cores=sorted(os.sched_getaffinity(0))[:1]) as child:
+        pid = child.ask({"do": "it"})["pid"]
+        assert len(os.sched_getaffinity(pid)) == 1
+    for _ in range(200):  # a killed process may take a moment
+        if not os.path.exists(f"/proc/{pid}"):
+            return
+        time.sleep(0.01)
+    with open(f"/proc/{pid}/stat") as file:
+        assert file.read().rpartition(")")[2].split()[0] == "Z"  # dead, and nobody has asked for it yet
+
+
+def test_orders_and_how_random_they_are() -> None:
+    pages = np.arange(2000) // 50
+    found = {
+        "sequential": randomness(order_of("sequential", pages, seed=0), pages, 50),
+        "quasi": randomness(order_of("quasi_random", pages, seed=0, pool_pages=8), pages, 50),
+        "random": randomness(order_of("random", pages, seed=0), pages, 50),
+        "buffered": randomness(buffered_order(2000, shard_samples=50, buffer=100, seed=0), pages, 50),
+    }
+    assert found["sequential"].rank_correlation == 1
+    assert abs(found["random"].rank_correlation) < 0.1
+    assert found["sequential"].distance < found["buffered"].distance < found["random"].distance
+    assert found["random"].page_mates < found["quasi"].page_mates < found["sequential"].page_mates
+    for kind in ("sequential", "random", "quasi_random"):
+        assert sorted(order_of(kind, pages, seed=3, pool_pages=4)) == list(range(2000))
+    assert sorted(buffered_order(101, shard_samples=10, buffer=7, seed=1)) == list(range(101))
+    assert list(shuffle_buffer(range(5), 1, 0)) == list(range(5))
+
+
+def test_a_model_notices_the_order() -> None:
+    rng = np.random.default_rng(0)
+    in_order = train_and_test(2000, lambda epoch: np.arange(2000), 0)
+    shuffled = train_and_test(2000, lambda epoch: rng.permutation(2000), 0)
+    assert shuffled > 0.9
+    assert in_order < shuffled - 0.1
+
+
+def test_photographs_of_a_folder(tmp_path: Path) -> None:
+    data = [jpeg.encode(photo(seed), quality=90) for seed in range(2)]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.JPG").write_bytes(data[0])
+    (tmp_path / "2.jpeg").write_bytes(data[1])
+    (tmp_path / "broken.jpg").write_bytes(data[0][:20])
+    (tmp_path / "notes.txt").write_text("no photograph")
+    assert [path.name for path in find_photographs(tmp_path, 10)] == ["2.jpeg", "1.JPG"]
+    assert photograph_bytes(str(tmp_path), 3) == [data[1], data[0], data[1]]
+
+
+def test_fewer_large_photographs_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = jpeg.encode(photo(0), quality=90)
+    (tmp_path / "1.jpg").write_bytes(data)
+    settings = Settings(work=tmp_path, images=str(tmp_path), quick=True)
+    assert photograph_count(settings, quick=256, full=2000) == 256
+    monkeypatch.setattr("headrace.bench.pictures._QUICK_BYTES", 50 * len(data))
+    assert photograph_count(settings, quick=256, full=2000) == 50
+    assert photograph_count(replace(settings, samples=200), quick=256, full=2000) == 200
+    assert photograph_count(replace(settings, images=None), quick=256, full=2000) == 256
+
+
+def test_a_folder_without_photographs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no JPEG file below"):
+        find_photographs(tmp_path, 5)
+    with pytest.raises(NotADirectoryError, match="is not a folder"):
+        find_photographs(tmp_path / "missing", 5)

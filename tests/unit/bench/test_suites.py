@@ -1,0 +1,234 @@
+"""Every suite with a handful of samples: what it measures, the JSON, the page; interrupts, and too little room."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headrace.bench import SUITES, Settings, find_suite, run_suite
+from headrace.bench.peers.headrace_loader import stage_seconds
+from headrace.bench.pictures import photo
+from headrace.bench.rows import Missing, Row, median_row
+from headrace.bench.suites import loader as loader_suite
+from headrace.codecs import jpeg
+from headrace.formats.open import all_formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace.bench.report import Result
+    from headrace.bench.rows import Finding
+
+SAMPLES = {"scaling": 1000, "shuffle": 80, "memory": 8, "resume": 1, "codecs": 2}
+SECTIONS = {
+    "formats": {
+        "photographs: size, with the annex",
+        "photographs: write",
+        "photographs: open, warm",
+        "photographs: sequential batches of 64, warm",
+        "arrays of 10 kB: random batches of 64, warm",
+        "arrays of 10 kB: memory",
+    },
+    "codecs": {"size", "error", "encode", "decode", "decode a crop"},
+    "shuffle": {"loading, warm", "a small model, data sorted by class"},
+    "loader": {"1 worker", "stages of headrace, 1 worker", "difference from Pillow without shortcuts"},
+    "scaling": {"open", "a batch, random", "memory", "quasi-random order, the whole epoch"},
+    "memory": {"by batch size", "by workers", "by epochs"},
+    "resume": {
+        "first batch after a restart",
+        "size of the state",
+        "batches after a restart that are the same to the bit",
+    },
+}
+
+
+@pytest.fixture(scope="module", params=SUITES)
+def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    name: str = request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(loader_suite.FFCV_PYTHON, raising=False)
+        patch.setattr(loader_suite, "PEERS", loader_suite.PEERS[:2])  # others need seconds each to be imported
+        out = tmp_path_factory.mktemp(name)
+        settings = Settings(work=out, quick=True, samples=SAMPLES.get(name, 4), rounds=1)
+        return run_suite(find_suite(name), settings, command=f"headrace bench {name}"), out
+
+
+def test_the_sections_that_it_is_about(result: tuple[Result, Path]) -> None:
+    found, _ = result
+    assert SECTIONS[found.suite.name] <= {row.section for row in found.rows}
+    assert found.is_complete
+    assert all(row.low <= row.value <= row.high for row in found.rows)
+
+
+def test_the_json_is_whole(result: tuple[Result, Path]) -> None:
+    found, out = result
+    told = json.loads((out / f"{found.suite.name}.json").read_text())
+    assert told == json.loads(json.dumps(found.as_json()))
+    assert {"version", "suite", "question", "command", "cache", "settings", "environment", "missing", "rows"} <= set(
+        told
+    )
+    assert {"cpu", "cores", "python", "headrace", "simd", "kernel", "packages"} <= set(told["environment"])
+    for row in told["rows"]:
+        assert {"section", "name", "value", "unit", "better", "low", "high", "repeats", "cache", "text"} <= set(row)
+
+
+def test_the_page_stands_alone(result: tuple[Result, Path]) -> None:
+    found, out = result
+    text = (out / f"{found.suite.name}.html").read_text()
+    page = ET.fromstring(text.replace("<!DOCTYPE html>", ""))
+    assert len(list(page.iter("svg"))) >= 1
+    assert not re.search(r"(?:https?:)?//\w|@import|url\(|<script", text)
+    for row in found.rows:
+        assert any(one.text == row.name for one in page.iter("th"))
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_nothing_else_is_left(result: tuple[Result, Path]) -> None:
+    found, out = result
+    assert sorted(os.listdir(out)) == [f"{found.suite.name}.html", f"{found.suite.name}.json"]
+
+
+def test_formats_that_the_house_writes_are_all_there(tmp_path: Path) -> None:
+    settings = Settings(work=tmp_path, quick=True, samples=2, rounds=1, warm_only="warm only: a test")
+    run = find_suite("formats").run(settings, lambda what: None)
+    findings = list(takewhile(lambda one: isinstance(one, Missing) or "size" in one.section, run))
+    known = {known.name for known in all_formats() if known.create is not None} | {"plain files"}
+    missing = {one.name.rpartition(": ")[2]: one.reason for one in findings if isinstance(one, Missing)}
+    assert {one.name for one in findings if isinstance(one, Row)} | set(missing) >= known
+    assert missing["cold reads and requests to the disk"] == "warm only: a test"
+    assert "npy" in missing  # JPEGs have different sizes
+
+
+# The user's photographs
+
+
+def test_photographs_of_the_user_are_measured(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "1.jpg").write_bytes(jpeg.encode(photo(1), quality=50))
+    settings = Settings(work=tmp_path / "out", images=str(tmp_path / "photos"), samples=2, rounds=1)
+    found = run_suite(find_suite("codecs"), settings, command="x")
+    assert found.as_json()["settings"]["images"] == str(tmp_path / "photos")
+
+
+# What goes wrong
+
+
+def test_peers_that_are_not_installed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(loader_suite.FFCV_PYTHON, raising=False)
+    absent = loader_suite.Peer("Nowhere", "nowhere:Loader", ("no_such_package",))
+    broken = loader_suite.Peer("Broken", "no_such_module:Loader")
+    monkeypatch.setattr(loader_suite, "PEERS", (*loader_suite.PEERS[:2], absent, broken))
+    found = run_suite(find_suite("loader"), Settings(work=tmp_path, quick=True, samples=4, rounds=1), command="x")
+    reasons = {one.name: one.reason for one in found.missing}
+    assert "HEADRACE_FFCV_PYTHON" in reasons["FFCV"]
+    assert reasons["Nowhere"] == "not installed: no_such_package"
+    assert "no_such_module" in reasons["Broken"]
+    assert {row.name for row in found.rows if row.unit == "images/s"} == {"headrace"}
+
+
+def test_every_peer_is_named_once_and_has_its_module() -> None:
+    names = [peer.name for peer in loader_suite.PEERS]
+    assert len(set(names)) == len(names) == 10
+    folder = Path(loader_suite.__file__).parents[1] / "peers"
+    for peer in loader_suite.PEERS:
+        if peer.contender:
+            module, _, name = peer.contender.partition(":")
+            assert f"class {name}" in (folder / f"{module}.py").read_text()
+
+
+def test_stages_are_whatever_the_statistics_know() -> None:
+    @dataclass
+    class Stats:
+        wait_s: float = 1.5
+        batches: int = 3
+        stages: dict[str, float] = field(default_factory=lambda: {"read": 0.5})
+        jpegs: dict[str, int] = field(default_factory=lambda: {"window": 7})
+
+    assert stage_seconds(Stats()) == {"wait": 1.5, "read": 0.5}
+
+
+def test_too_little_room_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    suite = replace(find_suite("formats"), room_bytes=lambda settings: 1 << 60, run=_never)
+    with pytest.raises(OSError, match="not enough room"):
+        run_suite(suite, Settings(work=tmp_path / "new"), command="x")
+    assert os.listdir(tmp_path) == []
+
+
+def _never(*told: Any) -> Iterator[Finding]:
+    raise AssertionError("nothing may be measured")
+
+
+def test_no_row_twice(tmp_path: Path) -> None:
+    row = median_row("a", "b", [1.0], unit="s")
+    suite = replace(find_suite("codecs"), run=lambda settings, tell: iter([row, row]))
+    with pytest.raises(ValueError, match="twice"):
+        run_suite(suite, Settings(work=tmp_path), command="x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    def run(settings: Settings, tell: Any) -> Iterator[Finding]:
+        (settings.work / "large file").write_bytes(b"x")
+        yield median_row("a", "b", [1.0], unit="s")
+        raise KeyboardInterrupt
+
+    suite = replace(find_suite("codecs"), run=run)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        run_suite(suite, Settings(work=tmp_path), command="x")
+    assert "the 1 rows so far are in" in interrupt.value.__notes__[0]
+    assert sorted(os.listdir(tmp_path)) == ["codecs.html", "codecs.json"]
+    told = json.loads((tmp_path / "codecs.json").read_text())
+    assert not told["is_complete"]
+    assert [row["name"] for row in told["rows"]] == ["b"]
+    assert "interrupted" in (tmp_path / "codecs.html").read_text()
+
+
+def test_ctrl_c_in_the_command(tmp_path: Path) -> None:
+    """While processes of a contender run: they end, too."""
+    words = [sys.executable, "-m", "headrace", "bench", "memory", "--quick", "--samples", "64", "--out", str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        first = command.stdout.readline()
+        assert first.startswith("by batch size")
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=60)
+    assert command.returncode == 130
+    assert "rows so far are in" in err
+    assert sorted(os.listdir(tmp_path)) == ["memory.html", "memory.json"]
+    assert not json.loads((tmp_path / "memory.json").read_text())["is_complete"]
+
+
+# Chromium
+
+
+def test_chromium_opens_the_page_without_a_word(result: tuple[Result, Path], tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("Chromium is not installed")
+    found, out = result
+    shot = tmp_path / "page.png"
+    done = subprocess.run(
+        [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"),
+            *(f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}", "--window-size=1000,3000"),
+            f"file://{out / found.suite.name}.html",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert shot.stat().st_size > 10_000
+    assert "CONSOLE" not in done.stderr

@@ -1,0 +1,79 @@
+"""``headrace bench``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headrace.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Said = Callable[..., str]
+
+TINY = ("--samples", "1", "--rounds", "2")
+
+
+def changed(path: Path, factor: float) -> Path:
+    """A copy of a result in which every speed was another."""
+    told: dict[str, Any] = json.loads(path.read_text())
+    for row in told["rows"]:
+        if row["better"] == "higher" and row["unit"] == "Mpixel/s":
+            row |= {name: row[name] * factor for name in ("value", "low", "high")}
+    copy = path.with_name("old.json")
+    copy.write_text(json.dumps(told))
+    return copy
+
+
+def test_measure_and_compare(tmp_path: Path, said: Said, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said("bench", "codecs", *TINY, "--out", tmp_path)
+    assert "decode a crop: JPEG 90, with tile index" in text
+    assert f"{tmp_path}/codecs.html" in text
+    told = json.loads((tmp_path / "codecs.json").read_text())
+    assert told["command"] == f"headrace bench codecs --out {tmp_path} --samples 1 --rounds 2"
+
+    old = changed(tmp_path / "codecs.json", 1000)
+    assert main(["bench", "codecs", *TINY, "--out", str(tmp_path), "--compare", str(old)]) == 1
+    assert "worse: decode: JPEG 90: 0.00 times as good" in capsys.readouterr().out
+
+    old = changed(tmp_path / "codecs.json", 0.001)
+    assert main(["bench", "codecs", *TINY, "--out", str(tmp_path), "--compare", str(old)]) == 0
+    assert "0 figures worse beyond the spread" in capsys.readouterr().out
+
+
+def test_json_and_silence(tmp_path: Path, said: Said) -> None:
+    told = json.loads(said("bench", "codecs", *TINY, "--out", tmp_path, "--json"))
+    assert told["suite"] == "codecs"
+    assert said("bench", "codecs", *TINY, "--out", tmp_path, "-q") == ""
+
+
+def test_what_cannot_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*words: str) -> str:
+        assert main(["bench", *words, "--out", str(tmp_path / "out")]) == 2
+        return capsys.readouterr().err
+
+    assert "is not a folder" in fails("formats", "--images", str(tmp_path / "missing"))
+    assert "missing.json" in fails("codecs", "--compare", str(tmp_path / "missing.json"))
+    (tmp_path / "other.json").write_text("[1]")
+    assert "is not a result of headrace bench" in fails("codecs", "--compare", str(tmp_path / "other.json"))
+    settings = {"images": None, "quick": True, "samples": 1, "rounds": None}
+    (tmp_path / "quick.json").write_text(
+        json.dumps({"version": 1, "suite": "codecs", "settings": settings, "rows": []})
+    )
+    assert "cannot be compared: settings was" in fails("codecs", "--compare", str(tmp_path / "quick.json"))
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit):
+        main(["bench", "no-such-suite"])
+    assert "no-such-suite" in capsys.readouterr().err
+
+
+def test_warm_only_is_said(tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.bench.runner.why_warm_only", lambda folder: "warm only: a test")
+    assert "warm only: a test" in said("bench", "codecs", *TINY, "--out", tmp_path)
+    assert json.loads((tmp_path / "codecs.json").read_text())["cache"] == "warm only: a test"
