@@ -1,6 +1,7 @@
-"""Runs benchmarks, keeps their results, and puts the figures into the README, the page about formats and docs/learn.
+"""Runs benchmarks, keeps their results, and puts them into the README, the page of results and other pages.
 
 usage: python -m benchmarks [SUITE...]     (all suites by default)
+       python -m benchmarks.refresh        (nothing is measured; pages and pictures are written anew)
 
 A suite is a module of benchmarks/suites, or one of ``headrace bench``, whose page goes beside its figures.
 
@@ -17,10 +18,8 @@ import pkgutil
 import sys
 
 from benchmarks import suites
-from benchmarks.choosing import refresh_choosing
 from benchmarks.harness import RESULTS, environment, photographs_folder
-from benchmarks.quotes import refresh_quotes
-from benchmarks.readme import refresh_readme
+from benchmarks.refresh import refresh
 from headrace.bench import SUITES
 from headrace.cli.main import main as command
 
@@ -42,9 +41,7 @@ def main() -> int:
             print(f"   {row['what']:<58} {row['text']}", flush=True)
         result = {"question": suite.QUESTION, "environment": environment(), "rows": rows}
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    refresh_readme()
-    refresh_choosing()
-    refresh_quotes()
+    refresh()
     return 0
 
 

@@ -220,8 +220,8 @@ def _beside_peers(place: Place, rows: list[dict[str, Any]]) -> list[dict[str, An
             for peer in there:
                 seconds[peer].append(_peer_epoch(place, peer, store))
     found = [row(f"crops: {peer}, first epoch", seconds[peer], samples=place.samples) for peer in there]
-    best = min(there, key=lambda peer: statistics.median(seconds[peer]))
-    return [*found, ratio(f"crops: {FIRST}", _share(seconds, FIRST, best), f"the rate of {best}"), *left_out]
+    shares = [ratio(f"crops: {FIRST}", _share(seconds, FIRST, peer), f"the rate of {peer}") for peer in there]
+    return [*found, *shares, *left_out]
 
 
 def _why_not(module: str) -> str:

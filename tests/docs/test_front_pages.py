@@ -16,6 +16,7 @@ from headrace.transfer.containers import KINDS
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(headrace.__file__).parent
 README = ROOT / "README.md"
+FORMATS_PAGE = ROOT / "docs" / "formats" / "index.md"
 DESIGN = ROOT / "docs" / "explanation" / "design.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
@@ -67,13 +68,18 @@ def test_the_import_rule_is_the_one_that_is_tested(page: Path) -> None:
     assert said == [set(layer) & existing for layer in LAYERS if layer & existing and layer != {"__main__"}]
 
 
-def test_the_readme_lists_every_format_and_ending() -> None:
-    section = section_of(README, "Formats")
-    rows = rows_of(section)
-    said = {row[0].strip("`"): tuple(re.findall(r"`([^`]+)`", row[1])) for row in rows}
+def test_the_page_of_formats_lists_every_format_and_ending() -> None:
+    text = FORMATS_PAGE.read_text()
+    said = {row[0].strip("`"): tuple(re.findall(r"`([^`]+)`", row[1])) for row in rows_of(text)}
     assert said == {name: FORMATS.load(name).suffixes for name in FORMATS.names()}
-    below = section.rpartition("`headrace convert`")[2]
+    below = text.rpartition("`headrace convert`")[2]
     assert set(KINDS) <= set(re.findall(r"`(\.[\w.]+)`", below))
+
+
+def test_the_readme_names_every_format() -> None:
+    said = re.search(r"^Formats: (.*?): \[", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert said is not None
+    assert sorted(re.findall(r"`(\w+)`", said[1])) == sorted(FORMATS.names())
 
 
 def test_the_figures_in_the_readme_are_those_of_the_results() -> None:

@@ -39,11 +39,12 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BarChart:
-    """Bars below each other; those of one label stand together, a colour for each series."""
+    """Bars below each other; those of one label stand together, a colour for each series, named in a legend or not."""
 
     title: str
     unit: str
     bars: Sequence[Bar]
+    has_legend: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _legend(series: dict[str, int]) -> tuple[list[str], float]:
 def _draw_bars(chart: BarChart) -> str:
     series = _series_of([bar.series for bar in chart.bars])
     longest = max((bar.high for bar in chart.bars), default=0) or 1.0
-    parts, top = _legend(series)
+    parts, top = _legend(series if chart.has_legend else {})
     y = top
     scale = (_WIDTH - _LABEL - _RIGHT) / longest
     last = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from headrace.bench.chart_file import CHART_STYLE
 from headrace.bench.charts import draw
 from headrace.bench.rows import Missing, Row, format_value
 from headrace.storage import AtomicFile
@@ -180,13 +181,9 @@ def _machine(result: Result) -> Iterator[str]:
     yield "</table></details>"
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fcfcfa; --ink: #1d2126; --soft: #5d6672; --grid: #e3e5e8; --axis: #9aa2ac;
-  --warn: #a33a12; --s0: #2f6fb3; --s1: #d9822b; --s2: #3b8f5a; --s3: #b8475f; --s4: #7a5fb5; --s5: #8a7a2c;
-  --s6: #2a9aa3; --s7: #7d8590; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e6e9ed; --soft: #a2abb6; --grid: #2b3138;
-  --axis: #66707c; --warn: #f0916b; --s0: #6aa5e3; --s1: #eca659; --s2: #6cc08c; --s3: #e0809a; --s4: #ab95e0;
-  --s5: #c4b25a; --s6: #5cc6cf; --s7: #98a1ad; } }
+_STYLE = (
+    CHART_STYLE
+    + """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
 main { max-width: 960px; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
@@ -196,16 +193,11 @@ h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; }
 .warning { color: var(--warn); font-weight: 600; }
 code { font: .92em ui-monospace, monospace; color: var(--ink); overflow-wrap: anywhere; }
 figure { margin: 0; overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 640px; height: auto; font: 13px system-ui, sans-serif; }
-text { fill: var(--ink); } text.small { fill: var(--soft); font-size: 12px; }
-line.grid { stroke: var(--grid); } line.axis { stroke: var(--axis); }
-line.spread { stroke: var(--ink); stroke-width: 1.5; opacity: .75; }
-polyline { fill: none; stroke-width: 2; }
+svg { display: block; width: 100%; min-width: 640px; height: auto; }
 details { margin: .5rem 0 1rem; } summary { cursor: pointer; font-weight: 600; }
 table { border-collapse: collapse; font-size: .88rem; display: block; overflow-x: auto; margin-top: .4rem; }
 th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid var(--grid);
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 th { font-weight: 500; } th:first-child { text-align: left; } tr:first-child th { color: var(--soft); }
-""" + "\n".join(
-    f".s{number} {{ fill: var(--s{number}); }} .l{number} {{ stroke: var(--s{number}); }}" for number in range(8)
+"""
 )
