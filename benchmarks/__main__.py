@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 import sys
 
@@ -48,7 +49,9 @@ def main() -> int:
 def run_for_users(name: str) -> None:
     """A suite of the command, with the photographs at hand."""
     folder = photographs_folder()
-    words = ["bench", name, "--out", str(RESULTS), *(["--images", str(folder)] if folder is not None else [])]
+    words = ["bench", name, "--out", os.path.relpath(RESULTS)]  # the command is kept, and read on other machines
+    if folder is not None:
+        words += ["--images", os.path.relpath(folder)]
     if code := command(words):
         sys.exit(code)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks import measured, results_page
 from benchmarks.harness import ROOT
 from benchmarks.measured import Comparison, compare, figures, names_of_results, read_result
 from benchmarks.pictures import FOLDER, FRONT, FRONT_TITLE, pictures
 from benchmarks.readme import HEADLINES, README, table
 from benchmarks.results_page import PAGE, page
+
+from headrace.bench.machine import environment
+from headrace.bench.rows import rate_row
 
 AGAIN = "write it anew with: python -m benchmarks.refresh"
 
@@ -98,8 +104,33 @@ def test_what_was_disturbed_or_not_measured_is_left_out() -> None:
     assert compare(RATES, ours="a", theirs="c") is None
 
 
+def test_a_suite_of_the_command_is_shown_once_it_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (measured, results_page):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    rows = [
+        rate_row("1 worker", name, seconds, samples=100, unit="images/s", workers=1)
+        for name, seconds in (("headrace", [1.0, 1.1, 1.2]), ("SPDL", [4.0, 4.0, 4.0]))
+    ]
+    result = {
+        "question": "How many?",
+        "command": "headrace bench loader",
+        "environment": environment() | {"commit": "abc"},
+        "cache": "warm",
+        "missing": [{"name": "FFCV", "reason": "not installed"}],
+        "rows": [row.as_json() for row in rows],
+    }
+    (tmp_path / "loader.json").write_text(json.dumps(result))
+    assert "| a training pipeline, one worker on one core | SPDL | **3.64x** | 3.33 to 4.00 |" in table()
+    assert ">SPDL</text>" in pictures()[FRONT]
+    assert ">25 images/s</text>" in pictures()[FOLDER / "loader.svg"]
+    text = page()
+    assert "Made by `headrace bench loader`." in text
+    assert "<tr><td>1 worker: headrace</td><td>90.9 images/s</td><td>83.3 to 100 images/s (quartiles)</td>" in text
+    assert "Not measured: FFCV (not installed)." in text
+
+
 @pytest.mark.parametrize("path", sorted(pictures()), ids=lambda path: path.stem)
-def test_pictures_stand_alone(path: Any) -> None:
+def test_pictures_stand_alone(path: Path) -> None:
     text = pictures()[path]
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme: dark" in text
