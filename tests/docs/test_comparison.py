@@ -11,7 +11,7 @@ from tests.docs.test_front_pages import README, ROOT, rows_of, section_of
 NOTES = ROOT / "docs" / "explanation" / "beside-others.md"
 OPEN = ("?", "-")  # not tried, does not apply
 MARK = re.compile(r"\[(yes|no|partly|results)\]\(([^)#]+)(?:#([^)]+))?\)")
-MEASURED = "measured beside headrace"
+MEASURED = "measured here"
 
 
 def table() -> tuple[list[str], list[list[str]]]:
@@ -68,6 +68,13 @@ def test_the_notes_say_what_the_table_says() -> None:
         mark, note = notes_of(name)[what]
         assert mark == re.sub(r"^\[(\w+)\].*", r"\1", cell), f"{what}, {name}"
         assert note or mark in OPEN, f"{what}, {name}: a mark stands on something"
+
+
+def test_every_row_is_explained() -> None:
+    _, rows = table()
+    assert [row[0] for row in rows_of(NOTES.read_text(encoding="utf-8").partition("## What is different")[0])] == [
+        row[0] for row in rows if row[0] != MEASURED
+    ]
 
 
 def test_a_package_that_was_measured_is_named_in_the_results() -> None:

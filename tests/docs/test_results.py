@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +17,9 @@ from benchmarks.results_page import PAGE, page
 
 from headrace.bench.machine import environment
 from headrace.bench.rows import rate_row
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 AGAIN = "write it anew with: python -m benchmarks.refresh"
 
