@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from headrace.errors import HeadraceError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Child", "ChildError", "FreshProcesses"]
 
 _SHOWN_CHARACTERS = 400
-_PATIENCE_S = 3.0
+_PATIENCE_S, _LAST_PATIENCE_S = 3.0, 10.0
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
 
 
@@ -44,6 +45,8 @@ class Child:
 
     def __init__(self, command: Sequence[str], *, cores: Sequence[int] = ()) -> None:
         self._name = command[2] if command[1] == "-m" else os.path.basename(command[1])
+        # What it leaves in the folder for temporary files goes with it; names of sockets in there must be short.
+        self._temporary = tempfile.TemporaryDirectory(prefix="hr-", ignore_cleanup_errors=True)
         self._errors = open(os.memfd_create("errors"), "w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-c", _ON_CORES, json.dumps(list(cores)), *command],
@@ -51,7 +54,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "TMPDIR": self._temporary.name},
             start_new_session=True,  # Ctrl-C is for the parent, which then ends its children
         )
 
@@ -77,12 +80,13 @@ class Child:
         return ChildError(f"{self._name} ended with code {self._process.returncode}: {said or 'it said nothing'}")
 
     def close(self) -> None:
-        """End the process, and what it has started: by itself if it does so soon, as some leave things behind else."""
+        """End the process, and what it has started: by itself or by Ctrl-C, as some leave things behind else."""
         assert self._process.stdin is not None
         _close(self._process.stdin)
         try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_PATIENCE_S)
+            if not self._has_ended(_PATIENCE_S):
+                os.kill(self._process.pid, signal.SIGINT)
+                self._has_ended(_LAST_PATIENCE_S)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -90,6 +94,12 @@ class Child:
             for stream in (self._process.stdout, self._errors):
                 if stream is not None:
                     stream.close()
+            self._temporary.cleanup()
+
+    def _has_ended(self, patience_s: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_s)
+        return self._process.returncode is not None
 
     def __enter__(self) -> Self:
         return self

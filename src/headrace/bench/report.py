@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.bench.chart_file import CHART_STYLE
 from headrace.bench.charts import draw
 from headrace.bench.rows import Missing, Row, format_value
+from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ _SPREAD = (
 
 def _paragraph(result: Result) -> str:
     facts = result.environment
-    machine = f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, headrace {facts['headrace']}"
+    cores = format_count(facts["cores"], "core")
+    machine = f"{facts['cpu']}, {cores}, Python {facts['python']}, headrace {facts['headrace']}"
     return f"{escape(machine)}. Files: {escape(result.cache)}. Made by <code>{escape(result.command)}</code>."
 
 

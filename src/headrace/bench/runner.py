@@ -20,6 +20,7 @@ from headrace.bench.machine import environment
 from headrace.bench.page_cache import why_warm_only
 from headrace.bench.report import Result, write_reports
 from headrace.bench.rows import Row
+from headrace.progress import format_count
 from headrace.storage import HiddenFolder
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def _kept_when_interrupted(result: Result, out: Path) -> Iterator[None]:
         rows = sum(isinstance(finding, Row) for finding in result.findings)
         if rows:
             json_path, _ = write_reports(result, out)
-            interrupt.add_note(f"the {rows} rows so far are in {json_path}, and temporary files were removed")
+            so_far = f"what was measured so far, {format_count(rows, 'row')}, is in {json_path}"
+            interrupt.add_note(f"{so_far}, and temporary files were removed")
         else:
             interrupt.add_note("nothing was measured yet, and temporary files were removed")
         raise

@@ -10,7 +10,7 @@ from headrace import ops
 from headrace.loader.loader import Loader
 from headrace.loader.remedies import REMEDIES, make_case
 from headrace.loader.stats import find_binding, stage_lines
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.path}: {self.samples_per_s:,.0f} samples/s, {self.stats.workers} workers",
+            f"{self.path}: {self.samples_per_s:,.0f} samples/s, {format_count(self.stats.workers, 'worker')}",
             *(f"  {line}" for line in self.pipeline.splitlines()),
             "",
             f"  {'stage':<24}{'seconds':>10}{'share':>8}{'alone, samples/s':>18}",

@@ -300,15 +300,16 @@ def workers(case: Case) -> Advice | None:
     given, cores = case.loader.options.workers, own_cores()
     if not isinstance(given, int) or not case.measured.stats.native_s:
         return None
+    has = f"workers={given}, and this process has {format_count(cores, 'core')}"
     if given > cores:
-        text = f"workers={given}, and this process has {cores} cores, of which the training needs some: leave it out"
+        text = f"{has}, of which the training needs some: leave it out"
         return Advice(kind="workers", text=text, factor=None, basis="fact")
     if within(case.measured.stats, {"native": given / cores}) < _WORTH:
         return None
     factor = case.times_as_fast(workers=cores)
     if factor < _WORTH:
         return None
-    text = f"workers={given}, and this process has {cores} cores: leave it out, and the loader finds a number"
+    text = f"{has}: leave it out, and the loader finds a number"
     return Advice(kind="workers", text=text, factor=factor, basis="measured")
 
 
@@ -321,7 +322,7 @@ def small_batches(case: Case) -> Advice | None:
     factor = case.times_as_fast(batch_size=larger, drop_last=False)
     if factor < 1.2:
         return None
-    text = f"batches of {size} are small: with {larger} samples in a batch each of them costs less"
+    text = f"batches of {size} are small: with {format_count(larger, 'sample')} in a batch each of them costs less"
     return Advice(kind="batch_size", text=text, factor=factor, basis="measured")
 
 

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headrace.progress import format_count
 from headrace.storage import available_bytes
 
 if TYPE_CHECKING:
@@ -221,6 +222,6 @@ class Tuner:
             set_ahead(choice.batches_ahead)
             self._stats.batches_ahead = choice.batches_ahead
         if why:
-            self._stats.note_change(f"after {self._stats.batches} batches, {why}")
+            self._stats.note_change(f"after {format_count(self._stats.batches, 'batch')}, {why}")
             self.begin()
             self._before = _NOTHING

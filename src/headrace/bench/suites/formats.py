@@ -274,7 +274,7 @@ def _reads(material: _Material, rounds: int, cache: Cache, *, is_random: bool) -
         seconds = take_turns(
             contenders, lambda turn: material.batches(turn, is_random=is_random), rounds, before=before
         )
-    what = f"{'random' if is_random else 'sequential'} batches of {_BATCH}, {cache}"
+    what = ("random" if is_random else "sequential") + f" batches of {_BATCH}, {cache}"
     for row in _rates(material, what, seconds, min(_BATCH, material.count)):
         yield _with_facts(row, {}, cache)
 

@@ -25,6 +25,7 @@ from headrace.bench.peers.contender import Place
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import Missing, median_row, rate_row, ratio_row
 from headrace.bench.suite import Suite
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -122,7 +123,7 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
         else:
             fit.append(peer)
     for workers in _worker_counts(settings):
-        tell(f"{workers} workers: starting")
+        tell(f"{format_count(workers, 'worker')}: starting")
         yield from _measure(fit, replace(place, workers=workers), rounds, tell)
 
 
@@ -192,7 +193,7 @@ def _measure(peers: Sequence[Peer], place: Place, rounds: int, tell: Tell) -> It
             for peer in peers
         }
         for turn in range(1 + rounds):  # the first does not count
-            tell(f"{place.workers} workers: round {turn} of {rounds}")
+            tell(f"{format_count(place.workers, 'worker')}: round {turn} of {rounds}")
             for name in list(children):
                 try:
                     answer = children[name].ask({"do": "epoch"})
@@ -208,7 +209,7 @@ def _measure(peers: Sequence[Peer], place: Place, rounds: int, tell: Tell) -> It
 
 
 def _workers(place: Place) -> str:
-    return "1 worker" if place.workers == 1 else f"{place.workers} workers"
+    return format_count(place.workers, "worker")
 
 
 def _rows(answers: Mapping[str, list[dict[str, Any]]], place: Place) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from headrace.formats.beton.layout import Layout, columns_for
 from headrace.formats.open import open_dataset
 from headrace.loader import Loader
 from headrace.order import RandomOrder, quasi_random_order
+from headrace.progress import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,12 +57,12 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
     rounds = settings.repeats(quick=3, full=7)
     with FreshProcesses() as fresh:
         for count in _counts(settings):
-            tell(f"{count:,} samples")
+            tell(format_count(count, "sample"))
             path = settings.work / f"{count}.beton"
             write_empty_beton(path, count)
             yield from _times(path, count, rounds)
             used = [fresh.call(loader_memory, path=str(path))["memory_bytes"] for _ in range(min(rounds, 3))]
-            yield median_row("memory", f"{count:,} samples", used, unit="bytes", better="lower", samples=count)
+            yield median_row("memory", format_count(count, "sample"), used, unit="bytes", better="lower", samples=count)
             path.unlink()
 
 
@@ -78,7 +79,7 @@ def _times(path: Path, count: int, rounds: int) -> Iterator[Row]:
     seconds["a batch, sequential"] = _batch_seconds(path, "sequential", rounds)
     seconds["a batch, random"] = _batch_seconds(path, "random", rounds)
     for what, taken in seconds.items():
-        yield median_row(what, f"{count:,} samples", taken, unit="s", better="lower", samples=count)
+        yield median_row(what, format_count(count, "sample"), taken, unit="s", better="lower", samples=count)
 
 
 def _loader(path: Path | str, order: Any, seed: int = 0) -> Loader:
