@@ -150,9 +150,11 @@ def _take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dic
     return seconds
 
 
-def _share(seconds: dict[str, list[float]], one: str, other: str) -> float:
-    """The rate of one by that of the other, in the same rounds."""
-    return statistics.median(b / a for a, b in zip(seconds[one], seconds[other], strict=True))
+def _share(what: str, seconds: dict[str, list[float]], one: str, other: str, meaning: str) -> dict[str, Any]:
+    """The rate of one by that of the other, round by round."""
+    pairs = sorted(b / a for a, b in zip(seconds[one], seconds[other], strict=True))
+    quartiles = [pairs[len(pairs) // 4], pairs[-1 - len(pairs) // 4]]
+    return ratio(what, statistics.median(pairs), meaning) | {"quartiles": quartiles}
 
 
 LOCAL, FIRST = "local file", "store, first epoch"
@@ -180,8 +182,8 @@ def _epochs(place: Place) -> list[dict[str, Any]]:
     size = place.path.stat().st_size
     rows = [row(f"crops: {name}", values, samples=place.samples, size_bytes=size) for name, values in seconds.items()]
     for name in (FIRST, FILLING, SECOND):
-        rows.append(ratio(f"crops: {name}", _share(seconds, name, LOCAL), f"the rate of the {LOCAL}"))
-        rows.append(ratio(f"crops: {name}", _share(seconds, name, GETS), "the rate of plain GETs"))
+        rows.append(_share(f"crops: {name}", seconds, name, LOCAL, f"the rate of the {LOCAL}"))
+        rows.append(_share(f"crops: {name}", seconds, name, GETS, "the rate of plain GETs"))
     return rows
 
 
@@ -192,10 +194,9 @@ def _with_latency(place: Place) -> list[dict[str, Any]]:
         slow = f"store, first epoch, {LATENCY_MS} ms of latency"
         contenders = {FIRST: lambda: _load(place, near), slow: lambda: _load(place, far)}
         seconds = _take_turns(contenders, ROUNDS)
-    share = _share(seconds, slow, FIRST)
     return [
         row(f"crops: {slow}", seconds[slow], samples=place.samples),
-        ratio(f"crops: {slow}", share, "the rate without latency, in turns"),
+        _share(f"crops: {slow}", seconds, slow, FIRST, "the rate without latency, in turns"),
     ]
 
 
@@ -220,7 +221,7 @@ def _beside_peers(place: Place, rows: list[dict[str, Any]]) -> list[dict[str, An
             for peer in there:
                 seconds[peer].append(_peer_epoch(place, peer, store))
     found = [row(f"crops: {peer}, first epoch", seconds[peer], samples=place.samples) for peer in there]
-    shares = [ratio(f"crops: {FIRST}", _share(seconds, FIRST, peer), f"the rate of {peer}") for peer in there]
+    shares = [_share(f"crops: {FIRST}", seconds, FIRST, peer, f"the rate of {peer}") for peer in there]
     return [*found, *shares, *left_out]
 
 
