@@ -42,8 +42,10 @@ native: $(VENV)/package $(VENV)/test ## C++ tests: plain, under ASan+UBSan and u
 fuzz: $(VENV)/package $(VENV)/test ## coverage-guided fuzzing of every parser: SECONDS each (60), what is kept goes to build/fuzzing
 	bash scripts/fuzz.sh $(or $(SECONDS),60) build/fuzzing $(ARGS)
 
-bench: $(VENV)/package $(VENV)/test ## measure, write benchmarks/results, refresh the README's numbers
-	$(BIN)/python -m benchmarks $(ARGS)
+# Photographs are those of a folder that IMAGES names, or made-up ones. ARGS: suites and options of headrace bench.
+bench: $(VENV)/package $(VENV)/test ## measure all suites (or ARGS="crops reads"), write benchmarks/results, refresh the README's numbers
+	$(BIN)/headrace bench $(or $(ARGS),all) --out benchmarks/results $(if $(IMAGES),--images $(IMAGES))
+	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/package $(VENV)/test ## run every code block of the documentation, check links and completeness
 	bash scripts/tests.sh $(FRAMEWORKS) tests/docs/test_docs.py $(ARGS) || [ $$? = 5 ]

@@ -1,1 +1,1 @@
-"""Benchmarks: one file in suites/ for each question, results as JSON in results/."""
+"""Committed results of ``headrace bench``, and what puts them into the README and the documentation."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.choosing import figures, shown_figures
 from tests.docs.format_marks import COLUMNS, write_values
 
 import headrace as hr
@@ -67,7 +66,3 @@ def test_what_holds_for_all_of_them(name: str, tmp_path: Path) -> None:
     with hr.open(str(tmp_path / f"set-{{00..01}}{ending}")) as parts:
         found = parts.read_values(np.arange(len(parts)), field)
         assert [bytes(np.asarray(value).data) for value in found] == expected
-
-
-def test_the_figures_on_the_page_are_those_of_the_results() -> None:
-    assert shown_figures() == figures()

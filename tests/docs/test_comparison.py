@@ -78,7 +78,7 @@ def test_every_row_is_explained() -> None:
 
 
 def test_a_package_that_was_measured_is_named_in_the_results() -> None:
-    words = {"MDS": "mosaicml"}
+    words = {"MDS": "MosaicML"}
     for what, name, cell in cells():
         if what == MEASURED and cell.startswith("[yes]"):
             anchor = cell.rpartition("#")[2].rstrip(")")

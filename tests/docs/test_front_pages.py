@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.readme import shown_numbers, table
 from tests.unit.test_imports import LAYERS
 
 import headrace
@@ -80,10 +79,6 @@ def test_the_readme_names_every_format() -> None:
     said = re.search(r"^Formats: (.*?): \[", README.read_text(), re.MULTILINE | re.DOTALL)
     assert said is not None
     assert sorted(re.findall(r"`(\w+)`", said[1])) == sorted(FORMATS.names())
-
-
-def test_the_figures_in_the_readme_are_those_of_the_results() -> None:
-    assert shown_numbers() == table()
 
 
 def test_every_format_has_its_page() -> None:

@@ -18,13 +18,16 @@ import sys
 import tempfile
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from headrace.bench.turns import in_turn
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["Child", "ChildError", "FreshProcesses"]
+    from headrace.bench.suite import Tell
+
+__all__ = ["Child", "ChildError", "FreshProcesses", "ask_in_turns"]
 
 _SHOWN_CHARACTERS = 400
 _PATIENCE_S, _LAST_PATIENCE_S = 3.0, 10.0
@@ -124,14 +127,45 @@ def _close(stream: IO[str]) -> None:
 
 
 class FreshProcesses(Child):
-    """Runs functions of this package, each in a process of its own."""
+    """Runs functions of this package, each in a process of its own.
 
-    def __init__(self) -> None:
-        super().__init__([sys.executable, "-m", "headrace.bench.child"])
+    Args:
+        modules: further modules that are imported before; those that are not installed are left out.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        super().__init__([sys.executable, "-m", "headrace.bench.child", *modules])
 
     def call(self, function: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any]:
         """Run a function of a module with arguments that go into JSON, and give what it returns."""
         return self.ask({"module": function.__module__, "name": function.__qualname__, "arguments": arguments})
+
+
+def ask_in_turns(
+    commands: Mapping[str, Sequence[str]],
+    question: object,
+    rounds: int,
+    *,
+    cores: int,
+    tell: Tell = lambda what: None,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Ask processes the same in turns; gives what each has answered in each round, and why others have not.
+
+    All stay on the same cores, the last so many of this process. The first round does not count.
+    """
+    chosen = sorted(os.sched_getaffinity(0))[-cores:]
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
+    failures: dict[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        children = {name: stack.enter_context(Child(words, cores=chosen)) for name, words in commands.items()}
+        for turn in range(1 + rounds):
+            tell(f"round {turn} of {rounds}")
+            for name in in_turn([name for name in children if name not in failures], turn):
+                try:
+                    answers[name].append(children[name].ask(question))
+                except ChildError as error:
+                    failures[name] = str(error)
+    return {name: found[1:] for name, found in answers.items() if name not in failures}, failures
 
 
 # The cores are set before anything of the command runs: threads that exist already would keep theirs.
@@ -143,6 +177,9 @@ _ON_CORES = (
 
 def main() -> None:
     """Answer every line of standard input with what a function returns, until there are no more."""
+    for name in sys.argv[1:]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     for line in sys.stdin:
         told = json.loads(line)
         function = getattr(importlib.import_module(told["module"]), told["name"])

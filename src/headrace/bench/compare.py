@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.bench.report import VERSION
-from headrace.bench.rows import format_value
+from headrace.charts import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

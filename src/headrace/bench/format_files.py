@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from headrace.formats.contract import Format
     from headrace.types import Dataset, Field
 
-__all__ = ["FormatFile", "make_file", "make_files", "size_on_disk"]
+__all__ = ["PACKAGES", "FormatFile", "make_file", "make_files", "size_on_disk"]
+
+PACKAGES = ("pyarrow.parquet", "pyarrow.dataset", "h5py", "lmdb", "msgpack", "zstandard")
+"""What formats import late: neither the time nor the memory of that is the format's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +89,6 @@ def make_files(
         if indexed and known.index is not None:
             with contextlib.suppress(ValueError):  # tables without JPEGs have nothing to index
                 index(made[-1].path)
-    os.sync()
     return made, reasons
 
 

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from headrace._native import simd_level
 
-__all__ = ["environment"]
+__all__ = ["BARECAT_PYTHON", "FFCV_PYTHON", "environment", "interpreter_of", "why_no_interpreter"]
+
+FFCV_PYTHON, BARECAT_PYTHON = "HEADRACE_FFCV_PYTHON", "HEADRACE_BARECAT_PYTHON"
+"""Name the interpreters of environments with FFCV and with Barecat, which do not go into one with anything else."""
 
 _PACKAGES = ("numpy", "pillow", "pyarrow", "h5py", "lmdb", "msgpack", "zstandard")
 _PEERS = (
     *("torch", "torchvision", "webdataset", "mosaicml-streaming", "litdata", "grain", "array_record", "spdl"),
-    *("nvidia-dali-cuda120", "nvidia-dali-cuda130", "simplejpeg"),
+    *(
+        "nvidia-dali-cuda120",
+        "nvidia-dali-cuda130",
+        "simplejpeg",
+        "opencv-python-headless",
+        "obstore",
+        "ray",
+        "tfrecord",
+    ),
+    *("google-crc32c", "numba"),
 )
+_ELSEWHERE = {FFCV_PYTHON: ("ffcv", "torch", "numba", "numpy"), BARECAT_PYTHON: ("barecat", "lmdb")}
 
 
 def environment() -> dict[str, Any]:
     """Machine and versions, as they go into every result."""
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "commit": _commit(),
         "headrace": version("headrace"),
         "python": platform.python_version(),
@@ -33,8 +49,41 @@ def environment() -> dict[str, Any]:
         "kernel": platform.release(),
         "load_average": os.getloadavg()[0],
         "packages": _versions(_PACKAGES),
-        "peers": _versions(_PEERS),
+        "peers": _versions(_PEERS) | _versions_elsewhere(),
     }
+
+
+def interpreter_of(variable: str) -> str:
+    """The interpreter that a variable names; empty if it names none."""
+    return os.environ.get(variable, "")
+
+
+def why_no_interpreter(variable: str, package: str) -> str:
+    """Why a package that needs an environment of its own is left out; empty where it is there."""
+    if interpreter_of(variable):
+        return ""
+    return f"no environment with {package} is named; set {variable} to its interpreter"
+
+
+def _versions_elsewhere() -> dict[str, str]:
+    """Of the packages that have interpreters of their own."""
+    found: dict[str, str] = {}
+    for variable, names in _ELSEWHERE.items():
+        if python := interpreter_of(variable):
+            code = (
+                f"import json; from importlib.metadata import version; print(json.dumps(list(map(version, {names}))))"
+            )
+            try:
+                said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False).stdout
+            except OSError:  # the suite says what is wrong with it
+                continue
+            versions = json.loads(said) if said else []
+            first = names[0]
+            found |= {
+                name if name == first else f"{first}: {name}": version
+                for name, version in zip(names, versions, strict=False)
+            }
+    return found
 
 
 def _versions(names: tuple[str, ...]) -> dict[str, str]:

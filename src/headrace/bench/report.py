@@ -6,40 +6,63 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from headrace.bench.chart_file import CHART_STYLE
-from headrace.bench.charts import draw
-from headrace.bench.rows import Missing, Row, format_value
+from headrace.bench.rows import Missing, Row
+from headrace.charts import CHART_STYLE, draw, format_value
 from headrace.progress import format_count
 from headrace.storage import AtomicFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
     from headrace.bench.rows import Finding
-    from headrace.bench.suite import Settings, Suite
+    from headrace.bench.suite import Suite
 
 __all__ = ["VERSION", "Result", "page_of", "write_reports"]
 
-VERSION = 1
+VERSION = 2
 """Of the JSON."""
 
 
 @dataclass(kw_only=True)
 class Result:
-    """What a suite has found so far."""
+    """What a suite has found so far.
+
+    Args:
+        suite: which.
+        settings: what it was told, as in the file.
+        command: what was typed.
+        environment: machine and versions.
+        source: which code was measured; empty where that is not known.
+        warm_only: why nothing was read cold; empty where it was.
+        findings: rows, and what is missing.
+        is_complete: it was not interrupted.
+        seconds: how long it took.
+        note: what else a reader has to know about this run.
+    """
 
     suite: Suite
-    settings: Settings
+    settings: Mapping[str, Any]
     command: str
     environment: dict[str, Any]
+    source: str = ""
     warm_only: str = ""
     findings: list[Finding] = field(default_factory=list)
     is_complete: bool = False
     seconds: float = 0.0
+    note: str = ""
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any], suite: Suite) -> Self:
+        """The result that a file has."""
+        same = ("settings", "command", "environment", "source", "is_complete", "seconds", "note")
+        result = cls(suite=suite, **{name: told[name] for name in same})
+        result.findings += [Row.from_json(row) for row in told["rows"]]
+        result.findings += [Missing(one["name"], one["reason"]) for one in told["missing"]]
+        result.warm_only = told["cache"] if told["cache"].startswith("warm only") else ""
+        return result
 
     def add(self, finding: Finding) -> None:
         """Keep a row, or what is missing; ValueError for a row that there is already."""
@@ -72,8 +95,10 @@ class Result:
             "is_complete": self.is_complete,
             "seconds": self.seconds,
             "cache": self.cache,
-            "settings": self.settings.as_json(),
+            "settings": dict(self.settings),
             "environment": self.environment,
+            "source": self.source,
+            "note": self.note,
             "missing": [{"name": one.name, "reason": one.reason} for one in self.missing],
             "rows": [row.as_json() for row in self.rows],
         }
@@ -84,28 +109,21 @@ def write_reports(result: Result, folder: Path) -> tuple[Path, Path]:
     json_path, page_path = folder / f"{result.suite.name}.json", folder / f"{result.suite.name}.html"
     for path, text in (
         (json_path, json.dumps(result.as_json(), indent=1) + "\n"),
-        (page_path, page_of(result)),
+        (page_path, page_of([result], title=f"headrace bench {result.suite.name}")),
     ):
         with AtomicFile(path) as file:
             file.write([text.encode("utf-8", "backslashreplace")])  # paths may not be UTF-8
     return json_path, page_path
 
 
-def page_of(result: Result) -> str:
-    """The page."""
-    charts = result.suite.charts(result.rows)
-    title = f"headrace bench {result.suite.name}"
-    parts = [
-        "<!DOCTYPE html>",
-        _head(title),
-        "<body>",
-        "<main>",
-        *_body(result, charts),
-        "</main>",
-        "</body>",
-        "</html>",
-    ]
-    return "\n".join(parts) + "\n"
+def page_of(results: Sequence[Result], *, title: str) -> str:
+    """One page of some results, with a list of them where there are several."""
+    parts = ["<!DOCTYPE html>", _head(title), "<body>", "<main>"]
+    if len(results) > 1:
+        links = [f'<li><a href="#{one.suite.name}">{escape(one.suite.question)}</a></li>' for one in results]
+        parts += [f"<h1>{escape(title)}</h1>", "<ul>", *links, "</ul>"]
+    parts += [line for result in results for line in _body(result)]
+    return "\n".join([*parts, f"<p>{escape(_SPREAD)}</p>", "</main>", "</body>", "</html>"]) + "\n"
 
 
 def _head(title: str) -> str:
@@ -116,12 +134,14 @@ def _head(title: str) -> str:
     )
 
 
-def _body(result: Result, charts: Sequence[Chart]) -> Iterator[str]:
-    yield f"<h1>{escape(result.suite.question)}</h1>"
+def _body(result: Result) -> Iterator[str]:
+    yield f'<h1 id="{result.suite.name}">{escape(result.suite.question)}</h1>'
     yield f'<p class="lead">{_paragraph(result)}</p>'
+    if result.note:
+        yield f'<p class="warning">{escape(result.note)}</p>'
     if not result.is_complete:
         yield '<p class="warning">This run was interrupted: what follows is a part of the suite.</p>'
-    for chart in charts:
+    for chart in result.suite.charts(result.rows):
         yield f"<h2>{escape(chart.title)}</h2>\n<figure>{draw(chart)}</figure>"
     yield "<h2>All figures</h2>"
     yield from _tables(result.rows)
@@ -130,13 +150,14 @@ def _body(result: Result, charts: Sequence[Chart]) -> Iterator[str]:
         yield from (f"<li><b>{escape(one.name)}</b>: {escape(one.reason)}</li>" for one in result.missing)
         yield "</ul>"
     yield "<h2>How it was measured</h2>"
-    yield from (f"<p>{escape(note)}</p>" for note in (*result.suite.notes, _SPREAD))
+    yield from (f"<p>{escape(note)}</p>" for note in result.suite.notes)
     yield from _machine(result)
 
 
 _SPREAD = (
     "Every figure is the median of its repetitions; the range beside it, and the line across a bar, is from the lower "
-    "to the upper quartile. Contenders of one table take turns, one round after the other."
+    "to the upper quartile. Contenders of one table take turns, one round after the other, and each round begins with "
+    "another one. A ratio is that of the same round, and more than 1 says that the row is better than the peer."
 )
 
 
@@ -144,22 +165,25 @@ def _paragraph(result: Result) -> str:
     facts = result.environment
     cores = format_count(facts["cores"], "core")
     machine = f"{facts['cpu']}, {cores}, Python {facts['python']}, headrace {facts['headrace']}"
-    return f"{escape(machine)}. Files: {escape(result.cache)}. Made by <code>{escape(result.command)}</code>."
+    made = f"Made by <code>{escape(result.command)}</code> on {escape(facts['date'])}"
+    return f"{escape(machine)}. Files: {escape(result.cache)}. {made}."
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[str]:
     for section in dict.fromkeys(row.section for row in rows):
         chosen = [row for row in rows if row.section == section]
-        names = [name for name in dict.fromkeys(name for row in chosen for name in row.facts)]
-        heads = ["", "median", "quartiles", "repeats", *names]
+        peers = list(dict.fromkeys(peer for row in chosen for peer in row.beside))
+        names = list(dict.fromkeys(name for row in chosen for name in row.facts))
+        heads = ["", "median", "quartiles", "repeats", *(f"beside {peer}" for peer in peers), *names]
         yield f"<details open='open'><summary>{escape(section)}</summary>\n<table>"
         yield f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"
-        yield from (_table_row(row, names) for row in chosen)
+        yield from (_table_row(row, peers, names) for row in chosen)
         yield "</table></details>"
 
 
-def _table_row(row: Row, names: Sequence[str]) -> str:
+def _table_row(row: Row, peers: Sequence[str], names: Sequence[str]) -> str:
     cells = [format_value(row.value, row.unit), row.spread, str(row.repeats)]
+    cells += [row.beside[peer].text if peer in row.beside else "" for peer in peers]
     cells += [_fact(row.facts.get(name)) for name in names]
     return f"<tr><th>{escape(row.name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 

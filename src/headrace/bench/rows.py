@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from headrace.progress import format_bytes
+from headrace.charts import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Better", "Cache", "Finding", "Missing", "Row", "format_value", "median_row", "rate_row", "ratio_row"]
+__all__ = [
+    *("Better", "Cache", "Finding", "Missing", "Ratio", "Row", "compared_rows", "exact_row", "format_value"),
+    *("median_row", "rate_row"),
+]
 
 Better: TypeAlias = Literal["higher", "lower", ""]
 Cache: TypeAlias = Literal["warm", "cold", ""]
+
+
+class Ratio(NamedTuple):
+    """How many times as good as another row of the section, round by round: the median and the quartiles."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """The ratio in words."""
+        return f"{self.value:.2f}x ({self.low:.2f} to {self.high:.2f})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +47,7 @@ class Row:
         high: the upper quartile.
         repeats: how often it was measured; 1 for what does not vary, such as sizes.
         cache: whether the files were in memory, where that matters.
+        beside: ratios to the peers of the section, by their names.
         facts: further figures of the same measurement.
     """
 
@@ -43,6 +60,7 @@ class Row:
     high: float
     repeats: int = 1
     cache: Cache = ""
+    beside: Mapping[str, Ratio] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -69,6 +87,20 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """What goes into a file."""
         return asdict(self) | {"text": self.text}
+
+    def with_facts(self, facts: Mapping[str, Any], cache: Cache | None = None) -> Row:
+        """The same with more facts."""
+        return replace(self, facts={**self.facts, **facts}, cache=self.cache if cache is None else cache)
+
+    def renamed(self, name: str, section: str) -> Row:
+        """The same figure for another table or picture."""
+        return replace(self, name=name, section=section)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """The row that a file has."""
+        beside = {name: Ratio(*ratio) for name, ratio in told["beside"].items()}
+        return cls(**{name: value for name, value in told.items() if name != "text"} | {"beside": beside})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +148,47 @@ def rate_row(
     return median_row(section, name, rates, unit=unit, better="higher", cache=cache, **facts)
 
 
-def ratio_row(section: str, name: str, pairs: Sequence[float], **facts: Any) -> Row:
-    """A row of how many times as fast as another contender of the same rounds."""
-    return median_row(section, name, pairs, unit="x", better="higher", **facts)
+def exact_row(section: str, name: str, value: float, *, unit: str, better: Better = "", **facts: Any) -> Row:
+    """A row of what does not vary, such as a size."""
+    return median_row(section, name, [value], unit=unit, better=better, **facts)
+
+
+def compared_rows(
+    section: str,
+    seconds: Mapping[str, Sequence[float]],
+    peers: Sequence[str] = (),
+    *,
+    samples: float = 1,
+    unit: str = "samples/s",
+    cache: Cache = "",
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[Row]:
+    """A row for each contender of the same rounds; those that are no peers are compared with each peer.
+
+    Args:
+        section: of all rows.
+        seconds: of each contender and round.
+        peers: which of them the others are compared with.
+        samples: how many a contender has done in these seconds.
+        unit: of the rates; ``s`` shows the seconds themselves.
+        cache: whether the files were in memory.
+        facts: more about some of them.
+    """
+    for name, taken in seconds.items():
+        more = dict((facts or {}).get(name, {}))
+        if unit == "s":
+            row = median_row(section, name, taken, unit=unit, better="lower", cache=cache, **more)
+        else:
+            row = rate_row(section, name, taken, samples=samples, unit=unit, cache=cache, **more)
+        beside = {} if name in peers else {peer: _ratio(seconds[peer], taken) for peer in peers if peer in seconds}
+        yield replace(row, beside=beside)
+
+
+def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Ratio:
+    pairs = [their / max(our, 1e-9) for their, our in zip(theirs, ours, strict=True)]
+    return Ratio(statistics.median(pairs), *_quartiles(pairs))
 
 
 def _quartiles(values: Sequence[float]) -> tuple[float, float]:
     ordered = sorted(values)
     return ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
-
-
-def format_value(value: float, unit: str) -> str:
-    """Spell a figure for people.
-
-    Example:
-        >>> format_value(12345.6, "samples/s"), format_value(0.0021, "s"), format_value(2048, "bytes")
-        ('12,346 samples/s', '2.10 ms', '2.0 KiB')
-    """
-    if unit == "bytes":
-        return format_bytes(value)
-    if unit == "s":
-        return _format_seconds(value)
-    digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{digits}{unit}" if unit == "x" else f"{digits} {unit}".rstrip()
-
-
-def _format_seconds(value: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e3, "ms")):
-        if value * factor >= 1:
-            return f"{value * factor:.2f} {unit}"
-    return f"{value * 1e6:.1f} µs"

@@ -20,6 +20,8 @@ from headrace.bench.machine import environment
 from headrace.bench.page_cache import why_warm_only
 from headrace.bench.report import Result, write_reports
 from headrace.bench.rows import Row
+from headrace.bench.source import fingerprint
+from headrace.errors import HeadraceError
 from headrace.progress import format_count
 from headrace.storage import HiddenFolder
 
@@ -29,9 +31,16 @@ if TYPE_CHECKING:
     from headrace.bench.rows import Finding
     from headrace.bench.suite import Settings, Suite, Tell
 
-__all__ = ["SUITES", "find_suite", "run_suite"]
+__all__ = ["SUITES", "NothingToMeasureError", "find_suite", "run_suite"]
 
-SUITES = ("formats", "loader", "codecs", "shuffle", "scaling", "memory", "resume")
+SUITES = (
+    *("formats", "loader", "crops", "codecs", "shuffle", "reads", "libraries", "convert", "archives", "stores"),
+    *("ops", "ffcv", "scaling", "memory", "resume", "gpu"),
+)
+
+
+class NothingToMeasureError(HeadraceError, RuntimeError):
+    """What a suite needs is not here; the message says what it is."""
 
 
 def find_suite(name: str) -> Suite:
@@ -61,7 +70,10 @@ def run_suite(
 
     Raises:
         OSError: there is too little room; nothing was written then.
+        NothingToMeasureError: what the suite is about is not here, such as a GPU.
     """
+    if reason := suite.missing():
+        raise NothingToMeasureError(f"the suite {suite.name} measures nothing here: {reason}")
     out = settings.work
     is_new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
@@ -72,7 +84,13 @@ def run_suite(
             with contextlib.suppress(OSError):
                 os.rmdir(out)
         raise
-    result = Result(suite=suite, settings=settings, command=command, environment=environment())
+    result = Result(
+        suite=suite,
+        settings=settings.as_json(),
+        command=command,
+        environment=environment(),
+        source=fingerprint(suite),
+    )
     with _work_folder(out, suite.name) as work, _kept_when_interrupted(result, out):
         result.warm_only = why_warm_only(work)
         start_s = time.monotonic()

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
     from headrace.bench.rows import Finding, Row
+    from headrace.charts import Chart
 
 __all__ = ["Settings", "Suite", "Tell"]
 
@@ -61,6 +61,8 @@ class Suite:
         run: measures, and gives each finding as soon as it is known: what was found before an interrupt is kept.
         charts: pictures of the rows; of some of them, if it was interrupted.
         room_bytes: how much it writes at most, told before anything is written.
+        rooms: what the figures depend on: rooms of the package; the C++ sources are always among it.
+        missing: why nothing of it can be measured here; empty where it can.
         notes: what a reader of the figures has to know, a paragraph each.
     """
 
@@ -69,4 +71,6 @@ class Suite:
     run: Callable[[Settings, Tell], Iterator[Finding]]
     charts: Callable[[Sequence[Row]], list[Chart]]
     room_bytes: Callable[[Settings], int]
+    rooms: tuple[str, ...]
+    missing: Callable[[], str] = str
     notes: tuple[str, ...] = ()

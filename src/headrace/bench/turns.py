@@ -7,10 +7,12 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import HeadraceError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["cores", "one_core", "take_turns", "timed"]
+__all__ = ["cores", "in_turn", "one_core", "self_timed", "take_turns", "timed"]
 
 
 @contextlib.contextmanager
@@ -32,15 +34,15 @@ def cores(count: int) -> Iterator[int]:
         os.sched_setaffinity(0, before)
 
 
-def timed(work: Callable[[], object], repeats: int = 5) -> list[float]:
-    """Seconds of each repetition, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        start_s = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start_s)
-    return seconds
+def in_turn(names: Sequence[str], turn: int) -> list[str]:
+    """The names, beginning with another one in each round.
+
+    Example:
+        >>> in_turn(["a", "b", "c"], 4)
+        ['b', 'c', 'a']
+    """
+    first = turn % max(1, len(names))
+    return [*names[first:], *names[:first]]
 
 
 def take_turns(
@@ -49,11 +51,14 @@ def take_turns(
     rounds: int,
     *,
     before: Callable[[str], object] = lambda name: None,
+    size: Callable[[Any], float] = lambda item: 1,
     longest_s: float = 0.4,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of one item of work for each contender and round; in a round all do the same, one after the other.
 
-    A contender that would take longer than ``longest_s`` does the first items alone.
+    Each round begins with another contender. One that would take longer than ``longest_s`` does the first items alone;
+    ``size`` says how much work an item is, where they differ: then it is the seconds of one such unit.
 
     Example:
         >>> taken = take_turns({"a": lambda item: None, "b": lambda item: None}, lambda turn: [turn], rounds=3)
@@ -63,14 +68,47 @@ def take_turns(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(1 + rounds):  # the first does not count
         items = work(turn)
-        for name, do in contenders.items():
+        for name in in_turn(list(contenders), turn):
             before(name)
-            start_s, done = time.perf_counter(), 0
+            start_s, done = clock(), 0.0
             for item in items:
-                do(item)
-                done += 1
-                if time.perf_counter() - start_s > longest_s:
+                contenders[name](item)
+                done += size(item)
+                if clock() - start_s > longest_s:
                     break
             if turn:
-                seconds[name].append((time.perf_counter() - start_s) / done)
+                seconds[name].append((clock() - start_s) / done)
     return seconds
+
+
+def timed(work: Callable[[], object]) -> Callable[[], float]:
+    """What does the work, and gives its seconds."""
+
+    def run() -> float:
+        start_s = time.perf_counter()
+        work()
+        return time.perf_counter() - start_s
+
+    return run
+
+
+def self_timed(
+    contenders: Mapping[str, Callable[[], float]], rounds: int, peers: Sequence[str] = ()
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Seconds that contenders say themselves, in turns; and why peers have failed, which then are left out.
+
+    Example:
+        >>> self_timed({"a": lambda: 1.0, "b": lambda: 2.0}, 2)
+        ({'a': [1.0, 1.0], 'b': [2.0, 2.0]}, {})
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    failures: dict[str, str] = {}
+    for turn in range(1 + rounds):  # the first does not count
+        for name in in_turn([name for name in contenders if name not in failures], turn):
+            try:
+                seconds[name].append(contenders[name]())
+            except HeadraceError as error:
+                if name not in peers:
+                    raise
+                failures[name] = str(error)
+    return {name: taken[1:] for name, taken in seconds.items() if name not in failures}, failures

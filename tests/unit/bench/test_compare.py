@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def result(*rows: Row, cpu: str = "x", **changes: Any) -> dict[str, Any]:
     settings = {"images": None, "quick": True, "samples": None, "rounds": None}
-    found = {"version": 1, "suite": "formats", "settings": settings, "environment": {"cpu": cpu}}
+    found = {"version": 2, "suite": "formats", "settings": settings, "environment": {"cpu": cpu}}
     return found | {"rows": [row.as_json() for row in rows]} | changes
 
 
@@ -62,7 +62,7 @@ def test_different_measurements_are_refused(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"version": 1, "rows": 3}', '{"version": 1, "rows": [{}], "settings": {}}', "\x00"]
+    "content", ["", "[]", "{}", '{"version": 2, "rows": 3}', '{"version": 2, "rows": [{}], "settings": {}}', "\x00"]
 )
 def test_other_files_are_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "old.json"

@@ -7,6 +7,8 @@ import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from headrace.bench.pictures import find_photographs, photo, photograph_bytes, p
 from headrace.bench.small_model import train_and_test
 from headrace.bench.suite import Settings
 from headrace.bench.suites.scaling import loader_memory, write_empty_beton
+from headrace.bench.turns import self_timed, take_turns
 from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
@@ -146,3 +149,49 @@ def test_a_folder_without_photographs_is_named(tmp_path: Path) -> None:
         find_photographs(tmp_path, 5)
     with pytest.raises(NotADirectoryError, match="is not a folder"):
         find_photographs(tmp_path / "missing", 5)
+
+
+def test_the_store_gives_ranges_of_files_below_its_folder_alone(tmp_path: Path) -> None:
+    (tmp_path / "store" / "bucket").mkdir(parents=True)
+    (tmp_path / "store" / "bucket" / "a b").write_bytes(b"0123456789")
+    (tmp_path / "secret").write_text("not for others")
+    with Child([sys.executable, "-m", "headrace.bench.store_server", str(tmp_path / "store"), "0"]) as child:
+        endpoint = child.ask()["endpoint"]
+        assert urlopen(f"{endpoint}/bucket/a%20b").read() == b"0123456789"
+        for said, expected, told in (
+            ("bytes=2-4", b"234", "2-4"),
+            ("bytes=8-", b"89", "8-9"),
+            ("bytes=9-99", b"9", "9-9"),
+        ):
+            with urlopen(Request(f"{endpoint}/bucket/a%20b", headers={"Range": said})) as answer:
+                assert (answer.status, answer.headers["Content-Range"]) == (206, f"bytes {told}/10")
+                assert answer.read() == expected
+        with urlopen(Request(f"{endpoint}/bucket/a%20b", method="HEAD")) as answer:
+            assert (answer.headers["Content-Length"], answer.read()) == ("10", b"")
+        for path in ("bucket/b", "bucket", "%2e%2e/secret", "../secret"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"{endpoint}/{path}")
+
+
+def test_a_peer_that_fails_is_left_out_and_our_own_failure_is_not() -> None:
+    def fails() -> float:
+        raise ChildError("out of luck")
+
+    assert self_timed({"ours": lambda: 1.0, "theirs": fails}, 2, ["theirs"]) == (
+        {"ours": [1.0, 1.0]},
+        {"theirs": "out of luck"},
+    )
+    with pytest.raises(ChildError, match="out of luck"):
+        self_timed({"ours": fails}, 2, ["theirs"])
+
+
+def test_each_round_begins_with_another_contender_and_sizes_count() -> None:
+    begun: list[str] = []
+    contenders = {name: (lambda item, name=name: begun.append(name)) for name in "ab"}
+    take_turns(contenders, lambda turn: [turn], 2)
+    assert begun == ["a", "b", "b", "a", "a", "b"]
+    clock = iter(range(100))
+    seconds = take_turns(
+        {"a": lambda item: None}, lambda turn: [4], 1, size=float, clock=lambda: next(clock), longest_s=9
+    )
+    assert seconds == {"a": [0.5]}  # two ticks for an item of four

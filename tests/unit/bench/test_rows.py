@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from headrace.bench.charts import Bar, BarChart, Point, PointChart, bars_of, draw
-from headrace.bench.rows import format_value, median_row, rate_row, ratio_row
+from headrace.bench.charts import bars_of
+from headrace.bench.rows import Ratio, Row, compared_rows, median_row, rate_row
 from headrace.bench.suite import Settings
+from headrace.charts import Bar, BarChart, Point, PointChart, draw, format_value
 
 
 def test_median_and_quartiles() -> None:
@@ -20,10 +22,26 @@ def test_median_and_quartiles() -> None:
     assert row.as_json()["text"] == "3.00 s (2.00 s to 4.00 s)"
 
 
-def test_rates_and_ratios() -> None:
+def test_rates() -> None:
     row = rate_row("reads", "beton", [0.5, 0.25, 1.0], samples=100)
     assert (row.value, row.low, row.high, row.better) == (200.0, 100.0, 400.0, "higher")
-    assert ratio_row("beside", "tar", [2.0]).text == "2x"
+
+
+def test_a_row_is_compared_with_each_peer_of_the_same_rounds() -> None:
+    seconds = {"ours": [1.0, 2.0, 1.0], "theirs": [3.0, 4.0, 2.0], "other": [1.0, 1.0, 1.0]}
+    ours, theirs, other = compared_rows("reads", seconds, ["theirs", "other", "absent"], samples=10)
+    assert ours.beside == {"theirs": Ratio(2.0, 2.0, 3.0), "other": Ratio(1.0, 0.5, 1.0)}
+    assert ours.beside["theirs"].text == "2.00x (2.00 to 3.00)"
+    assert theirs.beside == other.beside == {}
+    (row,) = compared_rows("open", {"ours": [0.5]}, unit="s")
+    assert (row.value, row.better, row.text) == (0.5, "lower", "500.00 ms")
+
+
+def test_a_row_comes_back_from_a_file() -> None:
+    row, _ = compared_rows(
+        "a", {"ours": [1.0], "theirs": [2.0]}, ["theirs"], facts={"ours": {"calls": 3}}, cache="cold"
+    )
+    assert Row.from_json(json.loads(json.dumps(row.as_json()))) == row
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headrace.bench import SUITES, Settings, find_suite, run_suite
+import headrace
+from headrace.bench import SUITES, Settings, find_suite, format_files, run_suite, suites
+from headrace.bench.machine import BARECAT_PYTHON, FFCV_PYTHON
 from headrace.bench.peers.headrace_loader import stage_seconds
+from headrace.bench.peers.peer import Peer
 from headrace.bench.pictures import photo
 from headrace.bench.rows import Missing, Row, median_row
-from headrace.bench.suites import loader as loader_suite
+from headrace.bench.source import fingerprint
 from headrace.codecs import jpeg
 from headrace.formats.open import all_formats
+
+for _name in SUITES:
+    find_suite(_name)  # so that each is an attribute of suites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,20 +38,40 @@ if TYPE_CHECKING:
     from headrace.bench.report import Result
     from headrace.bench.rows import Finding
 
-SAMPLES = {"scaling": 1000, "shuffle": 80, "memory": 8, "resume": 1, "codecs": 2}
+SAMPLES = {"scaling": 1000, "shuffle": 80, "memory": 8, "resume": 1, "codecs": 2, "reads": 400, "libraries": 40}
 SECTIONS = {
     "formats": {
         "photographs: size, with the annex",
         "photographs: write",
         "photographs: open, warm",
-        "photographs: sequential batches of 64, warm",
-        "arrays of 10 kB: random batches of 64, warm",
+        "photographs: sequential batches of 256, warm",
+        "photographs: random crops by the Loader",
+        "arrays of 10 kB: random batches of 256, warm",
         "arrays of 10 kB: memory",
     },
     "codecs": {"size", "error", "encode", "decode", "decode a crop"},
     "shuffle": {"loading, warm", "a small model, data sorted by class"},
     "loader": {"1 worker", "stages of headrace, 1 worker", "difference from Pillow without shortcuts"},
-    "scaling": {"open", "a batch, random", "memory", "quasi-random order, the whole epoch"},
+    "crops": {"as taken: random crops, flipped", "size of the tile indices"},
+    "reads": {
+        "ranges of a file, warm: 256 x 10 kB",
+        "samples of an .ffr, warm: 256 x 10 kB",
+        "samples of a .beton, warm: 256 x 1 kB",
+        "checksums, pieces of 1 KiB",
+    },
+    "libraries": {"scan tar", "TFRecord, examples parsed"},
+    "convert": {
+        "tar to .beton",
+        "pack a folder of JPEGs as they are",
+        "small files into a tar",
+        "photographs given as arrays",
+        "encode anew",
+    },
+    "archives": {"create from files", "256 files in one call, preloaded", "check all files", "open and close"},
+    "stores": {"random crops, an epoch", "random crops, 20 ms of latency", "the first batch"},
+    "ops": {"copy", "hue", "RandAugment(2, 9)"},
+    "ffcv": {"pictures in order"},
+    "scaling": {"start Python", "open", "a batch, random", "memory", "quasi-random order, the whole epoch"},
     "memory": {"by batch size", "by workers", "by epochs"},
     "resume": {
         "first batch after a restart",
@@ -53,14 +79,50 @@ SECTIONS = {
         "batches after a restart that are the same to the bit",
     },
 }
+COMPARED = {  # a row and a peer that is there on every machine
+    "reads": ("samples of a .beton, warm: 256 x 1 kB: read_bytes", "os.pread"),
+    "convert": ("tar to .beton: convert", "cp"),
+    "libraries": ("scan tar: finding", "cat"),
+    "stores": ("random crops, an epoch: headrace", "a local file"),
+    "ops": ("hue: headrace", "Pillow and numpy"),
+    "scaling": ("start Python: import headrace", "import numpy"),
+    "shuffle": ("loading, warm: random", "the file in sequence, no loader"),
+}
 
 
-@pytest.fixture(scope="module", params=SUITES)
+def fewer(patch: pytest.MonkeyPatch) -> None:
+    """Of what is measured in the same way again and again, one or two: processes take most of the time of a test."""
+    known = {one.name: one for one in all_formats()}
+    patch.delenv(FFCV_PYTHON, raising=False)
+    patch.delenv(BARECAT_PYTHON, raising=False)
+    patch.setattr(suites.loader, "PEERS", suites.loader.PEERS[:2])  # others need seconds each to be imported
+    patch.setattr(suites.stores, "_PEERS", ())
+    patch.setattr(suites.ffcv, "_CASES", suites.ffcv._CASES[:1])
+    patch.setattr(suites.ffcv, "is_there", lambda name: False)
+    patch.setattr(suites.shuffle, "_SEEDS", 1)
+    patch.setattr(suites.convert, "_SYNC", "true")  # a busy disk takes seconds for it
+    patch.setattr(suites.formats, "_sync", lambda folder: None)
+    patch.setattr(suites.convert, "PACKAGES", ())
+    patch.setattr(suites.formats, "PACKAGES", ())
+    patch.setattr(suites.convert, "all_formats", lambda: [known["tar"]])
+    patch.setattr(suites.loader, "_worker_counts", lambda settings: [1])
+    patch.setattr(suites.crops, "_WAYS", dict(list(suites.crops._WAYS.items())[:1]))
+    cases, crops = list(suites.memory._cases()), list(suites.crops._cases())[:1]
+    patch.setattr(suites.memory, "_cases", lambda: {case.section: case for case in cases}.values())
+    patch.setattr(suites.crops, "_cases", lambda: crops)
+    patch.setattr(suites.crops, "_STORED", suites.crops._STORED[:1])
+
+
+@pytest.fixture(scope="module", params=[name for name in SUITES if name in SECTIONS])
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     name: str = request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(loader_suite.FFCV_PYTHON, raising=False)
-        patch.setattr(loader_suite, "PEERS", loader_suite.PEERS[:2])  # others need seconds each to be imported
+        fewer(patch)
+        if name == "formats":  # the others have a test of their own, and are measured in the same way
+            some = [one for one in all_formats() if one.name in ("beton", "ffr", "tar", "npy", "msgpack")]
+            patch.setattr(format_files, "all_formats", lambda: some)
+        if reason := find_suite(name).missing():
+            pytest.skip(reason)
         out = tmp_path_factory.mktemp(name)
         settings = Settings(work=out, quick=True, samples=SAMPLES.get(name, 4), rounds=1)
         gc.freeze()  # a suite collects garbage again and again, which takes seconds after thousands of tests
@@ -68,6 +130,26 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             return run_suite(find_suite(name), settings, command=f"headrace bench {name}"), out
         finally:
             gc.unfreeze()
+
+
+def test_every_suite_is_tried() -> None:
+    assert set(SUITES) - set(SECTIONS) == {"gpu"}  # tests/gpu has it
+    for name in SUITES:
+        suite = find_suite(name)
+        assert suite.name == name
+        for room in suite.rooms:
+            assert (Path(headrace.__file__).parent / room).is_dir(), f"{name}: there is no room {room}"
+
+
+def test_rows_are_compared_with_peers(result: tuple[Result, Path]) -> None:
+    found, _ = result
+    if found.suite.name in COMPARED:
+        key, peer = COMPARED[found.suite.name]
+        row = next(row for row in found.rows if row.key == key)
+        theirs = next(one for one in found.rows if (one.section, one.name) == (row.section, peer))
+        times = theirs.value / row.value if row.unit == "s" else row.value / theirs.value
+        assert row.beside[peer].value == pytest.approx(times)
+        assert theirs.beside == {} or peer not in theirs.beside
 
 
 def test_the_sections_that_it_is_about(result: tuple[Result, Path]) -> None:
@@ -81,12 +163,26 @@ def test_the_json_is_whole(result: tuple[Result, Path]) -> None:
     found, out = result
     told = json.loads((out / f"{found.suite.name}.json").read_text())
     assert told == json.loads(json.dumps(found.as_json()))
-    assert {"version", "suite", "question", "command", "cache", "settings", "environment", "missing", "rows"} <= set(
-        told
+    expected = {
+        "version",
+        "suite",
+        "question",
+        "command",
+        "cache",
+        "settings",
+        "environment",
+        "source",
+        "missing",
+        "rows",
+    }
+    assert expected <= set(told)
+    assert told["source"] == fingerprint(found.suite)
+    assert {"date", "commit", "cpu", "cores", "python", "headrace", "simd", "kernel", "packages"} <= set(
+        told["environment"]
     )
-    assert {"cpu", "cores", "python", "headrace", "simd", "kernel", "packages"} <= set(told["environment"])
     for row in told["rows"]:
-        assert {"section", "name", "value", "unit", "better", "low", "high", "repeats", "cache", "text"} <= set(row)
+        names = {"section", "name", "value", "unit", "better", "low", "high", "repeats", "cache", "beside", "text"}
+        assert names <= set(row)
 
 
 def test_the_page_stands_alone(result: tuple[Result, Path]) -> None:
@@ -131,10 +227,11 @@ def test_photographs_of_the_user_are_measured(tmp_path: Path) -> None:
 
 
 def test_peers_that_are_not_installed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(loader_suite.FFCV_PYTHON, raising=False)
-    absent = loader_suite.Peer("Nowhere", "nowhere:Loader", ("no_such_package",))
-    broken = loader_suite.Peer("Broken", "no_such_module:Loader")
-    monkeypatch.setattr(loader_suite, "PEERS", (*loader_suite.PEERS[:2], absent, broken))
+    monkeypatch.delenv(FFCV_PYTHON, raising=False)
+    monkeypatch.setattr(suites.loader, "_worker_counts", lambda settings: [1])
+    absent = Peer("Nowhere", "nowhere:Loader", ("no_such_package",))
+    broken = Peer("Broken", "no_such_module:Loader")
+    monkeypatch.setattr(suites.loader, "PEERS", (*suites.loader.PEERS[:2], absent, broken))
     found = run_suite(find_suite("loader"), Settings(work=tmp_path, quick=True, samples=4, rounds=1), command="x")
     reasons = {one.name: one.reason for one in found.missing}
     assert "HEADRACE_FFCV_PYTHON" in reasons["FFCV"]
@@ -144,10 +241,10 @@ def test_peers_that_are_not_installed_are_named(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_peer_is_named_once_and_has_its_module() -> None:
-    names = [peer.name for peer in loader_suite.PEERS]
+    names = [peer.name for peer in suites.loader.PEERS]
     assert len(set(names)) == len(names) == 10
-    folder = Path(loader_suite.__file__).parents[1] / "peers"
-    for peer in loader_suite.PEERS:
+    folder = Path(suites.loader.__file__).parents[1] / "peers"
+    for peer in suites.loader.PEERS:
         if peer.contender:
             module, _, name = peer.contender.partition(":")
             assert f"class {name}" in (folder / f"{module}.py").read_text()
@@ -219,16 +316,28 @@ def test_ctrl_c_in_the_command(tmp_path: Path) -> None:
 
 
 def test_chromium_opens_the_page_without_a_word(result: tuple[Result, Path], tmp_path: Path) -> None:
+    found, out = result
+    if found.suite.name == "shuffle":  # bars and points; the page of all suites has the rest
+        open_in_chromium(out / "shuffle.html", tmp_path)
+
+
+def test_chromium_opens_the_page_of_all_suites_without_a_word(tmp_path: Path) -> None:
+    report = Path(__file__).parents[3] / "benchmarks" / "results" / "report.html"
+    if not report.exists():
+        pytest.skip("only in the repository")
+    open_in_chromium(report, tmp_path)
+
+
+def open_in_chromium(page: Path, folder: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("Chromium is not installed")
-    found, out = result
-    shot = tmp_path / "page.png"
+    shot = folder / "page.png"
     done = subprocess.run(
         [
             *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"),
-            *(f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}", "--window-size=1000,3000"),
-            f"file://{out / found.suite.name}.html",
+            *(f"--user-data-dir={folder / 'profile'}", f"--screenshot={shot}", "--window-size=1000,3000"),
+            f"file://{page}",
         ],
         capture_output=True,
         text=True,

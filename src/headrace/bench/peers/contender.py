@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Contender", "Place"]
 
@@ -22,6 +22,8 @@ class Place:
         workers: threads or processes that decode.
         batch: pictures in a batch.
         side: of the pictures in it.
+        options: what differs from the usual: ``file``, a name in the folder; ``crop``, random or center; ``flip``;
+            and what a Loader of this package is told.
     """
 
     photographs: str
@@ -29,6 +31,7 @@ class Place:
     workers: int
     batch: int
     side: int
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def files(self) -> list[Path]:
         """The photographs."""

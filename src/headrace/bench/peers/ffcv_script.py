@@ -13,20 +13,29 @@ from typing import Any
 import numpy as np
 from ffcv.fields.decoders import CenterCropRGBImageDecoder, RandomResizedCropRGBImageDecoder
 from ffcv.loader import Loader, OrderOption
-from ffcv.transforms import ToTensor, ToTorchImage
+from ffcv.transforms import RandomHorizontalFlip, ToTensor, ToTorchImage
 
 
 def make_loader(facts: dict[str, Any], decoder: Any, order: Any) -> Any:
     """A loader of pictures alone."""
-    pipeline = [decoder, ToTensor(), ToTorchImage(convert_back_int16=False)]
+    flips = [RandomHorizontalFlip()] if facts["options"].get("flip") else []
+    pipeline = [decoder, *flips, ToTensor(), ToTorchImage(convert_back_int16=False)]
     return Loader(
-        os.path.join(facts["folder"], "x.beton"),
+        os.path.join(facts["folder"], facts["options"].get("file", "x.beton")),
         batch_size=facts["batch"],
         num_workers=facts["workers"],
         order=order,
         drop_last=False,
         pipelines={"image": pipeline, "label": None},
     )
+
+
+def make_decoder(facts: dict[str, Any]) -> Any:
+    """Random crops, or the middle as for validation."""
+    size = (facts["side"], facts["side"])
+    if facts["options"].get("crop") == "center":
+        return CenterCropRGBImageDecoder(size, ratio=224 / 256)
+    return RandomResizedCropRGBImageDecoder(size)
 
 
 def run_epoch(loader: Any) -> dict[str, Any]:
@@ -64,8 +73,7 @@ def main() -> None:
             answer = check(facts, told["count"], told["out"])
         else:
             if loader is None:
-                side = facts["side"]
-                loader = make_loader(facts, RandomResizedCropRGBImageDecoder((side, side)), OrderOption.QUASI_RANDOM)
+                loader = make_loader(facts, make_decoder(facts), OrderOption.QUASI_RANDOM)
             answer = run_epoch(loader)
         print("\n" + json.dumps(answer), flush=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.fields import Image, Int
 from headrace.formats.write import write
 from headrace.loader import Loader
-from headrace.ops import RandomResizedCrop, Resize, ToLayout
+from headrace.ops import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize, ToLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["HeadraceLoader"]
 
 FIELDS: dict[str, Field] = {"image": Image(), "label": Int()}
+_NOT_OF_A_LOADER = ("file", "crop", "flip", "reduced")
+_KEPT = 224 / 256
+"""Share of the shorter side that validation takes."""
 
 
 class HeadraceLoader:
@@ -27,7 +30,7 @@ class HeadraceLoader:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._path = Path(place.folder, "x.beton")
+        self._path = Path(place.folder, str(place.options.get("file", "x.beton")))
         self._loader: Loader | None = None
         self._told: dict[str, float] = {}
 
@@ -39,20 +42,25 @@ class HeadraceLoader:
     def epoch(self) -> Iterable[Any]:
         """An epoch of the same loader."""
         if self._loader is None:
-            pipelines: dict[str, Any] = {
-                "image": [RandomResizedCrop(self._place.side), ToLayout("NCHW")],
-                "label": None,
-            }
+            told = {name: value for name, value in self._place.options.items() if name not in _NOT_OF_A_LOADER}
             self._loader = Loader(
                 self._path,
                 self._place.batch,
                 order="quasi_random",
                 workers=self._place.workers,
                 drop_last=False,
-                pipelines=pipelines,
+                pipelines={"image": self._pipeline(), "label": None},
+                **told,
             )
         for batch in self._loader:
             yield batch.image
+
+    def _pipeline(self) -> list[Any]:
+        options, side = self._place.options, self._place.side
+        crop: Any = RandomResizedCrop(side, reduced=bool(options.get("reduced")))
+        if options.get("crop") == "center":
+            crop = CenterCrop(side, ratio=_KEPT)
+        return [crop, *([RandomHorizontalFlip()] if options.get("flip") else []), ToLayout("NCHW")]
 
     def stages(self) -> dict[str, float]:
         """Seconds of each stage since the last time, for as many as the loader's stats know."""

@@ -5,6 +5,8 @@ JPEGs are kept as bytes, and cropped by the same function with Pillow; but for t
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import torch.utils.data
 
 from headrace.bench.peers.headrace_loader import FIELDS
+from headrace.bench.peers.peer import is_there
 from headrace.bench.peers.pillow_crop import PillowCrop, draw_box, resized_crop
 from headrace.formats.write import write
 
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
 
     from headrace.bench.peers.contender import Place
 
-__all__ = ["LitDataLoader", "MosaicLoader", "PillowLoader", "TorchvisionLoader", "WebDatasetLoader"]
+__all__ = [
+    *("LitDataLoader", "MosaicLoader", "PillowLoader", "TorchvisionLoader", "WebDatasetLoader"),
+    *("cropped_by", "import_streaming"),
+]
 
 _SHARDS = 16
 _SHUFFLED = 1000
@@ -142,25 +148,18 @@ class MosaicLoader(_TorchLoader):
 
     def write(self) -> None:
         """Shards of 64 MB."""
-        import streaming
-
         columns = {"image": "bytes", "label": "int"}
-        with streaming.MDSWriter(out=self.place.folder, columns=columns, size_limit=64 << 20) as writer:
+        with import_streaming().MDSWriter(out=self.place.folder, columns=columns, size_limit=64 << 20) as writer:
             for number, path in enumerate(self.place.files()):
                 writer.write({"image": path.read_bytes(), "label": number})
 
     def make(self, **options: Any) -> Any:
         """Shuffled by its own order."""
-        import streaming
-
+        streaming = import_streaming()
         streaming.base.util.clean_stale_shared_memory()
-        crop = self.crop
-
-        class Photographs(streaming.StreamingDataset):  # type: ignore[misc, unused-ignore]
-            def __getitem__(self, index: Any) -> Any:
-                return crop(super().__getitem__(index)["image"])
-
-        photographs = Photographs(local=self.place.folder, shuffle=True, batch_size=self.place.batch)
+        photographs = cropped_by(self.crop, streaming.StreamingDataset)(
+            local=self.place.folder, shuffle=True, batch_size=self.place.batch
+        )
         return torch.utils.data.DataLoader(photographs, batch_size=self.place.batch, **options)
 
 
@@ -181,11 +180,45 @@ class LitDataLoader(_TorchLoader):
         """Shuffled by its own order."""
         import litdata
 
-        crop = self.crop
-
-        class Photographs(litdata.StreamingDataset):  # type: ignore[misc, unused-ignore]
-            def __getitem__(self, index: Any) -> Any:
-                return crop(super().__getitem__(index)["image"])
-
-        photographs = Photographs(self.place.folder, shuffle=True, drop_last=False)
+        photographs = cropped_by(self.crop, litdata.StreamingDataset)(self.place.folder, shuffle=True, drop_last=False)
         return litdata.StreamingDataLoader(photographs, batch_size=self.place.batch, **options)
+
+
+def cropped_by(crop: Any, base: Any) -> Any:
+    """A dataset class whose samples are crops of their JPEGs."""
+
+    class Photographs(base):  # type: ignore[misc, unused-ignore]
+        def __getitem__(self, index: Any) -> Any:
+            return crop(super().__getitem__(index)["image"])
+
+    return Photographs
+
+
+_UNUSED = {
+    "torchvision": (),
+    "torchvision.datasets": ("VisionDataset", "CIFAR10"),
+    "torchvision.transforms": (),
+    "torchvision.transforms.functional": ("to_tensor",),
+    "transformers": (),
+    "transformers.feature_extraction_utils": ("BatchFeature",),
+    "transformers.tokenization_utils_base": ("BatchEncoding",),
+    "transformers.models": (),
+    "transformers.models.auto": (),
+    "transformers.models.auto.tokenization_auto": ("AutoTokenizer",),
+}
+"""What MosaicML Streaming imports, and only uses in datasets of texts and of pictures as tensors."""
+
+
+def import_streaming() -> Any:
+    """MosaicML Streaming, also where large packages that are not used here are not installed."""
+    absent = [name for name in _UNUSED if not is_there(name.partition(".")[0])]
+    for name in absent:
+        module = types.ModuleType(name)
+        for attribute in _UNUSED[name]:
+            setattr(module, attribute, type(attribute, (), {}))
+        sys.modules[name] = module
+    import streaming
+
+    for name in absent:
+        del sys.modules[name]
+    return streaming

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import PIL.Image
 
-from headrace.bench.charts import Point, PointChart, bars_of
+from headrace.bench.charts import bars_of
 from headrace.bench.pictures import photo, photograph_bytes
-from headrace.bench.rows import Row, rate_row
+from headrace.bench.rows import compared_rows, exact_row
 from headrace.bench.suite import Suite
 from headrace.bench.turns import one_core, take_turns
+from headrace.charts import Point, PointChart
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.fields import Image
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from headrace.bench.charts import Chart
-    from headrace.bench.rows import Finding
+    from headrace.bench.rows import Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
     from headrace.types import Encoded
 
     Pixels = npt.NDArray[np.uint8]
@@ -157,9 +158,14 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
         for what, work in (("encode", _encodings), ("decode", _decodings), ("decode a crop", _crops)):
             tell(f"{what}, in turns")
             contenders = {codec.name: work(codec, stored[codec.name], pictures) for codec in codecs}
-            seconds = take_turns(contenders, lambda turn: range(len(pictures)), rounds, longest_s=2.0)
-            for name, taken in seconds.items():
-                yield rate_row(what, name, taken, samples=pixels / len(pictures) / 1e6, unit="Mpixel/s")
+            seconds = take_turns(
+                contenders,
+                lambda turn: range(len(pictures)),
+                rounds,
+                size=lambda number: pictures[number].shape[0] * pictures[number].shape[1] / 1e6,
+                longest_s=2.0,
+            )
+            yield from compared_rows(what, seconds, unit="Mpixel/s")
 
 
 def _sizes(
@@ -168,11 +174,10 @@ def _sizes(
     for codec in codecs:
         size = sum(map(codec.size, stored[codec.name]))
         bits = 8 * size / pixels
-        yield Row(section="size", name=codec.name, value=bits, low=bits, high=bits, unit="bits a pixel", better="lower")
+        yield exact_row("size", codec.name, bits, unit="bits a pixel", better="lower")
     for codec in codecs:
         errors = [_psnr(codec.decode(s), p) for s, p in zip(stored[codec.name], pictures, strict=True)]
-        value = float(np.mean(errors))
-        yield Row(section="error", name=codec.name, value=value, low=value, high=value, unit="dB PSNR", better="higher")
+        yield exact_row("error", codec.name, float(np.mean(errors)), unit="dB PSNR", better="higher")
 
 
 def _psnr(found: Pixels, expected: Pixels) -> float:
@@ -226,6 +231,7 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: 0,
+    rooms=("codecs", "fields"),
     notes=(
         f"In memory, on one core; of larger pictures the middle {_MOST_SIDE} pixels of each side. JPEG is encoded and "
         "decoded by libjpeg-turbo with 4:2:0 chroma, PNG and WebP are "

@@ -11,7 +11,7 @@ import gc
 import os
 import shutil
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,29 +19,33 @@ import numpy as np
 from headrace.bench.charts import bars_of
 from headrace.bench.child import FreshProcesses
 from headrace.bench.disk import WHAT_IS_COUNTED, disk_use, own_bytes
-from headrace.bench.format_files import FormatFile, make_files, size_on_disk
+from headrace.bench.format_files import PACKAGES, FormatFile, make_files, size_on_disk
 from headrace.bench.page_cache import forget
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
-from headrace.bench.rows import Missing, Row, median_row, rate_row
+from headrace.bench.rows import Missing, compared_rows, exact_row, median_row
 from headrace.bench.suite import Suite
 from headrace.bench.turns import one_core, take_turns
 from headrace.fields import Bytes, Image, Int, NDArray
 from headrace.formats.index import index
 from headrace.formats.open import FORMATS, open_dataset
 from headrace.formats.write import write
+from headrace.loader import Loader
+from headrace.ops import RandomResizedCrop, ToLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
-    from headrace.bench.rows import Cache, Finding
+    from headrace.bench.rows import Cache, Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
     from headrace.types import Dataset, Field, IndexArray
 
 __all__ = ["SUITE"]
 
-_BATCH, _ARRAY_BYTES = 64, 10_000
+_BATCH, _ARRAY_BYTES, _CROPS, _SIDE = 256, 10_000, 64, 224
+_PLAIN = "plain files"
+_WARM_UP = 16
 _FORMATS = 20
 """More than there are, for the room that is asked for."""
 _KINDS = ("image", "bytes", "ndarray")
@@ -76,6 +80,9 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
             yield from (Missing(f"{material.name}: {name}", reason) for name, reason in reasons.items())
             yield from _sizes(material)
             yield from _measure(material, settings, tell)
+            if make is _photographs:
+                tell("crops by the Loader")
+                yield from _crops(material, settings)
 
 
 def _measure(material: _Material, settings: Settings, tell: Tell) -> Iterator[Finding]:
@@ -101,7 +108,7 @@ def _measure(material: _Material, settings: Settings, tell: Tell) -> Iterator[Fi
 
 
 def _photographs(settings: Settings) -> tuple[_Material, dict[str, str]]:
-    count = photograph_count(settings, quick=256, full=2000)
+    count = photograph_count(settings, quick=256, full=1200)
     samples = [(data, number % 10) for number, data in enumerate(photograph_bytes(settings.images, count))]
     folder = settings.work / "photographs"
     folder.mkdir()
@@ -150,20 +157,14 @@ def _arrays(settings: Settings) -> tuple[_Material, dict[str, str]]:
 def _sizes(material: _Material) -> Iterator[Row]:
     for file in material.files:
         size = size_on_disk(file.path)
-        yield Row(
-            section=f"{material.name}: size, with the annex",
-            name=_name(file),
-            value=size,
-            low=size,
-            high=size,
-            unit="bytes",
-            better="lower",
-            facts={"of what is in it": size / material.payload_bytes},
+        facts = {"of what is in it": size / material.payload_bytes}
+        yield exact_row(
+            f"{material.name}: size, with the annex", _name(file), size, unit="bytes", better="lower", **facts
         )
 
 
 def _name(file: FormatFile) -> str:
-    return "plain files" if file.format.create is None else file.name
+    return _PLAIN if file.format.create is None else file.name
 
 
 def _writes(material: _Material, work: Path, rounds: int) -> Iterator[Row]:
@@ -222,15 +223,12 @@ def _opening(file: FormatFile) -> Callable[[Any], object]:
     return work
 
 
-def _rates(material: _Material, what: str, seconds: Mapping[str, list[float]], samples: int) -> Iterator[Row]:
+def _rates(
+    material: _Material, what: str, seconds: Mapping[str, list[float]], samples: int, cache: Cache = ""
+) -> Iterator[Row]:
     size = material.payload_bytes / material.count
-    for name, taken in seconds.items():
-        row = rate_row(f"{material.name}: {what}", name, taken, samples=samples)
-        yield _with_facts(row, {"MB/s": row.value * size / 1e6})
-
-
-def _with_facts(row: Row, facts: Mapping[str, Any], cache: Cache = "") -> Row:
-    return replace(row, facts={**row.facts, **facts}, cache=cache)
+    for row in compared_rows(f"{material.name}: {what}", seconds, [_PLAIN], samples=samples, cache=cache):
+        yield row.with_facts({"MB/s": row.value * size / 1e6})
 
 
 def _sync(folder: Path) -> None:
@@ -268,24 +266,25 @@ def _reads(material: _Material, rounds: int, cache: Cache, *, is_random: bool) -
 
         def before(name: str) -> None:
             if cache == "cold":
-                _open_cold(opened, name, files[name])
+                _open_cold(opened, name, files[name], fields[name])
 
         contenders = {name: (lambda batch, name=name: _read(opened[name], fields[name], batch)) for name in files}
         seconds = take_turns(
             contenders, lambda turn: material.batches(turn, is_random=is_random), rounds, before=before
         )
     what = ("random" if is_random else "sequential") + f" batches of {_BATCH}, {cache}"
-    for row in _rates(material, what, seconds, min(_BATCH, material.count)):
-        yield _with_facts(row, {}, cache)
+    yield from _rates(material, what, seconds, min(_BATCH, material.count), cache)
 
 
-def _open_cold(opened: dict[str, Dataset], name: str, file: FormatFile) -> None:
-    """Opened, but nothing read yet: what was touched through a mapping could not be forgotten any more."""
+def _open_cold(opened: dict[str, Dataset], name: str, file: FormatFile, field: str) -> None:
+    """Opened, and next to nothing read: what was touched through a mapping could not be forgotten any more."""
     _close_all(opened)
     gc.collect()  # what is still mapped stays in the cache
     forget(file.path.parent)
     opened[name] = file.open()
-    forget(file.path.parent)  # what opening has read
+    # A queue is made and its memory touched: once for a training, not once for a batch.
+    _read(opened[name], field, np.arange(min(_WARM_UP, len(opened[name]))))
+    forget(file.path.parent)  # what that has read
 
 
 def _close_all(opened: dict[str, Dataset]) -> None:
@@ -304,7 +303,7 @@ def _requests(material: _Material) -> Iterator[Finding]:
     for file in material.files:
         opened: dict[str, Dataset] = {}
         field = file.field(_KINDS)
-        _open_cold(opened, file.name, file)
+        _open_cold(opened, file.name, file, field)
         batches = material.batches(0, is_random=True)[: max(1, material.count // (2 * _BATCH))]
         asked = sum(len(batch) for batch in batches)
         before = disk_use(file.path.parent)
@@ -316,26 +315,17 @@ def _requests(material: _Material) -> Iterator[Finding]:
             yield Missing(f"{material.name}: requests to the disk", "this system has no /proc/self/io")
             return
         fetched = used.size_bytes / (material.payload_bytes / material.count * asked)
-        yield Row(
-            section=f"{material.name}: requests to the disk, random batches",
-            name=_name(file),
-            value=fetched,
-            low=fetched,
-            high=fetched,
+        counted = {"calls": used.calls, "faults": used.faults, "requests": used.requests}
+        yield exact_row(
+            f"{material.name}: requests to the disk, random batches",
+            _name(file),
+            fetched,
             unit="bytes fetched for each byte asked for",
-            cache="cold",
-            facts={
-                "samples": asked,
-                "bytes": used.size_bytes,
-                "calls": used.calls,
-                "faults": used.faults,
-                "requests": used.requests,
-            },
-        )
+        ).with_facts({"samples": asked, "bytes": used.size_bytes, **counted}, cache="cold")
 
 
 def _memory(material: _Material, rounds: int) -> Iterator[Row]:
-    with FreshProcesses() as fresh:
+    with FreshProcesses(PACKAGES) as fresh:
         for file in material.files:
             field = file.field(_KINDS)
             told = {"path": str(file.path), "options": dict(file.options), "field": field, "batch": _BATCH}
@@ -354,6 +344,24 @@ def read_all(path: str, options: dict[str, Any], field: str, batch: int) -> dict
     return {"memory_bytes": peak - before}
 
 
+def _crops(material: _Material, settings: Settings) -> Iterator[Row]:
+    """Random crops by the Loader from every format; those of the .beton are what the others are compared with."""
+
+    def epochs(file: FormatFile) -> Callable[[int], object]:
+        image = file.field(("image",))
+        pipeline: list[Any] = [RandomResizedCrop(_SIDE), ToLayout("NCHW")]
+        dataset = stack.enter_context(file.open())
+        loader = Loader(dataset, _CROPS, order="random", workers=1, drop_last=False, pipelines={image: pipeline})
+        return lambda turn: sum(len(batch[image]) for batch in loader)
+
+    with ExitStack() as stack:
+        contenders = {_name(file): epochs(file) for file in material.files}
+        rounds = settings.repeats(quick=2, full=5)
+        seconds = take_turns(contenders, lambda turn: [turn], rounds)
+    section = f"{material.name}: random crops by the Loader"
+    yield from compared_rows(section, seconds, ["beton"], samples=material.count, unit="images/s", cache="warm")
+
+
 # The pictures
 
 
@@ -364,6 +372,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
         for cache in ("warm", "cold"):
             sections = [reads("sequential", cache), reads("random", cache)]
             charts += bars_of(rows, f"{material}: reads, {cache}", sections)
+        charts += bars_of(rows, f"{material}: crops", [f"{material}: random crops by the Loader"])
         charts += bars_of(rows, f"{material}: writing", [f"{material}: write"])
         charts += bars_of(rows, f"{material}: opening", [f"{material}: open, warm", f"{material}: open, cold"])
         charts += bars_of(rows, f"{material}: size", [f"{material}: size, with the annex"])
@@ -372,7 +381,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
 
 
 def _room_bytes(settings: Settings) -> int:
-    photographs = typical_bytes(settings.images, photograph_count(settings, quick=256, full=2000))
+    photographs = typical_bytes(settings.images, photograph_count(settings, quick=256, full=1200))
     arrays = settings.count(quick=1024, full=8192) * _ARRAY_BYTES
     return 2 * _FORMATS * (photographs + arrays) // 2 + (1 << 28)  # LMDB and pages take more than what is in them
 
@@ -383,10 +392,12 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=_room_bytes,
+    rooms=("formats", "storage", "annex", "fields", "loader", "read"),
     notes=(
         "All formats hold the same samples, and each has its annex where it has one. One core. Values are checked "
         "where the format or its annex has checksums, as everywhere by default; plain files have none. Reads give the "
         "stored bytes: nothing is decoded.",
+        f"Crops: to {_SIDE} pixels by the Loader with one worker, uint8 as NCHW, in random order.",
         "Write: from memory until the file is on the disk (syncfs). Index: making checksums and tile indices anew.",
         "Cold: the dataset is opened, then its files leave the page cache, before each turn. What opening has touched "
         "through a mapping stays: where the table of requests shows fewer bytes fetched than asked for, a part of a "

@@ -6,88 +6,40 @@ contender runs in a process of its own that stays on as many cores as it has wor
 
 from __future__ import annotations
 
-import importlib.util
 import io
-import json
 import os
-import sys
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import PIL.Image
 
-from headrace.bench.charts import Bar, BarChart, Point, PointChart
-from headrace.bench.child import Child, ChildError
+from headrace.bench.child import Child, ChildError, ask_in_turns
 from headrace.bench.peers.contender import Place
+from headrace.bench.peers.peer import FFCV, OURS, Peer
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
-from headrace.bench.rows import Missing, median_row, rate_row, ratio_row
+from headrace.bench.rows import Missing, compared_rows, median_row
 from headrace.bench.suite import Suite
+from headrace.charts import Bar, BarChart, Point, PointChart
 from headrace.progress import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from headrace.bench.charts import Chart
     from headrace.bench.rows import Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
 
-__all__ = ["FFCV_PYTHON", "PEERS", "SUITE", "Peer"]
+__all__ = ["PEERS", "SUITE", "compare_pixels", "write_photographs"]
 
 _BATCH, _SIDE, _CHECKED = 64, 224, 8
-_OURS = "headrace"
-FFCV_PYTHON = "HEADRACE_FFCV_PYTHON"
-"""Names the interpreter of an environment with FFCV, which does not go into one with anything else."""
-_SCRIPT = Path(__file__).parents[1] / "peers" / "ffcv_script.py"
-_ROOM = "headrace.bench.peers"
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A loader: its name, the class that runs it, and what has to be installed."""
-
-    name: str
-    contender: str
-    needs: tuple[str, ...] = ()
-
-    def missing(self) -> str:
-        """Why it cannot be measured here; empty if it can."""
-        absent = [one for one in self.needs if not _is_there(one)]
-        return f"not installed: {', '.join(absent)}" if absent else ""
-
-    def command(self, place: Place) -> list[str]:
-        """What starts its process."""
-        return [sys.executable, "-m", f"{_ROOM}.serve", f"{_ROOM}.{self.contender}", _json(place)]
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # not even the package that it would be in
-        return False
-
-
-class _Ffcv(Peer):
-    """In an environment of its own, by a script that needs nothing of this package."""
-
-    def missing(self) -> str:
-        """It is named by a variable."""
-        if not os.environ.get(FFCV_PYTHON):
-            return f"no environment with FFCV is named; set {FFCV_PYTHON} to its interpreter"
-        return ""
-
-    def command(self, place: Place) -> list[str]:
-        """The same questions as all others."""
-        return [os.environ[FFCV_PYTHON], str(_SCRIPT), _json(replace(place, folder=str(_folder(place, _OURS))))]
-
 
 PEERS: tuple[Peer, ...] = (
-    Peer(_OURS, "headrace_loader:HeadraceLoader"),
-    _Ffcv("FFCV", ""),
+    Peer(OURS, "headrace_loader:HeadraceLoader"),
+    Peer(FFCV, ""),
     Peer("DataLoader + Pillow", "torch_loaders:PillowLoader", ("torch",)),
     Peer("DataLoader + torchvision", "torch_loaders:TorchvisionLoader", ("torch", "torchvision")),
     Peer("WebDataset", "torch_loaders:WebDatasetLoader", ("torch", "webdataset")),
@@ -99,17 +51,14 @@ PEERS: tuple[Peer, ...] = (
 )
 
 
-def _json(place: Place) -> str:
-    return json.dumps(place.facts())
-
-
-def _folder(place: Place, name: str) -> Path:
-    return Path(place.folder).parent / name
+def _placed(place: Place, peer: Peer) -> Place:
+    """Where a contender's files are: FFCV's are ours."""
+    return replace(place, folder=str(Path(place.folder).parent / (OURS if peer.is_ffcv else peer.name)))
 
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count, rounds = photograph_count(settings, quick=256, full=4000), settings.repeats(quick=3, full=7)
-    place = _write_photographs(settings, count)
+    count, rounds = photograph_count(settings, quick=256, full=1200), settings.repeats(quick=3, full=5)
+    place = write_photographs(settings, count)
     fit = []
     for peer in PEERS:
         if reason := peer.missing():
@@ -117,7 +66,7 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
             continue
         tell(f"writing files for {peer.name}")
         try:
-            yield from _prepare(peer, place)
+            yield _prepare(peer, place)
         except ChildError as error:
             yield Missing(peer.name, str(error))
         else:
@@ -134,7 +83,8 @@ def _worker_counts(settings: Settings) -> list[int]:
     return sorted({counts[0], counts[-1]}) if settings.quick else counts
 
 
-def _write_photographs(settings: Settings, count: int) -> Place:
+def write_photographs(settings: Settings, count: int) -> Place:
+    """The photographs as files."""
     folder = settings.work / "photographs"
     folder.mkdir()
     for number, data in enumerate(photograph_bytes(settings.images, count)):
@@ -145,22 +95,26 @@ def _write_photographs(settings: Settings, count: int) -> Place:
 # Quality
 
 
-def _prepare(peer: Peer, place: Place) -> Iterator[Row]:
-    """Write its files, and compare what it makes of whole photographs with what Pillow makes of them."""
-    home = _folder(place, peer.name)
-    home.mkdir()
-    out = home / "checked.npy"
-    with Child(peer.command(replace(place, folder=str(home)))) as child:
-        if not isinstance(peer, _Ffcv):
+def _prepare(peer: Peer, place: Place) -> Row:
+    """Write its files, and compare its pixels."""
+    own = _placed(place, peer)
+    Path(own.folder).mkdir(exist_ok=True)
+    with Child(peer.command(own)) as child:
+        if not peer.is_ffcv:
             child.ask({"do": "write"})
-        told = child.ask({"do": "check", "count": _CHECKED, "out": str(out)})
+        return compare_pixels(child, own, peer.name)
+
+
+def compare_pixels(child: Child, place: Place, name: str) -> Row:
+    """What a loader makes of whole photographs beside what Pillow makes of them."""
+    out = Path(place.folder, "checked.npy")
+    told = child.ask({"do": "check", "count": _CHECKED, "out": str(out)})
     found = np.load(out).astype(np.float32)
     is_square = bool(told.get("is_square"))
     expected = np.stack([_reference(path, is_square) for path in place.files()[:_CHECKED]]).astype(np.float32)
     levels = [float(one) for one in np.abs(found - expected).mean(axis=(1, 2, 3))]
-    yield median_row(
-        "difference from Pillow without shortcuts", peer.name, levels, unit="levels of 255", dB=_psnr(found, expected)
-    )
+    section = "difference from Pillow without shortcuts"
+    return median_row(section, name, levels, unit="levels of 255", dB=_psnr(found, expected))
 
 
 def _reference(path: Path, is_square: bool) -> npt.NDArray[np.uint8]:
@@ -182,52 +136,27 @@ def _psnr(found: npt.NDArray[np.float32], expected: npt.NDArray[np.float32]) -> 
 
 
 def _measure(peers: Sequence[Peer], place: Place, rounds: int, tell: Tell) -> Iterator[Finding]:
-    cores = sorted(os.sched_getaffinity(0))[-place.workers :]
-    answers: dict[str, list[dict[str, Any]]] = {}
-    failures: list[Missing] = []
-    with ExitStack() as stack:
-        children = {
-            peer.name: stack.enter_context(
-                Child(peer.command(replace(place, folder=str(_folder(place, peer.name)))), cores=cores)
-            )
-            for peer in peers
-        }
-        for turn in range(1 + rounds):  # the first does not count
-            tell(f"{format_count(place.workers, 'worker')}: round {turn} of {rounds}")
-            for name in list(children):
-                try:
-                    answer = children[name].ask({"do": "epoch"})
-                except ChildError as error:
-                    failures.append(Missing(f"{name}, {_workers(place)}", str(error)))
-                    del children[name]
-                    answers.pop(name, None)
-                    continue
-                if turn:
-                    answers.setdefault(name, []).append(answer)
-    yield from failures
-    yield from _rows(answers, place)
+    workers = format_count(place.workers, "worker")
+    commands = {peer.name: peer.command(_placed(place, peer)) for peer in peers}
+    answers, failures = ask_in_turns(
+        commands,
+        {"do": "epoch"},
+        rounds,
+        cores=place.workers,
+        tell=lambda what: tell(f"{workers}: {what}"),
+    )
+    yield from (Missing(f"{name}, {workers}", reason) for name, reason in failures.items())
+    seconds = {name: [one["seconds"] / one["images"] for one in found] for name, found in answers.items()}
+    facts = {name: {"workers": place.workers, "dtype": found[-1]["dtype"]} for name, found in answers.items()}
+    others = [name for name in answers if name != OURS]
+    yield from compared_rows(workers, seconds, others, unit="images/s", facts=facts)
+    yield from _stages(answers.get(OURS, []), workers)
 
 
-def _workers(place: Place) -> str:
-    return format_count(place.workers, "worker")
-
-
-def _rows(answers: Mapping[str, list[dict[str, Any]]], place: Place) -> Iterator[Row]:
-    told = _workers(place)
-    each = {name: [one["seconds"] / one["images"] for one in found] for name, found in answers.items()}
-    for name, seconds in each.items():
-        facts = {"workers": place.workers, "dtype": answers[name][-1]["dtype"]}
-        yield rate_row(told, name, seconds, samples=1, unit="images/s", **facts)
-    ours = each.get(_OURS)
-    if ours is None:
-        return
-    for name, seconds in each.items():
-        if name != _OURS:
-            pairs = [theirs / own for own, theirs in zip(ours, seconds, strict=True)]
-            yield ratio_row(f"headrace beside others, {told}", name, pairs, workers=place.workers)
-    stages = [one["stages"] for one in answers[_OURS]]
-    for stage in stages[-1]:
-        yield median_row(f"stages of headrace, {told}", stage, [one[stage] for one in stages], unit="s")
+def _stages(answers: Sequence[dict[str, Any]], workers: str) -> Iterator[Row]:
+    stages = [one["stages"] for one in answers]
+    for stage in stages[-1] if stages else ():
+        yield median_row(f"stages of headrace, {workers}", stage, [one[stage] for one in stages], unit="s")
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
@@ -260,8 +189,9 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: (
-        (len(PEERS) + 2) * typical_bytes(settings.images, photograph_count(settings, quick=256, full=4000)) + (1 << 27)
+        (len(PEERS) + 2) * typical_bytes(settings.images, photograph_count(settings, quick=256, full=1200)) + (1 << 27)
     ),
+    rooms=("loader", "read", "order", "ops", "formats/beton", "codecs"),
     notes=(
         "Every loader reads the same JPEGs byte for byte, as it is documented to be fastest: headrace and FFCV from "
         "one .beton (FFCV does not see its tile indices), WebDataset from tars, MosaicML Streaming from MDS, LitData "

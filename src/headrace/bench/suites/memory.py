@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from headrace.bench.charts import Bar, BarChart
 from headrace.bench.child import FreshProcesses
 from headrace.bench.disk import own_bytes
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
 from headrace.bench.rows import median_row
 from headrace.bench.suite import Suite
+from headrace.charts import Bar, BarChart
 from headrace.fields import Image, Int
 from headrace.formats.write import write
 from headrace.loader import Loader
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
     from headrace.bench.rows import Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
 
 __all__ = ["SUITE"]
 
@@ -124,6 +124,7 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: 30 * typical_bytes(settings.images, photograph_count(settings, quick=640, full=4000)),
+    rooms=("loader", "read", "order", "ops", "formats/beton"),
     notes=(
         "Random crops of photographs to 224 pixels; unless said otherwise in batches of 64, with 2 workers, 3 batches "
         "ahead, in quasi-random order, one epoch. Each figure is from a process of its own: the most it takes beyond "

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.bench.charts import Point, PointChart
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
-from headrace.bench.rows import Row, median_row
+from headrace.bench.rows import exact_row, median_row
 from headrace.bench.suite import Suite
+from headrace.charts import Point, PointChart
 from headrace.fields import Image, Int
 from headrace.formats.write import write
 from headrace.loader import Loader
@@ -20,9 +20,9 @@ from headrace.ops import RandomResizedCrop, ToLayout
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from headrace.bench.charts import Chart
-    from headrace.bench.rows import Finding
+    from headrace.bench.rows import Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
 
 __all__ = ["SUITE"]
 
@@ -66,18 +66,9 @@ def _measure(path: str, order: str, rounds: int) -> Iterator[Finding]:
         for step, share, seconds in zip(steps, _SHARES, found, strict=True):
             name = f"{order}, {what}, {share:.0%} of the epoch"
             yield median_row("first batch after a restart", name, seconds, unit="s", better="lower", step=step)
-    value = float(state_bytes)
-    yield Row(section="size of the state", name=order, value=value, low=value, high=value, unit="bytes", better="lower")
-    exact = float(np.mean(same))
-    yield Row(
-        section="batches after a restart that are the same to the bit",
-        name=order,
-        value=exact,
-        low=exact,
-        high=exact,
-        unit="of all",
-        better="higher",
-    )
+    yield exact_row("size of the state", order, state_bytes, unit="bytes", better="lower")
+    section = "batches after a restart that are the same to the bit"
+    yield exact_row(section, order, float(np.mean(same)), unit="of all", better="higher")
 
 
 def _stopped(path: str, order: str, step: int) -> tuple[dict[str, Any], Any]:
@@ -132,6 +123,7 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: 2 * typical_bytes(settings.images, _count(settings)),
+    rooms=("loader", "order"),
     notes=(
         "A loader of random crops is stopped after some batches. State: a new loader gets the state and gives one "
         "batch. Skipping batches: a new loader gives all batches again, as one without a state has to. Both are timed "

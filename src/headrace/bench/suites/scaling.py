@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.bench.charts import Point, PointChart
 from headrace.bench.child import FreshProcesses
 from headrace.bench.disk import own_bytes
-from headrace.bench.rows import median_row
+from headrace.bench.rows import compared_rows, median_row
 from headrace.bench.suite import Suite
-from headrace.bench.turns import take_turns
+from headrace.bench.turns import self_timed, take_turns, timed
+from headrace.charts import Point, PointChart
 from headrace.fields import Bytes, Int
 from headrace.formats.beton.columns import record_dtype
 from headrace.formats.beton.layout import Layout, columns_for
@@ -26,14 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
     from headrace.bench.rows import Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
 
 __all__ = ["SUITE", "write_empty_beton"]
 
 _BATCH, _BATCHES, _PER_PAGE = 256, 16, 400
-_LEAST, _QUICK, _MOST = 10**3, 10**6, 10**7
+_QUICK, _MOST = 10**6, 10**7
+_NUMPY = "import numpy"
 
 
 def write_empty_beton(path: Path, samples: int) -> None:
@@ -55,6 +59,8 @@ def _counts(settings: Settings) -> list[int]:
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
     rounds = settings.repeats(quick=3, full=7)
+    tell("starting Python")
+    yield from _starts(rounds)
     with FreshProcesses() as fresh:
         for count in _counts(settings):
             tell(format_count(count, "sample"))
@@ -64,6 +70,19 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
             used = [fresh.call(loader_memory, path=str(path))["memory_bytes"] for _ in range(min(rounds, 3))]
             yield median_row("memory", format_count(count, "sample"), used, unit="bytes", better="lower", samples=count)
             path.unlink()
+
+
+def _starts(rounds: int) -> Iterator[Row]:
+    # Compiled modules are cached as on any user's machine, even where the caller switched that off.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+    def starting(code: str) -> Callable[[], float]:
+        words = [sys.executable, "-c", code]
+        return timed(lambda: subprocess.run(words, check=True, env=environment, cwd="/"))
+
+    codes = {"import headrace": "import headrace", _NUMPY: "import numpy", "nothing": "pass"}
+    seconds, _ = self_timed({name: starting(code) for name, code in codes.items()}, rounds)
+    yield from compared_rows("start Python", seconds, [_NUMPY], unit="s")
 
 
 def _times(path: Path, count: int, rounds: int) -> Iterator[Row]:
@@ -109,7 +128,7 @@ def loader_memory(path: str) -> dict[str, Any]:
 def _charts(rows: Sequence[Row]) -> list[Chart]:
     charts: list[Chart] = []
     for title, unit, label in (("Seconds", "s", "seconds"), ("Memory of a process that loads", "bytes", "bytes")):
-        chosen = [row for row in rows if row.unit == unit]
+        chosen = [row for row in rows if row.unit == unit and "samples" in row.facts]
         points = [Point(row.facts["samples"], row.value, "", row.section) for row in chosen]
         if points:
             charts.append(
@@ -128,11 +147,13 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
 
 SUITE = Suite(
     name="scaling",
-    question="What do opening, an order, a batch and memory cost as the number of samples grows?",
+    question="What do starting, opening, an order, a batch and memory cost as the number of samples grows?",
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: 1 << 24,  # the files are holes
+    rooms=("formats/beton", "order", "loader", "_native"),
     notes=(
+        "Start: a new interpreter that imports the package and ends, beside one that imports numpy.",
         "A .beton whose samples are empty values and a class: only the tables of the file grow, so what is seen is the "
         f"cost of their number. Warm. Batches of {_BATCH}, one worker; the time of a batch is taken after the first "
         "one. Memory: of a process of its own, beyond what it has with the package imported; mapped files do not "

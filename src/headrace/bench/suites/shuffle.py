@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.bench.charts import Point, PointChart, bars_of
+from headrace.bench.charts import bars_of
 from headrace.bench.orders import buffered_order, order_of, randomness, shard_order, shuffle_buffer
 from headrace.bench.page_cache import forget
-from headrace.bench.rows import Missing, Row, median_row, rate_row
+from headrace.bench.rows import Missing, compared_rows, exact_row, median_row
 from headrace.bench.small_model import train_and_test
 from headrace.bench.suite import Suite
-from headrace.bench.turns import take_turns
+from headrace.bench.turns import one_core, take_turns
+from headrace.charts import Point, PointChart
 from headrace.fields import Bytes, Int
 from headrace.formats.beton.layout import MIN_PAGE_SIZE
 from headrace.formats.open import open_dataset
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from headrace.bench.charts import Chart
-    from headrace.bench.rows import Cache, Finding
+    from headrace.bench.rows import Cache, Finding, Row
     from headrace.bench.suite import Settings, Tell
+    from headrace.charts import Chart
     from headrace.types import IndexArray
 
 __all__ = ["SUITE"]
 
 _SAMPLE_BYTES, _BATCH, _PAGES = 20_000, 64, 40
 _SEEDS = 5
+_PLAIN = "the file in sequence, no loader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +122,12 @@ def _page_size(count: int) -> int:
 def _randomness(pages: IndexArray) -> Iterator[Row]:
     for way in _WAYS:
         found = randomness(way.order(pages, seed=0), pages, _BATCH)
-        value = found.distance
-        yield Row(
-            section="how random (distance of neighbours; random is 1)",
-            name=way.name,
-            value=value,
-            low=value,
-            high=value,
-            unit="",
-            facts={"rank correlation": found.rank_correlation, "batch-mates from one page": found.page_mates},
-        )
+        facts: dict[str, Any] = {
+            "rank correlation": found.rank_correlation,
+            "batch-mates from one page": found.page_mates,
+        }
+        section = "how random (distance of neighbours; random is 1)"
+        yield exact_row(section, way.name, found.distance, unit="", **facts)
 
 
 def _rates(path: Path, shards: list[str], count: int, rounds: int, cache: Cache) -> Iterator[Row]:
@@ -139,10 +137,18 @@ def _rates(path: Path, shards: list[str], count: int, rounds: int, cache: Cache)
             contenders[way.name] = _streaming(shards, count, way.buffer(count))
         else:
             contenders[way.name] = _loading(path, way)
+    contenders[_PLAIN] = lambda turn: _read_through(path)
     before = (lambda name: forget(path.parent)) if cache == "cold" else (lambda name: None)
-    seconds = take_turns(contenders, lambda turn: [turn], rounds, before=before)
-    for name, taken in seconds.items():
-        yield rate_row(f"loading, {cache}", name, taken, samples=count, cache=cache)
+    with one_core():
+        seconds = take_turns(contenders, lambda turn: [turn], rounds, before=before)
+    yield from compared_rows(f"loading, {cache}", seconds, [_PLAIN], samples=count, cache=cache)
+
+
+def _read_through(path: Path) -> None:
+    memory = bytearray(MIN_PAGE_SIZE)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(memory):
+            pass
 
 
 def _loading(path: Path, way: _Way) -> Callable[[int], object]:
@@ -232,10 +238,12 @@ SUITE = Suite(
     run=_run,
     charts=_charts,
     room_bytes=lambda settings: 3 * settings.count(quick=4000, full=40_000) * _SAMPLE_BYTES + (1 << 26),
+    rooms=("order", "loader", "read", "formats/beton"),
     notes=(
         "Samples of 20 kB, a page or shard is a fortieth of them. The Loader has one worker and a cache of a quarter "
         "of the file. A stream of shards is what WebDataset does: shuffled tars, read from the front by Python's "
-        "tarfile into a buffer that gives a random one of what it holds; it runs in one thread.",
+        "tarfile into a buffer that gives a random one of what it holds; it runs in one thread. All are on one "
+        "core. The file in sequence is what the disk and the system give: plain reads of a page each.",
         "Rank correlation: of places in the epoch and places in the file. Batch-mates: share of the pairs of a batch "
         f"of {_BATCH} that lie on one page. Distance: of neighbours, beside that of a random order.",
         "The model is a small network on points of ten classes that lie in the file class by class: two epochs, "

@@ -24,33 +24,49 @@ if TYPE_CHECKING:
     from headrace.bench.suite import Tell
 
 NAME = "bench"
-HELP = "measure formats, codecs, orders and loaders on this machine"
+ALL = "all"
+HELP = "measure formats, codecs, orders, loaders and more on this machine"
 DESCRIPTION = """\
 Measure on this disk, with your pictures or with made-up ones, and write SUITE.json and SUITE.html into a folder: the
 machine, the versions, medians and their spread, plots. The page needs no network. Suites:
   formats   the same samples in every format: size, write, open, reads, memory, requests to the disk
   loader    images a second of a training pipeline, beside the other loaders that are installed
+  crops     crops of photographs by what is stored and how it is decoded, beside FFCV
   codecs    JPEG, PNG, WebP, raw: bytes, encoding, decoding, crops, error
   shuffle   speed of an order against how random it is, and whether a model notices
-  scaling   the cost of opening, an order, a batch, as samples grow to ten million
+  reads     random samples of a file as bytes, beside plain Python
+  libraries files of other formats beside h5py, lmdb, pyarrow, tfrecord
+  convert   each format to .beton beside cp; folders, tars, pictures encoded anew
+  archives  many small files, beside Barecat
+  stores    photographs from an object store, beside other packages
+  ops       what each op costs, beside Pillow and torchvision
+  ffcv      programs written for FFCV, on FFCV and on headrace
+  scaling   the cost of starting, opening, an order, a batch, as samples grow to ten million
   memory    what a loader takes
   resume    going on in the middle of an epoch
+  gpu       crops that a GPU decodes, and what training notices
+  all       one after the other, but for those that need what is not here
 Files are written below the folder and removed at the end; the disk that is measured is the one the folder lies on."""
 EXAMPLES = """\
 examples:
   headrace bench formats --quick
-  headrace bench loader --images photos --out results
+  headrace bench loader crops --images photos --out results
   headrace bench codecs --compare results/codecs.json     exit code 1 if something became slower or larger"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("suite", metavar="SUITE", choices=SUITES, help=f"what to measure: {', '.join(SUITES)}")
+    names = (*SUITES, ALL)
+    parser.add_argument(
+        "suites", metavar="SUITE", nargs="+", choices=names, help=f"what to measure: {', '.join(names)}"
+    )
     parser.add_argument("--images", metavar="DIR", help="JPEG files to measure with (default: made-up pictures)")
     parser.add_argument(
         "--out", metavar="DIR", default="headrace-bench", help="folder of the results (default: headrace-bench)"
     )
-    parser.add_argument("--quick", action="store_true", help="less than two minutes: fewer samples and repetitions")
+    parser.add_argument(
+        "--quick", action="store_true", help="at most two minutes a suite: fewer samples and repetitions"
+    )
     parser.add_argument("--compare", metavar="OLD.json", help="exit with 1 if a figure became worse beyond its spread")
     parser.add_argument("--samples", type=whole_number_from(1, 10**8), metavar="N", help="how many samples")
     parser.add_argument("--rounds", type=whole_number_from(1, 1000), metavar="N", help="how often to measure each")
@@ -60,16 +76,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, write the reports, compare."""
-    suite = find_suite(args.suite)
+    names = SUITES if ALL in args.suites else tuple(dict.fromkeys(args.suites))
+    if args.compare and len(names) > 1:
+        raise ValueError("--compare takes a result of one suite, so name one suite")
+    codes = [_run_one(name, args) for name in names]
+    return max(codes)
+
+
+def _run_one(name: str, args: argparse.Namespace) -> int:
+    suite = find_suite(name)
+    if ALL in args.suites and (reason := suite.missing()):
+        say(f"{name}: left out: {reason}", file=sys.stderr)
+        return 0
     old = read_result(args.compare) if args.compare else None
     settings = Settings(
         work=Path(args.out), images=args.images, quick=args.quick, samples=args.samples, rounds=args.rounds
     )
     if old is not None:  # before minutes are spent
-        check_comparable(old, {"suite": suite.name, "settings": settings.as_json()})
-    with _status_line(args) as tell:
+        check_comparable(old, {"suite": name, "settings": settings.as_json()})
+    with _status_line(name, args) as tell:
         shown = (lambda finding: None) if args.quiet or args.json else _print_finding
-        result = run_suite(suite, settings, command=_command(args), tell=tell, found=shown)
+        result = run_suite(suite, settings, command=_command(name, args), tell=tell, found=shown)
     if args.json:
         print_json(result.as_json())
     elif not args.quiet:
@@ -77,17 +104,17 @@ def run(args: argparse.Namespace) -> int:
     return 0 if old is None else _print_comparison(old, result, is_json=args.json)
 
 
-def _command(args: argparse.Namespace) -> str:
-    """What was typed, without what does not change the figures."""
-    words = ["headrace", "bench", args.suite]
-    for name in ("images", "out", "samples", "rounds"):
-        if getattr(args, name) is not None:
-            words += [f"--{name}", str(getattr(args, name))]
+def _command(name: str, args: argparse.Namespace) -> str:
+    """What would be typed for one suite, without what does not change the figures."""
+    words = ["headrace", "bench", name]
+    for option in ("images", "out", "samples", "rounds"):
+        if getattr(args, option) is not None:
+            words += [f"--{option}", str(getattr(args, option))]
     return shlex.join([*words, "--quick"] if args.quick else words)
 
 
 @contextlib.contextmanager
-def _status_line(args: argparse.Namespace) -> Iterator[Tell]:
+def _status_line(name: str, args: argparse.Namespace) -> Iterator[Tell]:
     """What is being done, in one line that is written over."""
     if args.quiet or args.json or not is_seen(sys.stderr):
         yield lambda what: None
@@ -95,7 +122,7 @@ def _status_line(args: argparse.Namespace) -> Iterator[Tell]:
     width = 100
 
     def tell(what: str) -> None:
-        sys.stderr.write("\r" + printable(f"{args.suite}: {what} ...")[:width].ljust(width) + "\r")
+        sys.stderr.write("\r" + printable(f"{name}: {what} ...")[:width].ljust(width) + "\r")
         sys.stderr.flush()
 
     try:

@@ -1,1 +1,0 @@
-"""What is measured beside headrace, each in a process of its own."""
