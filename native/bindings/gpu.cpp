@@ -1,7 +1,9 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +22,54 @@ using DeviceArray = nb::ndarray<nb::array_api, nb::device::cuda>;  // has __dlpa
 
 constexpr std::size_t kBatchAxes = 4;
 
+// The memory of one array, in a list once the array is gone.
+struct Piece {
+  gpu::DevicePointer memory = 0;
+  std::size_t size = 0;
+  Piece* next = nullptr;
+};
+
+void release_all(gpu::GpuLoader& loader, Piece* first) noexcept {
+  while (first != nullptr) {
+    Piece* const next = first->next;
+    loader.release(first->memory, first->size);
+    delete first;
+    first = next;
+  }
+}
+
 // Of one GPU. Arrays that it gave out keep it, and it keeps the threads and the memory it uses.
 struct Owner {
   nb::object cpu;
   std::vector<ByteArray> pinned;
   std::unique_ptr<gpu::GpuLoader> loader;  // goes first
+  std::mutex mutex;                        // of what follows
+  Piece* returned = nullptr;
+
+  Owner() = default;
+  ~Owner() {
+    if (loader) release_all(*loader, returned);
+  }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+};
+
+// Pieces whose arrays are gone; with this they may be given out again.
+class Returned {
+ public:
+  explicit Returned(std::shared_ptr<Owner> owner) : owner_(std::move(owner)) {
+    const std::lock_guard lock(owner_->mutex);
+    std::swap(first_, owner_->returned);
+  }
+  ~Returned() { release_all(*owner_->loader, first_); }
+  Returned(const Returned&) = delete;
+  Returned& operator=(const Returned&) = delete;
+
+  [[nodiscard]] bool is_empty() const noexcept { return first_ == nullptr; }
+
+ private:
+  std::shared_ptr<Owner> owner_;
+  Piece* first_ = nullptr;
 };
 
 std::unique_ptr<gpu::GpuLoader> open_loader(int device, const nb::bytes& kernels,
@@ -127,32 +172,41 @@ class GpuLoader {
     const nb::dlpack::dtype type = dtype_of(dtype);
     auto lent = std::make_unique<Lent>(owner_, bytes_of_array(shape, type.bits / 8));
     throw_if_error(lent->status);
-    void* const address = reinterpret_cast<void*>(lent->memory);
+    void* const address = reinterpret_cast<void*>(lent->piece->memory);
     nb::capsule owner(lent.get(), [](void* held) noexcept { delete static_cast<Lent*>(held); });
     static_cast<void>(lent.release());
     return {address, shape.size(), shape.data(), owner, nullptr, type, nb::device::cuda::value,
             device_};
   }
 
+  [[nodiscard]] std::unique_ptr<Returned> returned() const {
+    auto pieces = std::make_unique<Returned>(owner_);
+    if (pieces->is_empty()) pieces.reset();
+    return pieces;
+  }
+
  private:
-  // The memory of one array.
+  // What keeps a piece as long as its array.
   struct Lent {
-    Lent(std::shared_ptr<Owner> of, std::size_t bytes) : owner(std::move(of)), size(bytes) {
+    Lent(std::shared_ptr<Owner> of, std::size_t bytes)
+        : owner(std::move(of)), piece(std::make_unique<Piece>()) {
       nb::gil_scoped_release unlocked;
-      auto result = owner->loader->allocate(size);
+      auto result = owner->loader->allocate(bytes);
       status = result.status();
-      if (status.is_ok()) memory = result.value();
+      if (status.is_ok()) *piece = {result.value(), bytes, nullptr};
     }
     ~Lent() {
-      if (status.is_ok()) owner->loader->release(memory, size);
+      if (!status.is_ok()) return;
+      const std::lock_guard lock(owner->mutex);
+      piece->next = owner->returned;
+      owner->returned = piece.release();
     }
     Lent(const Lent&) = delete;
     Lent& operator=(const Lent&) = delete;
 
     std::shared_ptr<Owner> owner;
-    std::size_t size;
+    std::unique_ptr<Piece> piece;
     Status status;
-    gpu::DevicePointer memory = 0;
   };
 
   [[nodiscard]] gpu::GpuLoader& loader() const noexcept { return *owner_->loader; }
@@ -160,6 +214,22 @@ class GpuLoader {
   int device_;
   std::shared_ptr<Owner> owner_;
 };
+
+DeviceArray transposed(const nb::object& owner, const std::vector<std::size_t>& axes) {
+  const auto array = nb::cast<AnyArray>(owner);
+  std::vector<std::size_t> shape;
+  std::vector<std::int64_t> strides;
+  for (const std::size_t axis : axes) {
+    if (axes.size() != array.ndim() || axis >= array.ndim()) {
+      throw_invalid(Detail("axes must name each of the ")
+                    << std::uint64_t{array.ndim()} << " axes");
+    }
+    shape.push_back(array.shape(axis));
+    strides.push_back(array.stride(axis));
+  }
+  return {array.data(),   axes.size(),   shape.data(),        owner,
+          strides.data(), array.dtype(), array.device_type(), array.device_id()};
+}
 
 bool gpu_can(const Options& options, const std::vector<std::string>& steps) {
   std::vector<StepKind> kinds;
@@ -170,6 +240,7 @@ bool gpu_can(const Options& options, const std::vector<std::string>& steps) {
 }  // namespace
 
 void bind_gpu(nb::module_& module) {
+  nb::class_<Returned>(module, "GpuMemory", "Memory of a GPU that arrays were made of.");
   nb::class_<GpuLoader>(
       module, "GpuImageLoader",
       "An ImageLoader whose batches lie on a GPU. `kernels` are those of gpu_kernels(); the "
@@ -192,9 +263,17 @@ void bind_gpu(nb::module_& module) {
                    "device='cpu', writable=False)]]] = []) -> LoadReport"),
            "As ImageLoader.load, to the last bit; `out` is any array on the device with "
            "`__dlpack__`. The batch is complete when this returns, for every stream.")
-      .def("empty", &GpuLoader::empty, nb::arg("shape"), nb::arg("dtype"),
-           "Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is "
-           "used again once the array and all that was made of it are gone.")
+      .def(
+          "empty", &GpuLoader::empty, nb::arg("shape"), nb::arg("dtype"),
+          "Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It comes "
+          "back by `returned` once the array and all that was made of it are gone.")
+      .def("returned", &GpuLoader::returned, nb::sig("def returned(self) -> GpuMemory | None"),
+           "The memory of arrays that are gone since the last call, or None. It is used again when "
+           "this object is gone: let go of it when nothing uses the memory any more that the "
+           "arrays' users have queued.")
+      .def_static("transposed", transposed, nb::arg("array"), nb::arg("axes"),
+                  nb::sig("def transposed(array: object, axes: Sequence[int]) -> object"),
+                  "The same memory with its axes in another order.")
       .def("pin", &GpuLoader::pin, nb::arg("memory").noconvert(),
            "Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are "
            "fetched by the GPU, which checks their checksums, too; the CPU reads their headers "

@@ -33,6 +33,22 @@ Part writable(nb::handle_t<SparseMapping> self, std::uint64_t start, std::uint64
   return Part(part.data(), {part.size()}, self);
 }
 
+bool adopt(SparseMapping& mapping, std::uint64_t start, std::uint64_t size, SparseMapping& from,
+           std::uint64_t from_start) {
+  const auto adopted = mapping.adopt(start, size, from, from_start);
+  throw_if_error(adopted.status());
+  return adopted.value();
+}
+
+void overwrite(SparseMapping& mapping, std::uint64_t start, const Buffer& data) {
+  Status status;
+  {
+    const Unlocked unlocked(data.bytes().size() >= Unlocked::kLongBytes);
+    status = mapping.overwrite(start, data.bytes());
+  }
+  throw_if_error(status);
+}
+
 void seal(SparseMapping& mapping, std::uint64_t start, std::uint64_t size) {
   throw_if_error(mapping.seal(start, size));
 }
@@ -71,6 +87,12 @@ void bind_sparse_mapping(nb::module_& module) {
           },
           nb::arg("size"))
       .def("fill", &fill, nb::arg("start"), nb::arg("data"), "Put bytes into place.")
+      .def("adopt", &adopt, nb::arg("start"), nb::arg("size"), nb::arg("from_mapping"),
+           nb::arg("from_start"),
+           "Let a part have the memory of another part of the same size, which is dropped, to\n"
+           "overwrite it. False where the system cannot do that; then nothing has changed.")
+      .def("overwrite", &overwrite, nb::arg("start"), nb::arg("data"),
+           "Put bytes into place, into memory that can be written to, and seal it.")
       .def("writable", &writable, nb::arg("start"), nb::arg("size"),
            "Fresh memory for a part; nobody may write to it once it is sealed.")
       .def("seal", &seal, nb::arg("start"), nb::arg("size"), "Make a part read-only.")

@@ -48,6 +48,7 @@ class DeviceArray:
         self.shape, self.dtype, self.axes = shape, np.dtype(dtype), tuple(range(len(shape)))
         self.size_bytes = int(np.prod(shape)) * self.dtype.itemsize
         self.part: slice = slice(None)
+        native.returned()  # nothing is queued: what came back is free
         self._memory = native.empty(shape, dtype)
         assert self._memory.__dlpack_device__()[0] == _CUDA
 

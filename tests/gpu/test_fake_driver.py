@@ -118,11 +118,36 @@ def test_memory_is_used_again(large: Files) -> None:
         list(found)
     assert native_of(found).device_bytes <= 2 * before  # a slot that had small batches may have got larger ones
     native = native_of(found)
+    native.returned()
     first = Sized(native.empty((1 << 20,), "uint8"), 1 << 20)
     address = host_view(first).ctypes.data
+    assert native.returned() is None
     del first
+    others = [Sized(native.empty((1 << 20,), "uint8"), 1 << 20) for _ in range(2)]
+    assert address not in [host_view(other).ctypes.data for other in others]  # until somebody says that nothing uses it
+    returned = native.returned()
+    assert returned is not None
+    assert native.returned() is None
+    others.append(Sized(native.empty((1 << 20,), "uint8"), 1 << 20))
+    assert address not in [host_view(other).ctypes.data for other in others]
+    del returned
     second = Sized(native.empty((1 << 20,), "uint8"), 1 << 20)
     assert host_view(second).ctypes.data == address
+
+
+def test_memory_with_its_axes_in_another_order(large: Files) -> None:
+    native = native_of(loader(large.raw, [ops.Resize(8)], device="cuda", jpeg="gpu"))
+    array = native.empty((2, 3, 4, 5), "uint8")
+    host_view(Sized(array, 120))[:] = np.arange(120)
+    found = GpuImageLoader.transposed(array, (0, 3, 1, 2))
+    del array
+    assert native.returned() is None
+    held = np.ndarray((2, 5, 3, 4), np.uint8, host_view(Sized(found, 120)), 0, (60, 1, 20, 5))
+    np.testing.assert_array_equal(held, np.arange(120, dtype=np.uint8).reshape(2, 3, 4, 5).transpose(0, 3, 1, 2))
+    del found, held
+    assert native.returned() is not None
+    with pytest.raises(NativeError, match="axes must name each of the 1 axes"):
+        GpuImageLoader.transposed(native.empty((4,), "uint8"), (0, 1))
 
 
 def test_a_process_that_uses_the_gpu_cannot_fork(large: Files) -> None:

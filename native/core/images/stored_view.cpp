@@ -6,6 +6,10 @@
 namespace headrace {
 namespace {
 
+// Of a picture that is compressed: a few bytes can claim any size. codecs.jpeg.MAX_PIXELS is the
+// same.
+constexpr std::uint64_t kMostCompressedPixels = std::uint64_t{1} << 28;
+
 // What lies inside the image along one axis, and where in the output.
 struct Part {
   std::size_t begin = 0;
@@ -90,6 +94,13 @@ Result<StoredImageView> locate_image(ByteSpan base, const LoadBatch& batch,
                   Detail("unknown image mode ")
                       << std::uint64_t{batch.modes[i]}
                       << "; known are 0 (JPEG), 1 (raw), 2 (PNG), 3 (WebP)");
+  }
+  if (mode != StoredMode::raw &&
+      std::uint64_t{shape.width} * shape.height > kMostCompressedPixels) {
+    return Status(Code::too_large, Detail("the picture has ")
+                                       << shape.width << "x" << shape.height
+                                       << " pixels, and at most " << kMostCompressedPixels
+                                       << " are decoded");
   }
   const auto tile_index = tile_index_of(batch, i);
   if (!tile_index.is_ok()) return tile_index.status();

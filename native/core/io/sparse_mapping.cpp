@@ -100,6 +100,33 @@ Result<MutableByteSpan> SparseMapping::writable(std::uint64_t start, std::uint64
   return MutableByteSpan{place, static_cast<std::size_t>(size)};
 }
 
+Result<bool> SparseMapping::adopt(std::uint64_t start, std::uint64_t size, SparseMapping& from,
+                                  std::uint64_t from_start) noexcept {
+  if (Status status = check(start, size); !status.is_ok()) return status;
+  if (Status status = from.check(from_start, size); !status.is_ok()) return status;
+#ifdef MREMAP_DONTUNMAP
+  if (size == 0) return false;
+  const std::size_t whole = round_up(static_cast<std::size_t>(size), page_size());
+  std::byte* source = from.begin_ + from_start;
+  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (mremap(source, whole, whole, flags, begin_ + start) == MAP_FAILED) return false;
+  // The old addresses are ours still, and would read as zeros that nobody counts.
+  if (const auto dropped = map_nothing(source, whole); !dropped.is_ok()) return dropped.status();
+  if (mprotect(begin_ + start, whole, PROT_READ | PROT_WRITE) != 0) {
+    return Status(Code::io_error, "a part of a mapping cannot be written to", errno);
+  }
+  return true;
+#else
+  return false;
+#endif
+}
+
+Status SparseMapping::overwrite(std::uint64_t start, ByteSpan data) noexcept {
+  if (Status status = check(start, data.size()); !status.is_ok()) return status;
+  if (!data.empty()) std::memcpy(begin_ + start, data.data(), data.size());
+  return seal(start, data.size());
+}
+
 Status SparseMapping::seal(std::uint64_t start, std::uint64_t size) noexcept {
   if (Status status = check(start, size); !status.is_ok() || size == 0) return status;
   const std::size_t whole = round_up(static_cast<std::size_t>(size), page_size());

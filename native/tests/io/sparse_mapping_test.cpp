@@ -50,6 +50,34 @@ TEST(SparseMapping, CountsWhatIsNotThere) {
   EXPECT_EQ(mapping.faults(), 2U);
 }
 
+TEST(SparseMapping, AdoptsMemoryOfOtherParts) {
+  SparseMapping one = mapping_of(3 * kLarge);
+  SparseMapping other = mapping_of(2 * kLarge);
+  expect_ok(one.fill(kLarge, Bytes(kLarge, std::byte{7})));
+  const auto adopted = other.adopt(0, kLarge, one, kLarge);
+  expect_ok(adopted.status());
+  if (!adopted.value()) GTEST_SKIP() << "the system cannot move memory";
+  EXPECT_TRUE(is_all(other.bytes().first(kLarge), 7));
+  expect_ok(other.overwrite(0, Bytes(kLarge, std::byte{8})));
+  EXPECT_TRUE(is_all(other.bytes().first(kLarge), 8));
+  EXPECT_EQ(other.faults(), 0U);
+  EXPECT_TRUE(is_all(one.bytes().subspan(kLarge, kPage), 0));  // it is not there any more
+  EXPECT_EQ(one.faults(), 1U);
+  expect_ok(one.fill(kLarge, Bytes(kLarge, std::byte{9})));
+  EXPECT_TRUE(is_all(one.bytes().subspan(kLarge, kLarge), 9));
+}
+
+TEST(SparseMapping, AdoptsNothingFromItsOwnPlaceOrFromOutside) {
+  SparseMapping mapping = mapping_of(2 * kLarge);
+  expect_ok(mapping.fill(0, Bytes(kLarge, std::byte{7})));
+  const auto same = mapping.adopt(0, kLarge, mapping, 0);
+  expect_ok(same.status());
+  EXPECT_FALSE(same.value());
+  EXPECT_TRUE(is_all(mapping.bytes().first(kLarge), 7));
+  EXPECT_FALSE(mapping.adopt(0, kLarge, mapping, 2 * kLarge).is_ok());
+  EXPECT_FALSE(mapping.adopt(2 * kLarge, kLarge, mapping, 0).is_ok());
+}
+
 TEST(SparseMapping, DropsAndFillsAgain) {
   SparseMapping mapping = mapping_of(3 * kLarge + 1);
   for (int round = 1; round <= 3; ++round) {

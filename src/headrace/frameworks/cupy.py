@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -135,30 +134,37 @@ class _Piece:
     def __init__(self, memory: Any, event: Any) -> None:
         self.memory = memory
         self.event = event
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            with contextlib.suppress(Exception):  # the GPU is gone or has failed, and others tell of that
-                self.event.synchronize()  # CuPy gives the memory to somebody else now
+        finalize(self, _wait, event, memory).atexit = False
 
 
 class _Loan:
     """The owner that CuPy sees behind the arrays on one piece."""
 
     def __init__(self, piece: _Piece, free: deque[_Piece], device: Any, stream: Any) -> None:
-        self._piece = piece
-        self._free = free
-        self._device = device
-        self.stream = stream  # the last that uses the piece; None: all that does is done
+        self._streams = [stream]  # the last that uses the piece; None: all that does is done
+        finalize(self, _give_back, piece, free, device, self._streams).atexit = False
 
-    def __del__(self) -> None:
-        if sys.is_finalizing():
-            return
-        with contextlib.suppress(Exception):  # as above; then the piece does not come back
-            if self.stream is not None:
-                with self._device:
-                    self._piece.event.record(self.stream)
-            self._free.append(self._piece)
+    def use_on(self, stream: Any) -> None:
+        """Note that the piece is used on a stream from now on."""
+        self._streams[0] = stream
+
+
+# These are called when a piece or a loan is gone. They are no __del__: what is garbage in a ring loses its events and
+# streams in any order, and CuPy's end with the process when one that is gone is asked. What is handed over here lives
+# until the call.
+
+
+def _wait(event: Any, memory: Any) -> None:
+    with contextlib.suppress(Exception):  # the GPU is gone or has failed, and others tell of that
+        event.synchronize()  # CuPy gives the memory to somebody else now
+
+
+def _give_back(piece: _Piece, free: deque[_Piece], device: Any, streams: list[Any]) -> None:
+    with contextlib.suppress(Exception):  # as above; then the piece does not come back
+        if streams[0] is not None:
+            with device:
+                piece.event.record(streams[0])
+        free.append(piece)
 
 
 class _DeviceMemory:
@@ -197,7 +203,7 @@ class _DeviceMemory:
         """Note that an array is used on a stream from now on."""
         loan = self._loans.get(array.data.mem.ptr)
         if loan is not None:
-            loan.stream = stream
+            loan.use_on(stream)
 
     def _idle(self, free: deque[_Piece]) -> _Piece | None:
         """A piece that nothing uses any more; the oldest where many are on their way back, still in use."""

@@ -1,4 +1,4 @@
-"""Batches as arrays of JAX: on the CPU without a copy, on a GPU by copies that travel ahead.
+"""Batches as arrays of JAX: without a copy where they are made, and by copies that travel ahead to another device.
 
 Contract. On the CPU ``send`` is called by the loader's threads, one batch after the other, on a GPU by the consumer's.
 A batch on the CPU is handed to JAX as it lies in memory, and JAX keeps the memory until the array and all work that was
@@ -6,9 +6,10 @@ queued on it are done; only then does it return to the loader's pool, in whateve
 it in between. JAX wants memory at multiples of 64 bytes, which that of the pool is; small arrays are copied. For a GPU,
 JAX copies by itself, asynchronously, and holds the batch until the copy is done.
 
-Pictures that the GPU decodes lie in memory of the native decoder. JAX takes such memory without a copy, but lets go of
-it as soon as the array is gone, with work that reads it still queued, for with its own memory the order of its stream
-makes that right. So they are copied into JAX's memory, on the GPU, and ours is kept until the copy is done.
+Pictures that the GPU decodes lie in memory of the native decoder, and JAX takes that without a copy, too. But it may
+let go of it as soon as the array is gone, with work that reads it still queued, for with its own memory the order of
+its stream makes that right. So memory that came back is used again only when a small piece of work that JAX got after
+that is done: JAX does what is queued for a GPU in order.
 
 JAX has no numbers of 64 bits unless it is told to. Integers become 32 bits where the values fit; anything else that
 would change a value is an error.
@@ -16,6 +17,7 @@ would change a value is an error.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,18 +25,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace._native import GpuImageLoader
 from headrace.frameworks.values import is_dense, map_arrays, split_device
 from headrace.registry import require
 from headrace.storage import allocate_pages
 from headrace.types import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["JaxOutput"]
 
 _ALIGNMENT = 64  # of memory that JAX takes as it is
 _GPUS = ("gpu", "cuda", "rocm")
+_MOST_WAITING = 8  # times that memory came back; then the oldest is waited for, so that a queue does not fill the GPU
 
 
 class JaxOutput:
@@ -54,7 +58,9 @@ class JaxOutput:
         self.is_device = self.device.platform != "cpu"
         is_cuda = self.device.platform in _GPUS and "rocm" not in self.device.client.platform_version.lower()
         self.gpu: int | None = self.device.local_hardware_id if is_cuda else None
-        self._copying: deque[tuple[Any, Any]] = deque()  # copies under way, and what they are made of
+        self._mark: Callable[[], Any] | None = None
+        self._returned: deque[tuple[Any, Any]] = deque()  # a mark in JAX's queue, and memory that is free after it
+        self._lock = threading.Lock()
 
     def _found(self, device: Any) -> Any:
         jax = self._jax
@@ -79,17 +85,16 @@ class JaxOutput:
         return allocate_pages(size_bytes)
 
     def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:
-        """Memory of the native decoder on the GPU; JAX gets a copy when it is filled."""
+        """Memory of the native decoder on the GPU; JAX takes it as it is when it is filled."""
+        self._reuse(native)
         return native.empty(shape, dtype)
 
     def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
-        """What ``empty`` made as an array of JAX, with its axes in another order."""
-        return self._copied(array, axes)
+        """The same memory with its axes in another order."""
+        return GpuImageLoader.transposed(array, axes)
 
     def send(self, batch: Batch, modules: Mapping[str, tuple[Any, ...]]) -> Any:
         """Hand a batch to JAX; copies to a GPU are under way when this returns."""
-        while self._copying and self._copying[0][0].is_ready():
-            self._copying.popleft()
         names = batch.keys()
         return Batch(names, tuple(self._sent(name, value) for name, value in zip(names, batch, strict=True)))
 
@@ -101,7 +106,7 @@ class JaxOutput:
     def _sent(self, name: str, value: Any) -> Any:
         is_array = isinstance(value, np.ndarray | self._jax.Array)
         if self.gpu is not None and not is_array and hasattr(value, "__dlpack__"):  # what empty() made
-            return self._copied(value, None)
+            return self._jax.dlpack.from_dlpack(value)
         return map_arrays(value, partial(self._array, name))
 
     def _array(self, name: str, array: npt.NDArray[Any]) -> Any:
@@ -114,12 +119,25 @@ class JaxOutput:
             return jax.dlpack.from_dlpack(array, device=self.device)  # with the axes in any order; always committed
         return jax.device_put(array, self.device)
 
-    def _copied(self, array: Any, axes: tuple[int, ...] | None) -> Any:
-        """An array in JAX's own memory of one that the native decoder has filled."""
-        view = self._jax.dlpack.from_dlpack(array)
-        copy = self._jax.numpy.copy(view) if axes is None else self._jax.numpy.transpose(view, axes)
-        self._copying.append((copy, (array, view)))
-        return copy
+    def _reuse(self, native: Any) -> None:
+        """Give the decoder its memory back of which JAX has let go, when JAX's queue is past that."""
+        while True:
+            with self._lock:
+                while self._returned and self._returned[0][0].is_ready():
+                    self._returned.popleft()
+                if (returned := native.returned()) is not None:
+                    self._returned.append((self._marked(), returned))
+                if len(self._returned) < _MOST_WAITING:
+                    return
+                oldest = self._returned[0][0]
+            oldest.block_until_ready()
+
+    def _marked(self) -> Any:
+        """An array that is ready when all is done that JAX's queue for the GPU holds now."""
+        if self._mark is None:
+            one = self._jax.device_put(np.int32(1), self.device)
+            self._mark = partial(self._jax.jit(self._jax.numpy.negative), one)
+        return self._mark()
 
 
 def _narrowed(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

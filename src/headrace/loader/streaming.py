@@ -14,10 +14,8 @@ does. The loader's belt calls ``stop`` before its threads are waited for, also w
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import threading
-import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -25,6 +23,7 @@ import numpy as np
 
 from headrace.arrays import distinct
 from headrace.errors import ClosedError
+from headrace.read import AheadThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,9 +165,7 @@ class Streaming:
         self._is_stopped = False
         self._uses_of: UsesOf | None = None  # this and the next are of the thread alone
         self._untold: list[tuple[int, _Part]] = []
-        self._thread = threading.Thread(target=self._run, name="headrace-streaming", daemon=True)
-        _open.add(self)
-        self._thread.start()
+        self._thread = AheadThread(self, self._run, "headrace-streaming")
 
     def __enter__(self) -> Self:
         return self
@@ -188,9 +185,7 @@ class Streaming:
     def close(self) -> None:
         """The same, and wait for the thread."""
         self.stop()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-        _open.discard(self)
+        self._thread.end()
 
     @contextlib.contextmanager
     def step(self, step: int) -> Iterator[None]:
@@ -306,12 +301,3 @@ class Streaming:
 def _let_go(part: _Part) -> None:
     if part.announced is not None:
         part.announced.close()
-
-
-_open: weakref.WeakSet[Streaming] = weakref.WeakSet()
-
-
-@atexit.register
-def _stop_all() -> None:
-    for streaming in list(_open):
-        streaming.close()

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from headrace.types import BlockTimes
+
 if TYPE_CHECKING:
     from headrace.order import Order
     from headrace.types import IndexArray
 
 __all__ = ["StepTimes", "UseTimes", "UsesOf", "uses_of_pages"]
 
-UsesOf: TypeAlias = Callable[[int, int], tuple[float, float] | None]
-"""For the number of a part and its first step: when it is used, and when in the next epoch; None if nobody knows."""
+UsesOf: TypeAlias = Callable[[int, int], tuple[float, float | BlockTimes] | None]
+"""For the number of a part and its first step: when it is used, and when next; None if nobody knows."""
 
 _FIRST_STEP_S = 1.0  # as long as nothing is known
 _MARGIN = 2.0

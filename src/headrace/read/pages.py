@@ -11,17 +11,17 @@ called at the latest when the interpreter exits.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import threading
-import weakref
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.arrays import distinct
+from headrace.read.ahead_thread import AheadThread
 from headrace.read.ranges import read_ranges
 from headrace.storage import allocate_pages
 
@@ -105,9 +105,7 @@ class PageWalk:
         self._left: set[int] = set()
         self._error: BaseException | None = None
         self._is_closed = False
-        self._thread = threading.Thread(target=self._read_all, args=(first,), name="headrace-pages", daemon=True)
-        _open.add(self)
-        self._thread.start()
+        self._thread = AheadThread(self, partial(self._read_all, first), "headrace-pages")
 
     def __enter__(self) -> Self:
         return self
@@ -120,10 +118,9 @@ class PageWalk:
         with self._change:
             is_first, self._is_closed = not self._is_closed, True
             self._change.notify_all()
-        self._thread.join()
+        self._thread.end()
         if is_first:
             self._cache.give_memory(self._memory)
-            _open.discard(self)
 
     @contextlib.contextmanager
     def step(self, step: int) -> Iterator[Source]:
@@ -281,13 +278,3 @@ class _StepSource:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Where spans are in memory."""
         return self._walk.locate(self._step, pointers, sizes)
-
-
-# Threads must not be inside a native call when the interpreter goes away.
-_open: weakref.WeakSet[PageWalk] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for walk in list(_open):
-        walk.close()

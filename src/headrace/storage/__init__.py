@@ -2,6 +2,7 @@
 
 from headrace.storage.atomic import AtomicFile
 from headrace.storage.block_cache import BlockCache, BlockKey, known_cache
+from headrace.storage.block_memory import BLOCK_BYTES
 from headrace.storage.cold import ColdReads, file_identity
 from headrace.storage.folder_writer import FolderWriter
 from headrace.storage.hidden_folder import HiddenFolder
@@ -33,12 +34,14 @@ from headrace.storage.remote_path import (
     name_part,
     storage_of,
 )
+from headrace.storage.spans import spans_in_blocks
 from headrace.storage.spool import Spool
 from headrace.storage.store_errors import shown_url
 from headrace.storage.stored_file import LocalFile, StoredFile, StoredReader, StoredStream, open_reader, open_stored
 from headrace.storage.walk import check_folder, group_left_out, note_left_out, summarize_left_out, walk_folder
 
 __all__ = [
+    "BLOCK_BYTES",
     "AtomicFile",
     "BlockCache",
     "BlockKey",
@@ -86,6 +89,7 @@ __all__ = [
     "remove_leftovers",
     "room_for",
     "shown_url",
+    "spans_in_blocks",
     "storage_of",
     "stored_exists",
     "stored_size",

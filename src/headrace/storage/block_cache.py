@@ -41,7 +41,7 @@ from headrace.storage.fetch_marks import Patience
 from headrace.storage.use_rhythm import UseRhythm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -243,13 +243,14 @@ class BlockCache:
             table.set("ids", slot, 0)
         return False
 
-    def note_use(self, key: BlockKey, next_use: float) -> None:
-        """Say when a block is needed next, by ``time.time()``; nothing happens if it is not there."""
+    def note_uses(self, next_uses: Mapping[BlockKey, float]) -> None:
+        """Say when blocks are needed next, by ``time.time()``; nothing happens for those that are not there."""
         table = self._table
-        if table is not None:
+        if table is not None and next_uses:
             with contextlib.suppress(OSError, FormatError):
-                for slot in table.find(key.id):
-                    self._set_when(table, slot, self._when(key, next_use))
+                times = {key.id: self._when(key, next_use) for key, next_use in next_uses.items()}
+                for slot, block_id in table.find_all(times):
+                    self._set_when(table, slot, times[block_id])
 
     def forget(self, key: BlockKey) -> None:
         """Remove a block whose bytes are not what they should be, although they are what was stored."""

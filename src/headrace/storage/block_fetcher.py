@@ -18,7 +18,7 @@ from headrace.errors import ClosedError
 from headrace.storage.spans import runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import TypeAlias
 
     from headrace.storage.block_cache import BlockCache, BlockKey
@@ -132,7 +132,7 @@ class BlockFetcher:
         for run in runs_of(list(by_number), len(blocks)):
             side_by_side = [by_number[number] for number in run]
             for block, part in zip(side_by_side, await fetch(side_by_side), strict=True):
-                block.table.mapping.fill(block.start, part)
+                self._memory.fill(block, part)
                 if self._cache is None:
                     self._memory.arrived(block)
                 else:
@@ -170,25 +170,24 @@ class BlockFetcher:
 
     # -- when blocks are needed again --
 
-    def needed_again(self, blocks: list[Block], use: float, next_use: float) -> list[Block]:
+    def needed_again(self, blocks: list[Block], use: float, next_uses: Mapping[int, float]) -> list[Block]:
         """Note when blocks are used and when next; gives those that the cache must be told of by ``note_uses``.
 
         A block may hold parts of several pages, each with a time of its own. Those up to this use are over.
         """
         if self._cache is None:
             return []
-        for block in blocks:
+        known = [block for block in blocks if block.number in next_uses]
+        for block in known:
             later = {one for one in self._uses.get(block.number, ()) if one > use}
-            self._uses[block.number] = frozenset(later | {next_use})
-        return [block for block in blocks if block.is_here]  # of the others it is told when they come
+            self._uses[block.number] = frozenset(later | {next_uses[block.number]})
+        return [block for block in known if block.is_here]  # of the others it is told when they come
 
     async def note_uses(self, blocks: list[Block]) -> None:
         """Tell the cache when blocks are needed that are here already."""
         assert self._cache is not None
-        for block in blocks:
-            when = self._next_use(block)
-            if when is not None:
-                await self._courier.on_disk(self._cache.note_use, self.key_of(block), when)
+        times = {self.key_of(block): when for block in blocks if (when := self._next_use(block)) is not None}
+        await self._courier.on_disk(self._cache.note_uses, times)
 
     def _next_use(self, block: Block) -> float | None:
         return min(self._uses.get(block.number, ()), default=None)

@@ -14,7 +14,7 @@ import os
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.storage.memory import available_bytes
 
@@ -27,6 +27,7 @@ __all__ = ["BLOCK_BYTES", "Block", "BlockMemory", "BlockTable", "Request", "shar
 
 BLOCK_BYTES = 4 << 20
 _LARGEST_BUDGET = 1 << 30
+_SPARE_BLOCKS = 32  # as many as requests bring at a time
 
 
 class Block:
@@ -92,6 +93,7 @@ class BlockMemory:
         self.size_bytes = 0
         self.lock = threading.Lock()
         self._idle: OrderedDict[Block, None] = OrderedDict()
+        self._spare: dict[tuple[BlockTable, int], Block] = {}  # they went; the next blocks get their memory
 
     def has_all(self, table: BlockTable, numbers: Iterable[int]) -> bool:
         """All of these blocks are here or on their way."""
@@ -104,6 +106,7 @@ class BlockMemory:
             for number in numbers:
                 block = table.blocks.get(number)
                 if block is None:
+                    self._drop_spare(table, number)  # its place is needed
                     block = table.blocks[number] = Block(table, number)
                     self.size_bytes += block.size_bytes
                     missing.append(block)
@@ -151,6 +154,25 @@ class BlockMemory:
             if not block.is_here:
                 self._remove(block)
 
+    def fill(self, block: Block, data: Any) -> None:
+        """Put the bytes of a block into place, if possible into memory of one that went: it need not be cleared."""
+        mapping = block.table.mapping
+        with self.lock:  # nobody may begin to fill the place of a spare one meanwhile
+            is_adopted = self._adopt(block)
+        if is_adopted:
+            mapping.overwrite(block.start, data)
+        else:
+            mapping.fill(block.start, data)
+
+    def _adopt(self, block: Block) -> bool:
+        if block.size_bytes != BLOCK_BYTES or not self._spare:
+            return False
+        spare = self._spare.popitem()[1]
+        is_adopted = block.table.mapping.adopt(block.start, block.size_bytes, spare.table.mapping, spare.start)
+        if not is_adopted:
+            spare.table.mapping.drop(spare.start, spare.size_bytes)
+        return is_adopted
+
     def arrived(self, block: Block) -> None:
         """The bytes of a block are in place."""
         with self.lock:
@@ -182,10 +204,17 @@ class BlockMemory:
     def forget(self, table: BlockTable) -> None:
         """The object is closed. What is leased stays until the last array of its mapping is gone."""
         with self.lock:
+            for number in [number for one, number in self._spare if one is table]:
+                self._drop_spare(table, number)
             for block in list(table.blocks.values()):
                 self._remove(block)
                 if block.is_here and block.leases == 0:
                     table.mapping.drop(block.start, block.size_bytes)
+
+    def _drop_spare(self, table: BlockTable, number: int) -> None:
+        spare = self._spare.pop((table, number), None)
+        if spare is not None:
+            table.mapping.drop(spare.start, spare.size_bytes)
 
     def _remove(self, block: Block) -> None:
         if block.table.blocks.get(block.number) is block:
@@ -197,7 +226,10 @@ class BlockMemory:
         while self.size_bytes > self.budget_bytes and self._idle:
             block, _ = self._idle.popitem(last=False)
             self._remove(block)
-            block.table.mapping.drop(block.start, block.size_bytes)
+            if block.size_bytes == BLOCK_BYTES and len(self._spare) < _SPARE_BLOCKS:
+                self._spare[block.table, block.number] = block
+            else:
+                block.table.mapping.drop(block.start, block.size_bytes)
 
 
 _shared: BlockMemory | None = None

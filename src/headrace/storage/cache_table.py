@@ -40,7 +40,7 @@ from headrace.storage.fetch_marks import FetchMarks
 from headrace.storage.regular import open_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 __all__ = ["BLOCKS_NAME", "PAGE_BYTES", "SLOT_BYTES", "TABLE_NAME", "CacheTable", "Rows"]
 
@@ -96,8 +96,14 @@ class CacheTable:
 
     def find(self, block_id: int) -> list[int]:
         """Slots in which a block should be; without a lock, so look at what is there."""
-        used = min(self.header()[2], _MAX_SLOTS)
-        return [int(slot) for slot in np.flatnonzero(self.column("ids", used) == block_id)]
+        return [slot for slot, _ in self.find_all([block_id])]
+
+    def find_all(self, block_ids: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Slots in which blocks should be, and the block of each; the same."""
+        ids = self.column("ids", min(self.header()[2], _MAX_SLOTS))
+        wanted = np.fromiter(block_ids, np.uint64, len(block_ids))
+        slots = np.flatnonzero(ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted))
+        yield from zip(slots.tolist(), ids[slots].tolist(), strict=True)
 
     def header(self) -> tuple[int, int, int]:
         """Number of slots, size of the cache in bytes, number of slots that were ever used.

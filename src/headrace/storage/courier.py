@@ -3,9 +3,11 @@
 Contract. ``hire`` starts the thread or shares the one that runs; every ``hire`` is followed by one ``dismiss``, and
 with the last of them the thread ends. Work is given as coroutines by ``submit``; whoever waits for an answer waits for
 a future, so that Ctrl-C is heard. When the thread ends, or the interpreter does, what is still under way is cancelled,
-and whoever waits for it gets a ClosedError. A finalizer must take no lock, because the garbage collector calls it in
-the middle of anything: ``call`` only leaves a note for the thread, which does the work then. A forked process has
-neither this thread nor those of obstore: ``hire`` and ``submit`` raise RemoteError there instead of waiting for ever.
+and whoever waits for it gets a ClosedError. So does whoever begins something when the interpreter ends: a daemon thread
+that went on would have requests under way when it is gone. A finalizer must take no lock, because the garbage collector
+calls it in the middle of anything: ``call`` only leaves a note for the thread, which does the work then. A forked
+process has neither this thread nor those of obstore: ``hire`` and ``submit`` raise RemoteError there instead of waiting
+for ever.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -33,6 +36,8 @@ _LAST_S = 2.0  # for requests that are under way when the thread ends
 _GRACE_S = 0.3  # until obstore's threads have seen that nobody waits any more
 
 _SETTLED_S = 0.2  # after a request: until the thread of obstore's that told its end has let go of Python
+_BUSY_S = 1.0  # longer, while such a thread is seen in Python: the machine has no time for it
+_POLL_S = 0.005
 
 _requests: set[asyncio.Task[Any]] = set()  # under way; changed by the courier's thread alone
 _last_end_s = -_SETTLED_S  # when the last request ended
@@ -43,7 +48,8 @@ async def finished(request: Coroutine[Any, Any, T]) -> T:
 
     A thread of obstore's tells Python how a request has ended, also that it was cancelled. If the interpreter ends
     before that, or while that thread still holds something of Python's, the process is aborted. So requests are not
-    cancelled, the courier waits for them before it goes, and the interpreter ends a moment after the last of them.
+    cancelled, the courier waits for them before it goes, and the interpreter ends a moment after the last of them, when
+    no such thread is seen in Python any more.
     """
     task = asyncio.ensure_future(request)
     _requests.add(task)
@@ -65,6 +71,7 @@ class Courier:
     _lock = threading.Lock()
     _now: Courier | None = None
     _process: int | None = None  # in which obstore was used
+    _is_exiting = False  # the interpreter is
 
     def __init__(self) -> None:
         self._users = 0
@@ -81,6 +88,8 @@ class Courier:
         """The courier of this process, until it is dismissed."""
         check_process()
         with cls._lock:
+            if cls._is_exiting:
+                raise ClosedError("nothing can be brought from a store while the program ends")
             cls._process = os.getpid()
             if cls._now is None:
                 made = cls()
@@ -191,6 +200,11 @@ def run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 @atexit.register
+def _exit() -> None:
+    Courier._is_exiting = True
+    end_courier()
+
+
 def end_courier() -> None:
     """Cancel everything that is under way, and wait until the thread is gone; for the end of the interpreter."""
     with Courier._lock:
@@ -198,8 +212,27 @@ def end_courier() -> None:
         if courier is not None:
             courier._end()
     if courier is not None:
-        courier._thread.join()
+        _join(courier._thread)
     time.sleep(max(0.0, _last_end_s + _SETTLED_S - time.monotonic()))
+    if Courier._process == os.getpid():
+        _wait_for_strangers()
+
+
+def _join(thread: threading.Thread) -> None:
+    """Wait for the courier's thread, which does not take long. To leave it alone would abort the process."""
+    while thread.is_alive():
+        with contextlib.suppress(KeyboardInterrupt):
+            thread.join()
+
+
+def _wait_for_strangers() -> None:
+    """Wait until no thread that was not begun by Python runs Python: those are obstore's, about to tell of an end."""
+    deadline = time.monotonic() + _BUSY_S
+    while time.monotonic() < deadline:
+        known = {thread.ident for thread in threading.enumerate()}
+        if not sys._current_frames().keys() - known:
+            return
+        time.sleep(_POLL_S)
 
 
 def _forget_after_fork() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from headrace.types import Announcement
+    from headrace.types import Announcement, BlockTimes
 
 __all__ = ["JoinedAnnouncement", "join_announcements"]
 
@@ -47,7 +47,7 @@ class JoinedAnnouncement:
         """A part of it is kept on the local disk."""
         return any(part.is_cached for part in self._parts)
 
-    def needed_again(self, use: float, next_use: float) -> None:
+    def needed_again(self, use: float, next_use: float | BlockTimes) -> None:
         """Say when all of them are used, and when next."""
         for part in self._parts:
             part.needed_again(use, next_use)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from headrace.storage.object_store import Answer, ObjectFacts
     from headrace.storage.remote_path import RemotePath
     from headrace.storage.stored_file import Positions
-    from headrace.types import Announcement
+    from headrace.types import Announcement, BlockTimes
 
 __all__ = ["RemoteFile", "RemoteStats"]
 
@@ -171,7 +171,7 @@ class _Lines:
         self.store, self.key = locate(path)
         if not self.key or self.key.endswith("/"):
             raise ValueError(f"{shown_url(path)}: the URL names no object")
-        self.url = shown_url(path)
+        self.path, self.url = str(path), shown_url(path)
         self.stats = RemoteStats()
         self.intervals: list[Interval] = []  # replaced as a whole, so that it can be read without the lock
         self._memory = shared_memory()
@@ -382,8 +382,10 @@ class _Lines:
     def is_cached(self) -> bool:
         return self._cache is not None
 
-    def needed_again(self, blocks: list[Block], use: float, next_use: float) -> None:
-        if here := self._fetcher.needed_again(blocks, use, next_use):
+    def needed_again(self, blocks: list[Block], use: float, next_use: float | BlockTimes) -> None:
+        numbers = [block.number for block in blocks]
+        times = next_use(self.path, numbers) if callable(next_use) else dict.fromkeys(numbers, next_use)
+        if here := self._fetcher.needed_again(blocks, use, times):
             self._submit(self._fetcher.note_uses(here))
 
     def _begin_buffer(self, offsets: Positions, sizes: Positions, *, is_urgent: bool) -> _Buffer:
@@ -485,7 +487,7 @@ class _AnnouncedBlocks:
         """There is a cache on the local disk."""
         return self._lines.is_cached
 
-    def needed_again(self, use: float, next_use: float) -> None:
+    def needed_again(self, use: float, next_use: float | BlockTimes) -> None:
         """Say when they are used, and when next."""
         self._lines.needed_again(self._blocks, use, next_use)
 
@@ -512,7 +514,7 @@ class _AnnouncedBuffer:
     def distrust(self) -> None:
         """Nothing of them is kept."""
 
-    def needed_again(self, use: float, next_use: float) -> None:
+    def needed_again(self, use: float, next_use: float | BlockTimes) -> None:
         """The same."""
 
 

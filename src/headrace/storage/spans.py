@@ -7,7 +7,16 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Interval", "MergedSpans", "missing_parts", "runs_of", "touched_blocks", "touches", "with_interval"]
+__all__ = [
+    "Interval",
+    "MergedSpans",
+    "missing_parts",
+    "runs_of",
+    "spans_in_blocks",
+    "touched_blocks",
+    "touches",
+    "with_interval",
+]
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
 Interval: TypeAlias = tuple[int, int]
@@ -20,13 +29,27 @@ def touched_blocks(offsets: Positions, sizes: Positions, block_bytes: int) -> li
         >>> touched_blocks(np.array([5, 90, 7], np.uint64), np.array([1, 20, 0], np.uint64), 10)
         [0, 9, 10]
     """
-    is_some = sizes > 0
-    first = (offsets[is_some] // block_bytes).astype(np.int64)
-    last = ((offsets[is_some] + sizes[is_some] - np.uint64(1)) // block_bytes).astype(np.int64)
+    numbers: list[int] = np.unique(spans_in_blocks(offsets, sizes, block_bytes)[1]).tolist()
+    return numbers
+
+
+def spans_in_blocks(
+    offsets: Positions, sizes: Positions, block_bytes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All pairs of a span and a block of which it has a byte, span after span.
+
+    Example:
+        >>> spans_in_blocks(np.array([5, 7, 90], np.uint64), np.array([1, 0, 20], np.uint64), 10)
+        (array([0, 2, 2]), array([ 0,  9, 10]))
+    """
+    some = np.flatnonzero(sizes)
+    first = (offsets[some] // block_bytes).astype(np.int64)
+    last = ((offsets[some] + sizes[some] - np.uint64(1)) // block_bytes).astype(np.int64)
+    if (first == last).all():
+        return some, first
     counts = last - first + 1
     steps = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(counts.cumsum() - counts, counts)
-    numbers: list[int] = np.unique(np.repeat(first, counts) + steps).tolist()
-    return numbers
+    return np.repeat(some, counts), np.repeat(first, counts) + steps
 
 
 def touches(offsets: Positions, sizes: Positions, block_bytes: int, numbers: list[int]) -> npt.NDArray[np.bool_]:

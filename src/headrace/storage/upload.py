@@ -43,7 +43,7 @@ _UNDER_WAY_BYTES = 256 << 20
 _MOST_AT_ONCE = 8
 _WAIT_S = 0.1
 _POLL_S = 0.02
-_DRAIN_S = 30.0
+_DRAIN_S, _LET_GO_S = 30.0, 2.0
 _TAG = re.compile(r"([0-9a-f]{32})(?:-(\d+))?")
 
 
@@ -162,11 +162,13 @@ class Upload:
         except BaseException as error:  # of obstore, or of the disk
             self._error = failure(self.url, error)
         finally:
+            if self._error is not None:
+                self._drain(_LET_GO_S)  # a thread of obstore's that does so when the interpreter is gone aborts it
             self._has_ended.set()
 
     def _put(self, fd: int) -> None:
         if self.parts == 1:
-            self._store.put(self._key, _read(fd, 0, self.size_bytes), use_multipart=False)
+            self._store.put(self._key, self._part(fd, 0), use_multipart=False)
         else:
             self._store.put(
                 self._key,
@@ -179,17 +181,19 @@ class Upload:
     def _read_parts(self, fd: int) -> Iterator[npt.NDArray[np.uint8]]:
         for start in range(0, self.size_bytes, self.part_bytes):
             if self._is_stopped.is_set():
-                self._drain()
+                self._drain(_DRAIN_S)
                 raise _StoppedError
-            part = np.frombuffer(_read(fd, start, min(self.part_bytes, self.size_bytes - start)), np.uint8)
-            weakref.finalize(part, self._sent.append, None)  # obstore lets go of it when the store has taken it
-            self._handed_over += 1
-            yield part
-            del part
+            yield self._part(fd, start)
 
-    def _drain(self) -> None:
-        """Let parts that are under way arrive: one that does so after the upload was taken back may stay."""
-        end_s = time.monotonic() + _DRAIN_S
+    def _part(self, fd: int, start: int) -> npt.NDArray[np.uint8]:
+        part = np.frombuffer(_read(fd, start, min(self.part_bytes, self.size_bytes - start)), np.uint8)
+        weakref.finalize(part, self._sent.append, None)  # obstore lets go of it when the store has taken it
+        self._handed_over += 1
+        return part
+
+    def _drain(self, limit_s: float) -> None:
+        """Let parts that are under way arrive, or go: one that arrives after the upload was taken back may stay."""
+        end_s = time.monotonic() + limit_s
         while len(self._sent) < self._handed_over and time.monotonic() < end_s:
             time.sleep(_POLL_S)
 

@@ -1,7 +1,7 @@
 """When a block that is used now is needed again, learnt from how blocks were used so far.
 
-This is for uses of which nobody says that: in random order, and where samples are read one by one. Training uses its
-blocks again and again, once in each epoch or so. So a few blocks are watched, the first that were used: how long it
+This is for uses of which nobody says that: with an order function, and where samples are read one by one. Training uses
+its blocks again and again, once in each epoch or so. So a few blocks are watched, the first that were used: how long it
 took until each was used again, or how long it is not used already. The time in the middle is how long others will take,
 too. It never gets shorter, and is doubled: to think that a block comes later than it does is no harm, because that is
 true of all blocks of a process; they keep their order. In the first epoch, when no block was used twice, the time

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.frameworks.fake_cupy import Device, FakeCupy, ndarray
+from tests.unit.frameworks.fake_cupy import Device, Event, FakeCupy, Stream, ndarray
 from tests.unit.loader.tools import CROP, LABELS_ONLY, contents, values_of, write_rows
 
 import headrace as hr
@@ -143,6 +144,43 @@ def test_sizes_that_never_come_again_take_no_memory(cupy: FakeCupy) -> None:
     for rows in range(1, 60):
         output.empty((rows, 4096), "uint8", None)
     assert sum(output._memory._free.counts().values()) <= 16
+
+
+def test_what_is_garbage_in_a_ring_ends_well(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's events and streams end with their objects, and the process ends when one that is gone is asked."""
+    asked_too_late: list[str] = []
+
+    def ends(kind: type, calls: tuple[str, ...]) -> None:
+        def end(self: Any) -> None:
+            self.is_gone = True
+
+        def checked(name: str) -> Any:
+            call = getattr(kind, name)
+
+            def run(self: Any, *args: Any) -> Any:
+                if any(getattr(each, "is_gone", False) for each in (self, *args)):
+                    asked_too_late.append(f"{kind.__name__}.{name}")
+                return call(self, *args)
+
+            return run
+
+        monkeypatch.setattr(kind, "__del__", end, raising=False)
+        for name in calls:
+            monkeypatch.setattr(kind, name, checked(name))
+
+    ends(Event, ("synchronize", "record"))
+    ends(Stream, ("add",))
+    for _ in range(20):
+        cupy.current = Stream()
+        output = CupyOutput()
+        kept = [output.receive(output.send(Batch(("x",), (output.empty(LARGE, "uint8", None),)), {})) for _ in range(3)]
+        output.empty(LARGE, "uint8", None)
+        ring: list[Any] = [output, kept, cupy.current]
+        ring.append(ring)
+        cupy.current = Stream()
+        del output, kept, ring
+        gc.collect()
+    assert asked_too_late == []
 
 
 def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import pickle
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.unit.loader.tools import (
 import headrace as hr
 from headrace import Loader, ops
 from headrace.loader.slots import SlotPool
+from headrace.storage import allocate_pages
 from headrace.types import Batch, Padded, Ragged
 
 if TYPE_CHECKING:
@@ -321,30 +323,103 @@ class HostMemory:
         return self.array.__dlpack_device__()
 
 
-def test_pictures_of_the_native_decoder_are_copied_into_jaxs_memory(jax: Any) -> None:
+class Decoder:
+    """Stands for the native decoder: counts what is in others' hands, what came back, and what it may use again."""
+
+    def __init__(self) -> None:
+        self.came_back: list[int] = []
+        self.free: list[int] = []
+        self.made = 0
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> HostMemory:
+        self.made += 1
+        array = allocate_pages(int(np.prod(shape))).view(dtype).reshape(shape)
+        finalize(array.base if array.base is not None else array, self.came_back.append, self.made)
+        return HostMemory(array)
+
+    def returned(self) -> Any:
+        if not self.came_back:
+            return None
+        pieces, self.came_back = self.came_back, []
+
+        class Returned:
+            pass
+
+        returned = Returned()
+        finalize(returned, self.free.extend, pieces)
+        return returned
+
+
+class Queue:
+    """Stands for JAX's queue: a mark is ready when the test says so."""
+
+    def __init__(self) -> None:
+        self.marks: list[Queue.Mark] = []
+
+    class Mark:
+        def __init__(self) -> None:
+            self.is_done = False
+
+        def is_ready(self) -> bool:
+            return self.is_done
+
+        def block_until_ready(self) -> None:
+            self.is_done = True
+
+    def __call__(self) -> Mark:
+        self.marks.append(Queue.Mark())
+        return self.marks[-1]
+
+
+def gpu_output() -> Any:
     from headrace.frameworks.jax import JaxOutput
 
-    class Native:
-        def empty(self, shape: tuple[int, ...], dtype: str) -> HostMemory:
-            return HostMemory(pool.take(shape, dtype))
-
-    pool = SlotPool(keep=2)
     output = JaxOutput("cpu")
     output.gpu = 0
-    for axes in (None, (0, 3, 1, 2)):
-        memory = output.empty(LARGE, "uint8", Native())
-        memory.array[:] = 7
-        address = memory.array.ctypes.data
-        value = memory if axes is None else output.transposed(memory, axes)
-        batch = output.receive(output.send(Batch(("x",), (value,)), {}))
-        assert batch.x.shape == (LARGE if axes is None else (8, 3, 64, 64))
-        assert address_of(batch.x) != address
-        del memory, value
-        batch.x.block_until_ready()
-        output.send(Batch((), ()), {})  # the next one lets go of what is copied
-        assert wait_until(lambda address=address: pool.take(LARGE, "uint8").ctypes.data == address)
-        pool.take(LARGE, "uint8")[:] = 1
-        assert np.unique(np.asarray(batch.x)).tolist() == [7]
+    return output
+
+
+def test_jax_takes_pictures_of_the_native_decoder_as_they_are(jax: Any) -> None:
+    output, decoder = gpu_output(), Decoder()
+    memory = output.empty(LARGE, "uint8", decoder)
+    memory.array[:] = 7
+    address = memory.array.ctypes.data
+    batch = output.receive(output.send(Batch(("x",), (memory,)), {}))
+    assert address_of(batch.x) == address
+    assert np.unique(np.asarray(batch.x)).tolist() == [7]
+
+
+def test_memory_is_used_again_when_jaxs_queue_is_past_it(jax: Any) -> None:
+    output, decoder, queue = gpu_output(), Decoder(), Queue()
+    output._mark = queue
+    batch = output.send(Batch(("x",), (output.empty(LARGE, "uint8", decoder),)), {})
+    output.empty(LARGE, "uint8", decoder)  # let go of unsent: it comes back, too
+    gc.collect()
+    assert decoder.came_back == [2]
+    del batch
+    assert wait_until(lambda: gc.collect() is not None and len(decoder.came_back) == 2)
+    held = [output.empty(LARGE, "uint8", decoder)]
+    assert (len(queue.marks), decoder.free) == (1, [])
+    held.append(output.empty(LARGE, "uint8", decoder))
+    assert (len(queue.marks), decoder.free) == (1, [])  # nothing came back meanwhile
+    queue.marks[0].is_done = True
+    held.append(output.empty(LARGE, "uint8", decoder))
+    assert sorted(decoder.free) == [1, 2]
+
+
+def test_a_queue_of_jax_does_not_fill_the_gpu(jax: Any) -> None:
+    output, decoder, queue = gpu_output(), Decoder(), Queue()
+    output._mark = queue
+    for _ in range(50):
+        output.empty(LARGE, "uint8", decoder)
+        gc.collect()
+        assert decoder.made - len(decoder.free) <= 9
+
+
+def test_a_mark_of_jax_is_ready_in_the_end(jax: Any) -> None:
+    output = gpu_output()
+    assert output._marked().block_until_ready().is_ready()
+    assert output._marked().devices() == {output.device}
 
 
 def test_an_epoch_in_a_training_step(jax: Any, path: Path) -> None:

@@ -298,7 +298,7 @@ def test_what_is_needed_last_goes_first(tmp_path: Path) -> None:
     assert not cache.store(key_of(99), content(99), now + 1000)
     assert cache.store(key_of(98), content(98), now + 50)
     assert [number for number in range(50) if is_there(cache, number)] == list(range(sum(stored) - 1))
-    cache.note_use(key_of(0), now + 500)
+    cache.note_uses({key_of(0): now + 500})
     assert cache.store(key_of(97), content(97), now + 60)
     assert [is_there(cache, number) for number in (0, 1, 97, 98)] == [False, True, True, True]
     out = np.empty(100_000, np.uint8)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.storage.range_server import RangeServer, serve
+from tests.range_server import RangeServer, serve
 
 pytest.importorskip("obstore")
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.storage.range_server import serve
+from tests.range_server import serve
 
 from headrace.errors import RemoteError
 from headrace.storage import RemotePath, StorageOptions, shown_url

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.storage.range_server import RangeServer, serve
+from tests.range_server import RangeServer, serve
 
 from headrace.errors import ChangedError, ClosedError, RemoteError
 from headrace.storage import RemotePath, StorageOptions, StoredStream, check_mapping, is_mapped_file, mapping_faults

@@ -35,6 +35,15 @@ class SparseMapping {
   // Puts bytes into place, read-only.
   [[nodiscard]] Status fill(std::uint64_t start, ByteSpan data) noexcept;
 
+  // Lets a part have the memory of a part of the same size that is not needed any more, of this or
+  // of another mapping: the system need not clear it. It can be written to until it is sealed, and
+  // has the old bytes. The other part is dropped. False where the system cannot do that, and
+  // nothing has changed.
+  [[nodiscard]] Result<bool> adopt(std::uint64_t start, std::uint64_t size, SparseMapping& from,
+                                   std::uint64_t from_start) noexcept;
+  // Puts bytes into memory that can be written to, and seals it.
+  [[nodiscard]] Status overwrite(std::uint64_t start, ByteSpan data) noexcept;
+
   // Fresh memory for a part, to write to until it is sealed.
   [[nodiscard]] Result<MutableByteSpan> writable(std::uint64_t start, std::uint64_t size) noexcept;
   [[nodiscard]] Status seal(std::uint64_t start, std::uint64_t size) noexcept;
