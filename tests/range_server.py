@@ -1,95 +1,200 @@
-"""A small web server with ranges and versions, over the files of a folder; it counts what it is asked for."""
+"""A web server for tests: one object, or the files of a folder, with ranges, versions, and faults on command."""
 
 from __future__ import annotations
 
 import contextlib
-import http.server
-import re
 import threading
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["RangeServer", "serve_ranges"]
-
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+__all__ = ["RangeServer", "serve", "serve_ranges"]
 
 
-class RangeServer(http.server.ThreadingHTTPServer):
-    """The server; ``requests`` and ``sent_bytes`` count."""
-
-    daemon_threads = True
-    folder: Path
-    requests = sent_bytes = 0
-    refuses_missing = False
-    """Answer as stores do that do not let everybody list: 403 where there is nothing."""
-
-    def url(self, name: str) -> str:
-        """The address of a file."""
-        return f"http://127.0.0.1:{self.server_address[1]}/{name}"
+class _Object(NamedTuple):
+    size_bytes: int
+    etag: str | None
+    modified: str | None
+    read: Callable[[int, int], bytes]
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: RangeServer
+@dataclass
+class RangeServer:
+    """What the server has, what it was asked for, and what it does wrong.
 
-    def do_HEAD(self) -> None:
-        self.do_GET(is_head=True)
+    Attributes:
+        data: of the one object, which has any name.
+        folder: whose files are the objects instead.
+        etag: of the one object.
+        minds_conditions: answer 412 where If-Match names another version.
+        refuses_missing: answer as stores do that do not let everybody list: 403 where there is nothing.
+        url: of the one object, or of the folder.
+        requests: how many there were.
+        ranges: what was sent.
+        busiest: requests at the same time.
+        fault: what happens to a request by its number: a status, "cut", "short", "long", "stall", "shifted"; None is
+            well.
+        gate: what "stall" waits for.
+    """
 
-    def do_GET(self, is_head: bool = False) -> None:
-        server = self.server
-        server.requests += 1
-        path = server.folder / unquote(self.path).partition("?")[0].lstrip("/")
+    data: bytes = b""
+    folder: Path | None = None
+    etag: str | None = '"one"'
+    minds_conditions: bool = True
+    refuses_missing: bool = False
+    url: str = ""
+    requests: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    busiest: int = 0
+    fault: Callable[[int], str | int | None] = lambda number: None
+    gate: threading.Event = field(default_factory=threading.Event)
+    _running: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of all ranges."""
+        return sum(end - start for start, end in list(self.ranges))
+
+    def url_of(self, name: str) -> str:
+        """The address of a file of the folder."""
+        return f"{self.url}/{name}"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a request."""
+        with self._lock:
+            self._running += 1
+            self.busiest = max(self.busiest, self._running)
+            self.requests += 1
+            number = self.requests
+        try:
+            self._answer(handler, self.fault(number))
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def _find(self, handler: BaseHTTPRequestHandler) -> _Object | None:
+        if self.folder is None:
+            return _Object(len(self.data), self.etag, None, lambda start, end: self.data[start:end])
+        path = self.folder / unquote(handler.path).partition("?")[0].lstrip("/")
         if not path.is_file():
-            self._answer(403 if server.refuses_missing else 404, b"", {})
-            return
-        size = path.stat().st_size
-        version = f'"{path.stat().st_mtime_ns}"'
-        if self.headers.get("If-Match", version) != version:
-            self._answer(412, b"", {})
-            return
-        facts = {"ETag": version, "Accept-Ranges": "bytes", "Last-Modified": self.date_time_string(1)}
-        asked = _RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked is None:
-            self._answer(200, path.read_bytes(), facts, is_head)
-            return
-        first, last = int(asked[1]), min(int(asked[2] or size), size - 1)
-        if first >= size:
-            self._answer(416, b"", {"Content-Range": f"bytes */{size}"})
-            return
-        facts["Content-Range"] = f"bytes {first}-{last}/{size}"
-        with path.open("rb") as file:
-            file.seek(first)
-            self._answer(206, file.read(last + 1 - first), facts, is_head)
+            return None
+        status = path.stat()
 
-    def _answer(self, status: int, data: bytes, facts: dict[str, str], is_head: bool = False) -> None:
-        self.send_response(status)
-        for name, value in facts.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if not is_head:
-            self.server.sent_bytes += len(data)
-            self.wfile.write(data)
+        def read(start: int, end: int) -> bytes:
+            with path.open("rb") as file:
+                file.seek(start)
+                return file.read(end - start)
 
-    def log_message(self, *_: Any) -> None:
-        pass
+        return _Object(status.st_size, f'"{status.st_mtime_ns}"', handler.date_time_string(1), read)
+
+    def _answer(self, handler: BaseHTTPRequestHandler, fault: str | int | None) -> None:
+        if fault == "stall":
+            self.gate.wait(30)
+        if isinstance(fault, int):
+            return _reply(handler, fault, b"<Code>Trouble</Code>")
+        found, wanted = self._find(handler), handler.headers.get("If-Match")
+        if found is None:
+            return _reply(handler, 403 if self.refuses_missing else 404, b"")
+        if self.minds_conditions and wanted is not None and wanted != found.etag:
+            return _reply(handler, 412, b"")
+        return self._send(handler, found, fault)
+
+    def _send(self, handler: BaseHTTPRequestHandler, found: _Object, fault: str | None) -> None:
+        asked, size = handler.headers.get("Range"), found.size_bytes
+        first, _, last = (asked or "bytes=0-").removeprefix("bytes=").partition("-")
+        start, end = int(first), min(int(last) + 1 if last else size, size)
+        if start >= size:
+            return _reply(handler, 416 if asked else 200, b"", {"Content-Range": f"bytes */{size}"} if asked else {})
+        if handler.command != "HEAD":
+            with self._lock:
+                self.ranges.append((start, end))
+        body = found.read(start, end)
+        shift = 1 if fault == "shifted" else 0
+        facts = {
+            "Accept-Ranges": "bytes",
+            "Content-Range": f"bytes {start + shift}-{end - 1}/{size}" if asked else None,
+            "ETag": found.etag,
+            "Last-Modified": found.modified,
+        }
+        headers = {name: value for name, value in facts.items() if value is not None}
+        cut = {"cut": len(body) // 2, "short": len(body) - 1}.get(str(fault), len(body))
+        body = body[:cut] + (b"!" if fault == "long" else b"")
+        return _reply(handler, 206 if asked else 200, body, headers, is_cut=fault == "cut")
+
+
+def _reply(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    body: bytes,
+    headers: dict[str, str] | None = None,
+    *,
+    is_cut: bool = False,
+) -> None:
+    handler.send_response(status)
+    for name, value in (headers or {}).items():
+        handler.send_header(name, value)
+    handler.send_header("Content-Length", str(2 * len(body) + 1 if is_cut else len(body)))
+    handler.end_headers()
+    if handler.command != "HEAD":
+        with contextlib.suppress(OSError):
+            handler.wfile.write(body)
+    handler.close_connection = is_cut
+
+
+class _Web(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # clients go away in the middle of an answer
+
+
+@contextlib.contextmanager
+def _started(server: RangeServer) -> Iterator[RangeServer]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            server.answer(self)
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    web = _Web(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    server.url = f"http://127.0.0.1:{web.server_address[1]}"
+    try:
+        yield server
+    finally:
+        server.gate.set()
+        web.shutdown()
+        thread.join()
+        web.server_close()
+
+
+@contextlib.contextmanager
+def serve(data: bytes) -> Iterator[RangeServer]:
+    """A server of one object on the loopback, until the block ends."""
+    with _started(RangeServer(data)) as server:
+        server.url += "/folder/x.bin"
+        yield server
 
 
 @contextlib.contextmanager
 def serve_ranges(folder: Path) -> Iterator[RangeServer]:
-    """A server on the loopback, until the block ends."""
-    server = RangeServer(("127.0.0.1", 0), partial(_Handler))
-    server.folder = folder
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    """A server of a folder on the loopback, until the block ends."""
+    with _started(RangeServer(folder=folder)) as server:
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

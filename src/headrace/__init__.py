@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.loader.diagnosis import diagnose
     from headrace.transfer.convert import convert
     from headrace.types import Batch, Dataset, Sample
+    from headrace.viewer.server import view
 
 __all__ = [
     "Archive",
@@ -48,6 +49,7 @@ __all__ = [
     "subset",
     "to_ray",
     "verify",
+    "view",
     "write",
     "zip_fields",
 ]
@@ -69,6 +71,7 @@ _PLACES = {
     "headrace.loader.diagnosis": ("diagnose",),
     "headrace.transfer.convert": ("convert",),
     "headrace.types": ("Batch", "Dataset", "Sample"),
+    "headrace.viewer.server": ("view",),
 }
 """Where the names are. Each is imported when it is first used, so that to import headrace takes next to no time."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["ProgressBar", "format_bytes", "format_count", "format_duration", "is_seen", "parse_bytes"]
+__all__ = ["ProgressBar", "format_bytes", "format_count", "format_duration", "is_notebook", "is_seen", "parse_bytes"]
 
 _CELLS = 24
 _MIN_CELLS = 5
@@ -87,10 +87,10 @@ def format_duration(seconds: float) -> str:
 
 def is_seen(stream: TextIO | None) -> bool:
     """Somebody watches a stream: it is a terminal, or leads into a notebook."""
-    return stream is not None and (stream.isatty() or _is_notebook(stream))
+    return stream is not None and (stream.isatty() or is_notebook(stream))
 
 
-def _is_notebook(stream: TextIO) -> bool:
+def is_notebook(stream: TextIO) -> bool:
     """The stream of a Jupyter kernel, which is no terminal, and yet begins a line anew at a carriage return."""
     return any(kind.__module__.startswith("ipykernel.") for kind in type(stream).__mro__)
 
@@ -123,7 +123,7 @@ class ProgressBar:
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = is_seen(self._stream) if enabled is None else enabled
         # Each drawing in a notebook is a message to the browser.
-        self._pause_s, self._usual_width = (0.5, 80) if _is_notebook(self._stream) else (0.1, 120)
+        self._pause_s, self._usual_width = (0.5, 80) if is_notebook(self._stream) else (0.1, 120)
         self._start_s = time.monotonic()
         self._drawn_s = 0.0
         self._last: tuple[int, int | None, int] = (0, None, 0)

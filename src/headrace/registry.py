@@ -11,7 +11,7 @@ from headrace.errors import MissingExtraError, UnknownFormatError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["PluginTable", "require"]
+__all__ = ["PluginTable", "reach", "require"]
 
 T = TypeVar("T")
 _EXTRAS = {
@@ -19,7 +19,9 @@ _EXTRAS = {
     "mfusepy": "mount",
     "obstore": "remote",
     "pyarrow": "arrow",
+    "starlette": "view",
     "textual": "browse",
+    "uvicorn": "view",
     "zstandard": "zstd",
 }
 """Extras that are not called as their package is."""
@@ -92,3 +94,8 @@ def require(package: str, needed_by: str) -> Any:
     except ImportError:
         root = package.partition(".")[0]
         raise MissingExtraError(root, extra=_EXTRAS.get(root, root), needed_by=needed_by) from None
+
+
+def reach(name: str) -> Any:
+    """A module of this package that lies above whoever asks, such as ``viewer.server``; nothing below imports it."""
+    return importlib.import_module(f"headrace.{name}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Announcement",
     "Batch",
+    "BlockTimes",
     "Buffer",
     "Dataset",
     "Encoded",
@@ -28,9 +29,15 @@ __all__ = [
     "Indices",
     "Interleaved",
     "Interleaving",
+    "Located",
+    "Measured",
+    "Measures",
     "Output",
     "Padded",
+    "Place",
+    "Placed",
     "Problem",
+    "ProblemProgress",
     "Progress",
     "Ragged",
     "RepairReport",
@@ -39,8 +46,10 @@ __all__ = [
     "SampleBlocks",
     "SampleSequence",
     "Source",
+    "StoredSpans",
     "Summary",
     "TakeArray",
+    "Viewing",
     "Writer",
     "missing_members",
 ]
@@ -244,6 +253,18 @@ class ImageSpans:
     tile_indices: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None
 
 
+class Place(NamedTuple):
+    """Where the stored bytes of a value lie: in which file, from which byte on, how many, and on which page of it.
+
+    It says what the file says: where that is damaged, the bytes may lie outside of it.
+    """
+
+    path: str
+    offset: int
+    size_bytes: int
+    page: int | None = None
+
+
 class Padded(NamedTuple):
     """Values of different lengths in one array, zeros after each value.
 
@@ -271,6 +292,10 @@ class Source(Protocol):
         ...
 
 
+BlockTimes: TypeAlias = Callable[[str, Sequence[int]], Mapping[int, float]]
+"""For the path of a file and numbers of its blocks: when each is used next; what nobody knows is left out."""
+
+
 class Announcement(Protocol):
     """Bytes on their way to this machine; they stay until it is closed."""
 
@@ -296,8 +321,8 @@ class Announcement(Protocol):
         """What is brought is kept on the local disk, so that it matters when it is needed again."""
         ...
 
-    def needed_again(self, use: float, next_use: float) -> None:
-        """Say when it is used and when it is used next, by ``time.time()``.
+    def needed_again(self, use: float, next_use: float | BlockTimes) -> None:
+        """Say when it is used and when it is used next, by ``time.time()``: all of it, or each block by itself.
 
         What is brought for several announcements is needed again at the earliest of their times that comes after a use.
         """
@@ -346,11 +371,38 @@ class Output(Protocol):
         ...
 
 
+class Viewing(Protocol):
+    """A page in a browser that is served by this process, until it is closed."""
+
+    @property
+    def url(self) -> str:
+        """Where the page is; whoever knows it can see it."""
+        ...
+
+    def close(self) -> None:
+        """End it. Does nothing the second time."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
 class Progress(Protocol):
     """What long work calls as it advances."""
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
         """Take the number of samples done, their total if known, and the bytes handled so far."""
+        ...
+
+
+@runtime_checkable
+class ProblemProgress(Progress, Protocol):
+    """Progress of ``verify`` that is also told what is wrong, as it is found."""
+
+    def found(self, problems: Sequence[Problem]) -> None:
+        """Take problems that are new; the report has all of them, and may leave out some that were told here."""
         ...
 
 
@@ -532,6 +584,10 @@ class Dataset(Protocol):
         """Check the structure and every checksum; with ``decode`` also that every value decodes."""
         ...
 
+    def show(self, samples: int | str | slice | Indices | None = None, *, count: int = 12, side: int = 128) -> object:
+        """Look at samples: a notebook draws what this gives, anywhere else they are printed."""
+        ...
+
 
 class Interleaving(Protocol):
     """Which of several sources each place of a dataset belongs to, in a pattern that is the same in every epoch."""
@@ -560,6 +616,67 @@ class Interleaved(Protocol):
     @property
     def interleaving(self) -> Interleaving | None:
         """The pattern, or None when there is none."""
+        ...
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """What a dataset has besides, if it can say where its values lie; whoever reads samples need not know of it."""
+
+    def place_of(self, index: int, field: str) -> Place | None:
+        """Where the stored bytes of a value lie, or None where they are not in one piece, or not known."""
+        ...
+
+
+class Measures(NamedTuple):
+    """Bytes of stored values; of pictures also their sides, where they are known."""
+
+    sizes: npt.NDArray[np.integer[Any]]
+    widths: npt.NDArray[np.integer[Any]] | None = None
+    heights: npt.NDArray[np.integer[Any]] | None = None
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """What a dataset has besides, if it knows how large its values are without reading them."""
+
+    def measure(self, indices: IndexArray, field: str) -> Measures | None:
+        """How large the values of a field are; None when that is not known of this field."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredSpans:
+    """Spans of one file that samples need.
+
+    Attributes:
+        path: of the file.
+        size_bytes: of the file.
+        owners: for each span, which of the samples needs it, by its place among those that were asked for.
+        offsets: where the spans begin.
+        sizes: of the spans.
+    """
+
+    path: str
+    size_bytes: int
+    owners: IndexArray
+    offsets: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.uint64]
+
+    def of(self, owners: IndexArray) -> StoredSpans:
+        """The same spans for samples that have other places: these, by those that they had."""
+        return StoredSpans(self.path, self.size_bytes, owners[self.owners], self.offsets, self.sizes)
+
+
+@runtime_checkable
+class Located(Protocol):
+    """What a dataset has besides, if it knows for all samples at once where their bytes lie.
+
+    A cache on the local disk then keeps what is needed first in any order.
+    """
+
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> Sequence[StoredSpans] | None:
+        """What ``announce`` of these samples would bring; None where nobody knows."""
         ...
 
 

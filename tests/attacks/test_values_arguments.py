@@ -16,6 +16,7 @@ import headrace
 import headrace.errors
 from headrace.cli.main import build_parser, main
 from headrace.formats.barecat import Archive
+from headrace.viewer.server import Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +79,7 @@ FITTING: dict[str, list[str]] = {
     "command": ["ls"],
     "count": ["3"],
     "suite": ["codecs"],
+    "datasets": ["x.beton"],
 }
 ALWAYS = {"shell": ["-c", "ls"], "demo": ["--count", "3"], "bench": ["--samples", "1", "--rounds", "1"]}
 
@@ -93,6 +95,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     headrace.write(here / "x.beton", [(i, b"v") for i in range(3)], fields={"n": headrace.Int(), "b": headrace.Bytes()})
     monkeypatch.chdir(here)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(Viewer, "wait", lambda self: None)  # as if the user had ended it at once
     with open(os.devnull) as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
         yield here
@@ -110,7 +113,7 @@ def command_line(verb: str, odd: argparse.Action, value: str) -> list[str]:
         if action.option_strings:
             if action is odd or action.required:
                 words += [f"{max(action.option_strings, key=len)}={one}" for one in values]
-        elif action is odd or action.nargs not in ("?", "*"):
+        elif action is odd or action.nargs not in ("?", "*") or action.dest == "datasets":
             last += values
     if verb == "mount":
         last[0] = "missing.barecat"  # nothing is mounted

@@ -9,9 +9,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-from benchmarks.quotes import PAGES as LEARN_PAGES
-from benchmarks.quotes import refreshed
 from tests.docs.test_docs import PAGES, blocks_of
 
 import headrace
@@ -79,12 +76,6 @@ def _is_covered(module: str, known: set[str]) -> bool:
     parts = module.split(".")
     below = any(name.startswith(f"{module}.") for name in known)
     return below or any(".".join(parts[:n]) in known for n in range(2, len(parts) + 1))
-
-
-@pytest.mark.parametrize("page", LEARN_PAGES, ids=lambda page: page.stem)
-def test_quoted_figures_are_those_of_the_results(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert refreshed(text) == text, "write them anew with: python -m benchmarks.quotes"
 
 
 def test_pictures_on_the_pages_exist() -> None:

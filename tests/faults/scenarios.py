@@ -43,6 +43,7 @@ READING = (
         "find",
         "du",
         "browse",
+        "view",
         "mount",
         "completion",
         "help",

@@ -38,6 +38,7 @@ ARCHIVE = [
 ]
 ALONE = {
     "browse": "it needs a terminal",
+    "view": "it serves until it is ended; tests/viewer has its tests",
     "mount": "it needs FUSE; tests/unit/transfer has its tests",
     "help": "it opens no file",
     "version": "it opens no file",

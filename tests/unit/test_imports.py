@@ -19,7 +19,8 @@ ROOT = Path(headrace.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"compat"}),
-    frozenset({"cli", "viewer"}),
+    frozenset({"cli"}),
+    frozenset({"viewer"}),
     frozenset({"bench"}),
     frozenset({"transfer", "frameworks"}),
     frozenset({"loader"}),
@@ -28,7 +29,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"codecs"}),
     frozenset({"storage"}),
     frozenset({"_native"}),
-    frozenset({"registry", "progress", "counter_random", "arrays"}),
+    frozenset({"charts"}),
+    frozenset({"registry", "progress", "counter_random", "arrays", "terminal"}),
     frozenset({"types"}),
     frozenset({"errors"}),
 )

@@ -431,6 +431,9 @@ class ImageLoader:
 def step_kinds() -> list[str]:
     """The kinds of steps that ImageLoader.load knows, by number."""
 
+class GpuMemory:
+    """Memory of a GPU that arrays were made of."""
+
 class GpuImageLoader:
     """
     An ImageLoader whose batches lie on a GPU. `kernels` are those of gpu_kernels(); the threads of `cpu` prepare batches and decode what the GPU cannot. Several threads may call it at once. NativeError with the code "unsupported": there is no driver, no such device, or it is of a kind that the kernels were not built for.
@@ -445,8 +448,17 @@ class GpuImageLoader:
 
     def empty(self, shape: Sequence[int], dtype: str) -> Annotated[Any, dict(device='cuda')]:
         """
-        Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It is used again once the array and all that was made of it are gone.
+        Memory of the device as an array with `__dlpack__`: uint8, float16 or float32. It comes back by `returned` once the array and all that was made of it are gone.
         """
+
+    def returned(self) -> GpuMemory | None:
+        """
+        The memory of arrays that are gone since the last call, or None. It is used again when this object is gone: let go of it when nothing uses the memory any more that the arrays' users have queued.
+        """
+
+    @staticmethod
+    def transposed(array: object, axes: Sequence[int]) -> object:
+        """The same memory with its axes in another order."""
 
     def pin(self, memory: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
@@ -500,6 +512,15 @@ class SparseMapping:
 
     def fill(self, start: int, data: Buffer) -> None:
         """Put bytes into place."""
+
+    def adopt(self, start: int, size: int, from_mapping: SparseMapping, from_start: int) -> bool:
+        """
+        Let a part have the memory of another part of the same size, which is dropped, to
+        overwrite it. False where the system cannot do that; then nothing has changed.
+        """
+
+    def overwrite(self, start: int, data: Buffer) -> None:
+        """Put bytes into place, into memory that can be written to, and seal it."""
 
     def writable(self, start: int, size: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """Fresh memory for a part; nobody may write to it once it is sealed."""

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from headrace._native import locate_tile_indices
 from headrace.progress import format_count
+from headrace.types import StoredSpans
 
 if TYPE_CHECKING:
     from headrace.annex.container import Annex
@@ -176,6 +177,14 @@ class TileIndex:
         begins, sizes = self._find(indices, column)
         return self.file.announce(begins + np.uint64(self.first), sizes)
 
+    def stored_spans(self, indices: npt.NDArray[np.int64], column: int) -> list[StoredSpans]:
+        """What ``announce`` of these would bring."""
+        if self.file is None:
+            return []
+        begins, sizes = self._find(indices, column)
+        owners = np.arange(len(indices))
+        return [StoredSpans(self.file.path, self.file.size_bytes, owners, begins + np.uint64(self.first), sizes)]
+
     def _hold_few(self, file: StoredFile) -> None:
         """Bring all indices by one request, where they are not many, instead of some of them for every page."""
         if len(self.packed) <= _FEW_BYTES:
@@ -266,6 +275,11 @@ class Names(Sequence[str]):
         i = range(len(self))[key]
         raw = self._text[int(self._offsets[i]) : int(self._offsets[i + 1])]
         return raw.tobytes().decode("utf-8", "surrogateescape")
+
+    def block(self, start: int, stop: int) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """UTF-8 of the names from one to before another, without anything between them, and where each ends."""
+        offsets = self._offsets[start : stop + 1].astype(np.int64)
+        return self._text[int(offsets[0]) : int(offsets[-1])].tobytes(), offsets[1:] - offsets[0]
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """Index of the first sample with this name; ValueError when there is none."""

@@ -11,7 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.common import print_json, printable, progress_bar, reading_options, say
-from headrace.errors import BrokenPicturesError, UnknownFormatError
+from headrace.cli.previews import describe_file, print_preview
+from headrace.errors import BrokenPicturesError, EntryIsDirectoryError, UnknownFormatError
+from headrace.formats.barecat.index.rows import FileInfo
 from headrace.formats.barecat.names import is_part_of
 from headrace.formats.barecat.pack import pack_files
 from headrace.formats.disk_files import count_found, find_files
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from headrace.formats.barecat import Archive, DirInfo, FileInfo
+    from headrace.formats.barecat import Archive, DirInfo
     from headrace.formats.barecat.archive import Mode
     from headrace.formats.contract import Format
 
@@ -285,6 +287,11 @@ def cat_file(args: argparse.Namespace) -> int:
     if args.field is not None:
         raise ValueError("a file of an archive has no fields; name only the file")
     with open_archive(args.path, **reading_options(args)) as archive:
+        if args.preview:
+            info = archive.stat(args.sample)
+            if not isinstance(info, FileInfo):
+                raise EntryIsDirectoryError(args.path, args.sample)
+            return print_preview(lambda box: describe_file(archive, info, box=box))
         data = archive[args.sample]
     sys.stdout.flush()
     sys.stdout.buffer.write(data)

@@ -15,6 +15,7 @@ from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
 from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
 from headrace.storage import as_path, storage_of
+from headrace.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -101,7 +102,7 @@ def _parse_option(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-_PATHS = ("path", "source", "out")
+_PATHS = ("path", "datasets", "source", "out")
 
 
 def apply_storage(args: argparse.Namespace) -> None:
@@ -115,6 +116,8 @@ def apply_storage(args: argparse.Namespace) -> None:
         path = getattr(args, name, None)
         if isinstance(path, str) and "://" in path:
             setattr(args, name, as_path(path, storage))
+        elif isinstance(path, list):
+            setattr(args, name, [as_path(one, storage) if "://" in one else one for one in path])
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
@@ -263,21 +266,6 @@ def print_json_list(values: Iterable[object]) -> None:
         print(f"{before}\n{textwrap.indent(json.dumps(value, indent=2, default=str), '  ')}", end="")
         before = ","
     print("[]" if before == "[" else "\n]")
-
-
-def printable(text: str) -> str:
-    r"""Text for a terminal: characters that would disturb it or mislead its reader are shown as escapes.
-
-    These are control characters, those that change the direction of text or are not seen, line ends, and bytes of
-    names that are not UTF-8.
-
-    Example:
-        >>> printable("a\nb\u202ec")
-        'a\\nb\\u202ec'
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def say(*parts: object, sep: str = " ", file: TextIO | None = None) -> None:

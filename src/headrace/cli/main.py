@@ -45,6 +45,7 @@ from headrace.cli.verbs import (
     tree,
     verify,
     version,
+    view,
 )
 from headrace.errors import FormatError
 from headrace.formats.content import explain_content
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _GROUPS = {
-    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse, doctor),
+    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse, view, doctor),
     "archives of files (.barecat)": (
         *(tree, find, du, shell, mount),
         *(add, rm, mv, sync, merge, subset, reshard, defrag),

@@ -41,7 +41,6 @@ _OTHER_WORDS = {
     "test": "verify",
     "umount": "mount",
     "unpack": "extract",
-    "view": "browse",
     "write": "create",
 }
 """What other programs call a verb."""

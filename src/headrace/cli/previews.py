@@ -4,53 +4,76 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headrace.cli.common import printable
+from headrace.cli.common import printable, say
 from headrace.codecs import image as image_codec
 from headrace.codecs import npy
+from headrace.codecs.small_picture import looks_like_picture, small_array, small_file
 from headrace.errors import HeadraceError
+from headrace.formats.thumbnails import small_picture
 from headrace.progress import format_bytes
+from headrace.terminal import draw, enlarge, find_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
+    from headrace.codecs.small_picture import Box
     from headrace.formats.barecat import Archive, FileInfo
     from headrace.types import Dataset
 
-__all__ = ["Preview", "describe_file", "describe_sample", "shrink"]
+__all__ = ["ANY_BOX", "Preview", "describe_file", "describe_sample", "print_preview"]
+
+ANY_BOX: Box = (1024, 1024)
+"""Of a picture where nothing is known about a screen."""
 
 _HEAD_BYTES = 4096
 _MAX_BYTES = 64 << 20
 _MAX_JSON_BYTES = 4 << 20  # which can take a hundred times as much when it is laid out
 _MAX_LINE = 1000
+_LINES_BELOW = 8  # of the screen, for the values below a picture
 _TEXT = frozenset((".txt", ".md", ".csv", ".tsv", ".xml", ".html", ".yaml", ".yml", ".toml", ".py", ".log"))
 
 
 class Preview(NamedTuple):
-    """Lines of text, and pixels for a picture."""
+    """Lines of text, and the pixels of a picture, made small, with alpha where it is transparent."""
 
     lines: list[str]
     pixels: npt.NDArray[np.uint8] | None = None
 
 
-def describe_file(archive: Archive, info: FileInfo, *, max_lines: int = 200) -> Preview:
+def print_preview(describe: Callable[[Box], Preview]) -> int:
+    """Print a preview as large as the terminal allows; where there is none, its text alone."""
+    screen = find_screen(sys.stdout, sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None)
+    preview = describe(screen.box(screen.columns, max(4, screen.lines - _LINES_BELOW)))
+    if preview.pixels is not None:
+        sys.stdout.write(draw(preview.pixels, screen))
+    for line in preview.lines:
+        say(line)
+    return 0
+
+
+def describe_file(archive: Archive, info: FileInfo, *, max_lines: int = 200, box: Box = ANY_BOX) -> Preview:
     """The facts about a file and what is in it; damage is described, not raised."""
     lines = [printable(info.name), format_bytes(info.size)]
     if info.mtime is not None:
         lines.append(f"{info.mtime:%Y-%m-%d %H:%M:%S} UTC")
-    return _described(lines, lambda: _content(archive, info, max_lines))
+    return _described(lines, lambda: _content(archive, info, max_lines, box))
 
 
-def describe_sample(dataset: Dataset, index: int, *, max_lines: int = 200) -> Preview:
-    """The values of a sample; the first picture as pixels. Damage is described, not raised."""
+def describe_sample(
+    dataset: Dataset, index: int, *, fields: Sequence[str] | None = None, max_lines: int = 200, box: Box = ANY_BOX
+) -> Preview:
+    """The values of a sample, all or some; the first picture as pixels. Damage is described, not raised."""
     name = dataset.keys[index] if dataset.keys is not None else None
     lines = [f"sample {index:,}", *([] if name is None else [printable(name)])]
-    return _described(lines, lambda: _values(dataset, index, max_lines))
+    wanted = tuple(dataset.schema) if fields is None else fields
+    return _described(lines, lambda: _values(dataset, index, wanted, max_lines, box))
 
 
 def _described(head: list[str], look: Callable[[], Preview]) -> Preview:
@@ -61,22 +84,32 @@ def _described(head: list[str], look: Callable[[], Preview]) -> Preview:
     return Preview([*head, "", *(printable(line[:_MAX_LINE]) for line in found.lines)], found.pixels)
 
 
-def _values(dataset: Dataset, index: int, max_lines: int) -> Preview:
+def _values(dataset: Dataset, index: int, fields: Sequence[str], max_lines: int, box: Box) -> Preview:
     lines: list[str] = []
     shown: npt.NDArray[np.uint8] | None = None
-    for name, value in dict(dataset[index]).items():
+    for name in fields:
         kind = dataset.schema[name].kind
-        found = _value(kind, value, dataset.class_names.get(name))
-        if kind == "image" and shown is None:
-            shown = value
+        if kind == "image":
+            small = small_picture(dataset, index, name, box)
+            found = [f"{small.width} x {small.height} pixels"]
+            shown = enlarge(small.pixels, box) if shown is None else shown
+        else:
+            value = dataset.read_values(np.array([index], np.int64), name)[0]
+            found = _value(
+                kind, value.item() if isinstance(value, np.generic) else value, dataset.class_names.get(name)
+            )
+            shown = _array_picture(value, box) if shown is None else shown
         lines += [f"{name}: {found[0]}"] if len(found) == 1 else [f"{name}:", *(f"  {line}" for line in found)]
     return Preview(_cut(lines, max_lines), shown)
 
 
+def _array_picture(value: object, box: Box) -> npt.NDArray[np.uint8] | None:
+    is_picture = isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and looks_like_picture(value.shape)
+    return enlarge(small_array(value, box).pixels, box) if isinstance(value, np.ndarray) and is_picture else None
+
+
 def _value(kind: str, value: object, classes: Sequence[str] | None) -> list[str]:
     if isinstance(value, np.ndarray):
-        if kind == "image":
-            return [f"{value.shape[1]} x {value.shape[0]} pixels"]
         return _array_lines(value)
     if isinstance(value, bytes | bytearray | memoryview):
         data = bytes(value[:_HEAD_BYTES])
@@ -97,12 +130,12 @@ def _text_lines(data: bytes) -> list[str]:
     return data.decode(errors="replace").splitlines()
 
 
-def _content(archive: Archive, info: FileInfo, max_lines: int) -> Preview:
+def _content(archive: Archive, info: FileInfo, max_lines: int, box: Box) -> Preview:
     ending = os.path.splitext(info.name)[1].lower()
     if info.size <= _MAX_BYTES:
         if ending in image_codec.SUFFIXES:
-            pixels = image_codec.decode(archive[info.path])
-            return Preview([f"{pixels.shape[1]} x {pixels.shape[0]} pixels"], pixels)
+            small = small_file(archive[info.path], box)
+            return Preview([f"{small.width} x {small.height} pixels"], enlarge(small.pixels, box))
         if ending == ".json" and info.size <= _MAX_JSON_BYTES:
             text = json.dumps(json.loads(archive[info.path]), indent=2, ensure_ascii=False)
             return Preview(_cut(text.splitlines(), max_lines))
@@ -133,17 +166,3 @@ def _dump(data: bytes) -> list[str]:
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         lines.append(f"{start:06x}  {row.hex(' '):<47}  {text}")
     return lines
-
-
-def shrink(pixels: npt.NDArray[np.uint8], width: int, height: int) -> npt.NDArray[np.uint8]:
-    """A picture that fits into so many columns and twice as many half lines, its sides in proportion.
-
-    Example:
-        >>> shrink(np.zeros((100, 200, 3), np.uint8), 40, 40).shape
-        (20, 40, 3)
-    """
-    scale = min(width / pixels.shape[1], height / pixels.shape[0], 1.0)
-    rows = np.linspace(0, pixels.shape[0] - 1, max(2, int(pixels.shape[0] * scale))).astype(int)
-    columns = np.linspace(0, pixels.shape[1] - 1, max(1, int(pixels.shape[1] * scale))).astype(int)
-    small: npt.NDArray[np.uint8] = pixels[rows][:, columns]
-    return small[: len(small) // 2 * 2]

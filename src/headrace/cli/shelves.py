@@ -13,6 +13,7 @@ from headrace.storage import FolderWriter
 from headrace.transfer.extract import extract_files
 
 if TYPE_CHECKING:
+    from headrace.codecs.small_picture import Box
     from headrace.formats.barecat import Archive, DirInfo
     from headrace.types import Dataset
 
@@ -46,8 +47,8 @@ class Shelf(Protocol):
     def above(self, place: str) -> tuple[str, str]:
         """The place that a place is in, and its name there."""
 
-    def preview(self, entry: Entry) -> Preview:
-        """What is in an entry."""
+    def preview(self, entry: Entry, box: Box) -> Preview:
+        """What is in an entry; a picture fits into a box of columns and rows of pixels."""
 
     def extract(self, entry: Entry) -> str:
         """Write an entry below the current directory of the machine; says what was written."""
@@ -87,11 +88,11 @@ class ArchiveShelf:
         parent, _, name = place.rpartition("/")
         return parent, name
 
-    def preview(self, entry: Entry) -> Preview:
+    def preview(self, entry: Entry, box: Box) -> Preview:
         """What a file holds, or how much a directory."""
         info = self._archive.stat(entry.place)
         if isinstance(info, FileInfo):
-            return describe_file(self._archive, info)
+            return describe_file(self._archive, info, box=box)
         facts = f"{format_count(info.num_subdirs, 'directory')}, {format_count(info.num_files, 'file')} directly in it"
         whole = f"{format_count(info.num_files_tree, 'file')}, {format_bytes(info.size_tree)} in all"
         return Preview([printable(info.name) + "/", facts, whole])
@@ -149,11 +150,11 @@ class DatasetShelf:
         """All stretches."""
         return "", place
 
-    def preview(self, entry: Entry) -> Preview:
+    def preview(self, entry: Entry, box: Box) -> Preview:
         """The values of a sample."""
         if entry.is_dir:
             return Preview([f"samples {entry.name}"])
-        return describe_sample(self._dataset, int(entry.place))
+        return describe_sample(self._dataset, int(entry.place), box=box)
 
     def extract(self, entry: Entry) -> str:
         """The first picture of a sample, or else its first value that is no number, under the sample's number."""

@@ -16,6 +16,7 @@ from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.errors import CorruptSampleError, FormatError, ImageError, WriteError
 from headrace.fields import NDArray, problem_with_name
+from headrace.formats.sample_tiles import dataset_html, show_samples
 from headrace.formats.samples_ahead import samples_ahead
 from headrace.progress import format_count
 from headrace.storage import is_remote, stored_exists, stored_size
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.barecat.archive import Archive
+    from headrace.formats.gallery import Gallery
     from headrace.formats.report import Transfer
     from headrace.types import (
         Announcement,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         IndexArray,
         Indices,
         LendingSamples,
+        Place,
         Progress,
         RepairReport,
         Report,
@@ -462,6 +465,10 @@ class BaseDataset(ABC):
         """The path that a sample comes from, and its number there, for datasets that are made of others."""
         return self.path, index
 
+    def place_of(self, index: int, field: str) -> Place | None:
+        """Where the stored bytes of a value lie, or None where they are not in one piece, or not known."""
+        return None
+
     @abstractmethod
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples."""
@@ -531,6 +538,31 @@ class BaseDataset(ABC):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {field.kind}" for name, field in self.schema.items())
         return f"<{type(self).__name__} {self.path!r}: {format_count(len(self), 'sample')} ({fields})>"
+
+    def show(
+        self, samples: int | str | slice | Indices | None = None, *, count: int = 12, side: int = 128
+    ) -> Gallery | None:
+        """Look at samples: a notebook draws what this gives, anywhere else they are printed.
+
+        Args:
+            samples: which ones, as ``dataset[...]`` takes them; by default some from all over the dataset.
+            count: how many at most.
+            side: the longest side of a picture in a notebook, in pixels.
+        """
+        chosen = None if samples is None else self._positions_of(samples)
+        return show_samples(self, chosen, count=count, side=side)
+
+    def _positions_of(self, samples: int | str | slice | Indices) -> Sequence[int]:
+        if isinstance(samples, slice):
+            return range(len(self))[samples]
+        if isinstance(samples, str):
+            return [self._position_of(samples)]
+        chosen: Any = [samples] if np.ndim(samples) == 0 else samples
+        found: list[int] = normalize_indices(chosen, len(self)).tolist()
+        return found
+
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from headrace._native import crc32c
 from headrace.codecs.image import SUFFIXES
 from headrace.errors import CorruptSampleError, FormatError, ImageError
 from headrace.fields import Image, Int
-from headrace.formats.contract import BaseDataset, Format, normalize_indices
+from headrace.formats.contract import BaseDataset, Format, index_chunks, normalize_indices
+from headrace.formats.report import Found, check_all
 from headrace.storage import note_left_out, open_for_reading, open_stream, walk_folder
-from headrace.types import Problem, Report, Sample
+from headrace.types import Place, Problem, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.errors import PathLike
-    from headrace.types import Field, IndexArray, Indices, Progress, Source
+    from headrace.types import Field, IndexArray, Indices, Progress, Report, Source
 
 __all__ = ["FORMAT", "NO_PICTURE", "FolderDataset"]
 
@@ -31,6 +32,7 @@ _log = logging.getLogger("headrace")
 NO_PICTURE = "not a picture by its ending"
 """Why most files are left out."""
 _HIDDEN = "hidden"
+_CHUNK = 8  # pictures that a thread checks at a time
 
 
 class FolderDataset(BaseDataset):
@@ -134,6 +136,13 @@ class FolderDataset(BaseDataset):
             raise CorruptSampleError(path, sample=index, field="image", problem=str(error)) from error
         return picture.decode(encoded.facts, memoryview(encoded.payload or b""))
 
+    def place_of(self, index: int, field: str) -> Place | None:
+        """The whole file of a picture; a label is the name of a folder."""
+        if field != "image":
+            return None
+        path = os.path.join(self._path, self._keys[index])
+        return Place(path, 0, os.stat(path).st_size)
+
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read whole image files."""
         if field != "image":
@@ -146,38 +155,29 @@ class FolderDataset(BaseDataset):
 
     def verify(self, *, decode: bool = False, workers: int | None = None, progress: Progress | None = None) -> Report:
         """Check that every file can be read; with ``decode`` also that it is a picture."""
-        from concurrent.futures import ThreadPoolExecutor
+        found = check_all(
+            lambda indices: self._check(indices, decode),
+            len(self),
+            workers=workers,
+            progress=progress,
+            chunks=index_chunks(len(self), _CHUNK),
+        )
+        return found.report(self._path)
 
-        problems: list[Problem] = []
-        size_bytes = 0
-
-        def check(i: int) -> tuple[int, int, str]:
+    def _check(self, indices: IndexArray, decode: bool) -> Found:
+        found = Found(samples=len(indices), images=len(indices) if decode else 0)
+        for i in indices.tolist():
             try:
                 if decode:
                     self._decode(i)
                 fd = open_for_reading(os.path.join(self._path, self._keys[i]), nofollow=False)
                 try:
-                    return i, os.fstat(fd).st_size, ""
+                    found.size_bytes += os.fstat(fd).st_size
                 finally:
                     os.close(fd)
             except (OSError, FormatError, CorruptSampleError) as error:
-                return i, 0, str(error)
-
-        with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
-            for i, size, problem in pool.map(check, range(len(self))):
-                size_bytes += size
-                if problem:
-                    problems.append(Problem(sample=i, field="image", message=problem))
-                if progress is not None:
-                    progress(i + 1, len(self), size_bytes)
-        return Report(
-            path=self._path,
-            samples_checked=len(self),
-            checksums_checked=0,
-            images_decoded=len(self) if decode else 0,
-            size_bytes=size_bytes,
-            problems=tuple(problems),
-        )
+                found.problems.append(Problem(sample=i, field="image", message=str(error)))
+        return found
 
 
 def _find_pictures(folder: str, left_out: list[str]) -> list[str]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from headrace.formats.contract import count_workers, index_chunks
 from headrace.formats.threads import map_ahead
-from headrace.types import Report
+from headrace.types import ProblemProgress, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from headrace.types import IndexArray, Problem, Progress
 
-__all__ = ["MAX_PROBLEMS", "Found", "Transfer", "check_all"]
+__all__ = ["MAX_PROBLEMS", "Found", "Transfer", "advance", "check_all"]
 
 MAX_PROBLEMS = 10_000
 _CHUNK = 256
@@ -68,15 +68,22 @@ def check_all(
         check: checks the samples it is given; called from several threads.
         length: number of samples.
         workers: threads; by default one for each core.
-        progress: called as the work advances.
+        progress: called as the work advances; a ProblemProgress is told what is found.
         chunks: all samples in order, as many at a time as may lie in memory together; by default a number of them.
     """
     total, parts = Found(), index_chunks(length, _CHUNK) if chunks is None else chunks
     for found in map_ahead(check, parts, threads=count_workers(workers or None), ahead=4):
         total.add(found)
-        if progress is not None:
-            progress(total.samples, length, total.size_bytes)
+        advance(progress, total, length, found)
     return total
+
+
+def advance(progress: Progress | None, total: Found, length: int | None, new: Found) -> None:
+    """Say what is new in a part that was checked, to whoever wants to know that, and how far the work is."""
+    if isinstance(progress, ProblemProgress) and new.problems:
+        progress.found(new.problems)
+    if progress is not None:
+        progress(total.samples, length, total.size_bytes)
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import HeadraceError
@@ -69,7 +70,8 @@ def verify(
     opened: list[Dataset] = []  # each of them once, so that nothing is told twice
     try:
         for part in place.paths:
-            ahead = ProgressAhead.after(progress, total, None)
+            places = partial(_places_after, total.samples)
+            ahead = ProgressAhead.after(progress, total, None, path=part, find=places)
             total.add(_verify_part(place.format, part, ahead, total.samples, options, opened))
         if not total.problems:
             total.problems += _problem_of(lambda: _join(place, opened, links))
@@ -165,7 +167,11 @@ def _verify_part(
 def _found_in_part(answer: Report | Exception, path: str, first: int) -> Found:
     if isinstance(answer, Exception):
         return Found(problems=[Problem(sample=None, field=None, message=str(answer))])
-    return found_in(answer, path, {sample: first + sample for sample in answer.bad_samples})
+    return found_in(answer, path, _places_after(first, answer.bad_samples))
+
+
+def _places_after(first: int, samples: Sequence[int]) -> dict[int, int]:
+    return {sample: first + sample for sample in samples}
 
 
 def _problem_of(action: Callable[[], None]) -> list[Problem]:

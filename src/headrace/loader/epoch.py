@@ -83,12 +83,12 @@ class Epoch:
     interleaving: Interleaving | None = None
     trace: Trace | None = None
 
-    def begin(self, step: int) -> Any:
-        """Read and decode; for several steps at a time."""
+    def begin(self, step: int, most: int | None = None) -> Any:
+        """Read and decode; for several steps at a time. With ``most`` no more than so many samples of the batch."""
         clock, start_s = BatchClock(self.trace, step), time.perf_counter()
         with self.source_of(step) as source:
             clock.add("read", start_s)
-            return self._begin_samples(self.batches.batch(self.order, step), source, clock)
+            return self._begin_samples(self.batches.batch(self.order, step)[:most], source, clock)
 
     def begin_together(self, steps: range) -> list[Any]:
         """Read and decode several batches as one, and part them: what ``begin`` gives for each of the steps.

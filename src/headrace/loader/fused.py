@@ -118,13 +118,7 @@ class FusedRun:
             size = tuple(pictures.shape[1:3])  # also when there are none
         else:
             size = self._output_size(job, heights, widths)
-        crops = self._choose_crops(job, heights, widths)
-        flips = None
-        if self.flip is not None:
-            flips = self.flip.op.flips(job.draws(self.flip.key))
-            if self.is_flip_first and crops is not None:  # the part was chosen in the mirrored picture
-                mirrored = widths - crops[:, 1] - crops[:, 3]
-                crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
+        crops, flips = self.choose_windows(job, heights, widths)
         steps = [step for keyed in self.steps for step in native_steps(keyed.op, size, job.draws(keyed.key))]
         shape = (len(heights), 3, *size) if self.layout == "NCHW" else (len(heights), *size, 3)
         gpu = job.gpu if self.is_on_gpu else None
@@ -148,6 +142,21 @@ class FusedRun:
         self._note(job, report)
         return gpu.output.transposed(out, _CHANNELS_LAST) if self.layout == "channels_last" else out
 
+    def choose_windows(
+        self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
+    ) -> tuple[Crops | None, npt.NDArray[np.uint8] | None]:
+        """Which part of each picture is taken, and which parts are mirrored; None: whole pictures, and none."""
+        crops: Crops | None = None
+        if self.crop is not None:
+            crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
+        if self.flip is None:
+            return crops, None
+        flips = self.flip.op.flips(job.draws(self.flip.key))
+        if self.is_flip_first and crops is not None:  # the part was chosen in the mirrored picture
+            mirrored = widths - crops[:, 1] - crops[:, 3]
+            crops[:, 1] = np.where(flips, mirrored, crops[:, 1])
+        return crops, flips
+
     def _spans_of(self, pictures: Any) -> ImageSpans:
         array = np.ascontiguousarray(pictures)
         if array.dtype != np.uint8 or array.ndim != 4 or array.shape[3] != 3:
@@ -161,13 +170,6 @@ class FusedRun:
         sides = (np.full(count, width, np.uint32), np.full(count, height, np.uint32))
         sizes = np.full(count, size, np.uint64)
         return ImageSpans(array.reshape(-1), offsets, sizes, np.full(count, _RAW, np.uint8), *sides)
-
-    def _choose_crops(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> Crops | None:
-        """None: whole pictures."""
-        if self.crop is None:
-            return None
-        crops: Crops = self.crop.op.crops(heights, widths, job.draws(self.crop.key))
-        return crops
 
     def _output_size(self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]) -> tuple[int, int]:
         if self.crop is not None:

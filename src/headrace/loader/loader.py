@@ -10,6 +10,7 @@ import time
 import warnings
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -17,6 +18,10 @@ import numpy as np
 from headrace._native import ImageLoader, crc32c, simd_level
 from headrace.formats import open_dataset
 from headrace.formats.contract import BaseDataset, check_contract, normalize_indices
+from headrace.formats.gallery import present
+from headrace.formats.sample_tiles import check_size
+from headrace.loader.batch_tiles import batch_gallery
+from headrace.loader.block_uses import EpochReads, uses_of_blocks
 from headrace.loader.byte_sources import ByteSources
 from headrace.loader.engine import Prefetcher, as_error
 from headrace.loader.epoch import Epoch, SampleErrors
@@ -35,19 +40,20 @@ from headrace.loader.tuner import Bounds, Tuner
 from headrace.loader.use_times import UseTimes, uses_of_pages
 from headrace.order import ArrayOrder, BatchPlan, Order, SequentialOrder, SubsetOrder, shuffled_order
 from headrace.progress import format_count
-from headrace.registry import PluginTable
+from headrace.registry import PluginTable, reach
 from headrace.storage import allocate_pages
-from headrace.types import Dataset, Interleaved
+from headrace.types import Dataset, Interleaved, Located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from headrace.errors import CorruptSampleError, PathLike
+    from headrace.formats.gallery import Gallery
     from headrace.loader.byte_sources import SourceOf
     from headrace.loader.use_times import UsesOf
     from headrace.ops import Form
-    from headrace.types import Batch, IndexArray, Interleaving, Output
+    from headrace.types import Batch, IndexArray, Interleaving, Output, Viewing
 
 __all__ = ["Loader"]
 
@@ -175,6 +181,7 @@ class Loader:
         self._trace = None if options.trace is None else Trace(options.trace)
         self._step = 0
         self._is_begun = False
+        self._loops = 0  # that run now
         self._known_order: tuple[int, Order] | None = None
         self._pool_pages = options.pool
         self._use_times = UseTimes()
@@ -253,6 +260,23 @@ class Loader:
         lines.append(self._sources.describe())
         return "\n".join(lines)
 
+    def view(self, *, port: int = 0, browser: bool = True) -> Viewing:
+        """Look at the loader in a browser: its pipeline and timings, the batches that come next, single samples.
+
+        A thread of this process serves the page, to this machine alone, at a URL with a secret in it. What is shown is
+        made by a copy of the loader: this one goes on as if nobody looked, also while it is in a loop. Functions in
+        its pipelines are called for the copy, too. Needs the packages of ``headrace[view]``.
+
+        Args:
+            port: to listen at; 0 takes one that is free.
+            browser: open the page, where there is a screen.
+
+        Returns:
+            What has the ``url``, and ``close()``; it is a context manager, too.
+        """
+        viewing: Viewing = reach("viewer.server").view(self, port=port, browser=browser)
+        return viewing
+
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next loop."""
         self.epoch, self._step, self._is_begun = int(epoch), 0, False
@@ -278,12 +302,16 @@ class Loader:
             self._live_line(number) as line,
             self._prefetch(epoch, steps, on_end, on_stop) as batches,
         ):
-            for batch in self._deliver(batches, epoch, begun_s):
-                self._step += 1
-                if line is not None:
-                    line.draw()
-                yield batch
-                del batch
+            self._loops += 1
+            try:
+                for batch in self._deliver(batches, epoch, begun_s):
+                    self._step += 1
+                    if line is not None:
+                        line.draw()
+                    yield batch
+                    del batch
+            finally:
+                self._loops -= 1
             self.set_epoch(number + 1)
 
     @contextlib.contextmanager
@@ -358,18 +386,29 @@ class Loader:
         )
 
     def _next_uses(self, epoch: int, pages: IndexArray | None) -> Callable[[], UsesOf] | None:
-        """Finds out when what is read in an epoch is needed again; None where the next order does not say that.
-
-        The samples of a step in random order lie in blocks with others, of which it knows nothing.
-        """
+        """Finds out when what is read in an epoch is needed again; None where nobody knows."""
         now, then = self._use_times.begin(epoch, len(self))
-        if not (self._dataset_at(epoch)[0] is self.dataset is self.dataset.for_epoch(epoch + 1)):
-            return None  # the same numbers mean other samples
-        if self.options.order == "sequential":
+        if callable(self.options.order):
+            return None  # what it will say in the next epoch is not asked ahead
+        this, following = self._dataset_at(epoch)[0], self.dataset.for_epoch(epoch + 1)
+        if this is following and self.options.order == "sequential":
             return lambda: lambda step, _: (now.of(step), then.of(step))
-        if pages is None:
+        order = partial(self._make_order, epoch + 1, following)
+        if this is following and pages is not None:
+            return lambda: uses_of_pages(order(), pages, self._batches.global_batch, now, then)
+        if not (isinstance(this, Located) and isinstance(following, Located)):
             return None
-        return lambda: uses_of_pages(self._make_order(epoch + 1), pages, self._batches.global_batch, now, then)
+        first, reads = self._step, self._reads(this, self._order(epoch), pages)
+
+        def find() -> UsesOf:
+            theirs = None if pages is None else following.page_numbers()  # a mixture has others in every epoch
+            return uses_of_blocks(reads, self._reads(following, order(), theirs), first, now, then)
+
+        return find
+
+    def _reads(self, dataset: Located, order: Order, pages: IndexArray | None) -> EpochReads:
+        fields = tuple(plan.field for plan in self._plans)
+        return EpochReads(dataset, fields, order, self._batches.global_batch, len(self), pages)
 
     def _deliver(self, batches: Prefetcher[Batch] | SingleBatches, epoch: Epoch, begun_s: float) -> Iterator[Batch]:
         output = self._output if self._output is not None and self._output.is_device else None
@@ -409,6 +448,43 @@ class Loader:
         if self._output is None or not self._output.is_device:
             return batch
         return self._output.receive(self._output.send(batch, epoch.modules))
+
+    def show(self, step: int | None = None, *, count: int = 16, side: int = 128) -> Gallery | None:
+        """Look at a batch as the model gets it: a notebook draws what this gives, anywhere else it is printed.
+
+        It is made by a loader of its own: a loop that runs, the state, the statistics and the errors stay as they are.
+
+        Args:
+            step: which batch of the current epoch; by default the one that comes next.
+            count: how many of its samples.
+            side: the longest side of a picture in a notebook, in pixels.
+        """
+        check_size(count, side)
+        epoch, coming = self._coming_batch()
+        if step is not None:
+            epoch, coming = self.epoch, step
+        if not len(self):
+            raise ValueError(f"there is no batch to show: {self!r}")
+        on_error = "skip" if callable(self.options.on_error) else self.options.on_error  # nobody is told twice
+        other = self._remade(workers=1, batches_ahead=1, progress=False, trace=None, on_error=on_error)
+        other._use_pool(self._pool_pages)
+        other.set_epoch(epoch)
+        return present(
+            batch_gallery(
+                other[coming],
+                title=f"batch {range(len(self))[coming]:,} of {len(self):,}",
+                facts=f"epoch {epoch}, {format_count(self.options.batch_size, 'sample')} a batch, {self.dataset.path}",
+                class_names=self.dataset.class_names,
+                count=count,
+                side=side,
+            )
+        )
+
+    def _coming_batch(self) -> tuple[int, int]:
+        """Epoch and step of the batch that comes next; after a loop that was left early, a new one begins."""
+        if self._is_begun and not self._loops:
+            return self.epoch + 1, 0
+        return (self.epoch, self._step) if self._step < len(self) else (self.epoch + 1, 0)
 
     @property
     def _interleaving(self) -> Interleaving | None:
@@ -478,10 +554,10 @@ class Loader:
 
     def _order(self, epoch: int) -> Order:
         if self._known_order is None or self._known_order[0] != epoch:
-            self._known_order = epoch, self._make_order(epoch)
+            self._known_order = epoch, self._make_order(epoch, self._dataset_at(epoch)[0])
         return self._known_order[1]
 
-    def _make_order(self, epoch: int) -> Order:
+    def _make_order(self, epoch: int, dataset: Dataset) -> Order:
         n, choice = self.samples, self.options.order
         order: Order
         if choice == "sequential":
@@ -491,7 +567,7 @@ class Loader:
         else:
             order = shuffled_order(
                 n,
-                self._pages_at(epoch) if choice == "quasi_random" else None,
+                self._pages_of_samples(dataset) if choice == "quasi_random" else None,
                 pool_pages=self._pool_pages,
                 seed=self.seed,
                 epoch=epoch,
@@ -499,8 +575,8 @@ class Loader:
             )
         return order if self._indices is None else SubsetOrder(self._indices, order)
 
-    def _pages_at(self, epoch: int) -> IndexArray | None:
-        pages = self._dataset_at(epoch)[0].page_numbers()
+    def _pages_of_samples(self, dataset: Dataset) -> IndexArray | None:
+        pages = dataset.page_numbers()
         return pages if pages is None or self._indices is None else pages[self._indices]
 
     def state_dict(self) -> dict[str, Any]:

@@ -74,6 +74,11 @@ class _Chain:
         assert job.gpu.output.part is not None
         return _Waiting((job.gpu.output.part(value, first, last), done))
 
+    def is_native(self) -> bool:
+        """Nothing runs in Python or torch, which could look at a whole batch: samples do not depend on each other."""
+        is_own = not self.modules and all(isinstance(stage, FusedRun) for stage in self.stages)
+        return is_own and all(branch.is_native() for branch in self.branches)
+
     def can_part(self) -> bool:
         """What is begun has a value for each sample, so that it can be parted."""
         return self.collate is None and all(branch.can_part() for branch in self.branches)
@@ -91,6 +96,13 @@ class _Chain:
         if self.stages:
             return self.stages[0] if isinstance(self.stages[0], FusedRun) else None
         return next((run for branch in self.branches if (run := branch.first_run()) is not None), None)
+
+    def runs_by_output(self) -> dict[str, tuple[FusedRun, ...]]:
+        """The native calls that each output goes through, in order; of a picture the first one decodes."""
+        own = tuple(stage for stage in self.stages if isinstance(stage, FusedRun))
+        if not self.branches:
+            return {self.output: own}
+        return {name: own + runs for branch in self.branches for name, runs in branch.runs_by_output().items()}
 
     def begins_fused(self) -> bool:
         """The first thing that happens is a native call."""
@@ -216,6 +228,14 @@ class FieldPlan:
     def part(self, begun: Any, first: int, last: int, job: Job) -> Any:
         """Of what was begun for several batches as one, that of the samples from ``first`` to before ``last``."""
         return self.chain.part(begun, first, last, job)
+
+    def is_native(self) -> bool:
+        """Nothing runs in Python or torch: a sample does not depend on the others in its batch."""
+        return self.chain.is_native()
+
+    def runs_by_output(self) -> dict[str, tuple[FusedRun, ...]]:
+        """The native calls that each output goes through, in order."""
+        return self.chain.runs_by_output()
 
     def can_part(self) -> bool:
         """Several batches can be begun as one."""

@@ -44,7 +44,11 @@ FINE = {
     "demo": "demo --count 8 -q",
     "bench": "bench codecs --samples 1 --rounds 1 --out results -q",
 }
-NEEDS_MORE = {"browse": "browse photos.barecat", "mount": "mount photos.barecat mnt"}  # a terminal, a kernel
+NEEDS_MORE = {  # a terminal, a kernel, a user who ends it
+    "browse": "browse photos.barecat",
+    "mount": "mount photos.barecat mnt",
+    "view": "view photos.barecat --port 0",
+}
 ALL = FINE | NEEDS_MORE
 FIRM = ("completion", "help", "version", "demo", "bench")  # read no file
 VERBS: dict[str, argparse.ArgumentParser] = dict(build_parser().verbs.choices)

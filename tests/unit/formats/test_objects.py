@@ -20,6 +20,7 @@ from headrace.errors import AnnexError, CorruptSampleError, FormatError
 from headrace.formats.beton import FORMAT as BETON
 from headrace.formats.ffr import FORMAT as FFR
 from headrace.formats.msgpack import FORMAT as MSGPACK
+from headrace.formats.npy import columns
 from headrace.formats.recordio import FORMAT as RECORDIO
 from headrace.formats.spans import span_file, spooled
 from headrace.formats.tar import FORMAT as TAR
@@ -410,7 +411,7 @@ def server(folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mon
 
 
 def open_served(server: RangeServer, name: str) -> Any:
-    path = RemotePath(server.url(name), StorageOptions(store={"allow_http": True}))
+    path = RemotePath(server.url_of(name), StorageOptions(store={"allow_http": True}))
     return FORMATS[name].open(path, **options_of(name))
 
 
@@ -437,3 +438,55 @@ def test_no_annex_where_the_store_refuses_what_it_has_not(tmp_path: Path, folder
         with open_served(server, name) as there:
             assert len(there) == COUNT
             assert_same(there[:2], FORMATS[name].open(tmp_path / name, **options_of(name))[:2])
+
+
+# Where samples lie
+
+
+def brought(store: PatchyStore, dataset: Any, samples: list[int]) -> dict[str, set[int]]:
+    """The bytes of each file that are brought for samples."""
+    announced = dataset.announce(np.array(samples), tuple(dataset.schema))
+    found: dict[str, set[int]] = {}
+    for one in store.announced:
+        found.setdefault(one.path, set()).update(np.flatnonzero(one.is_brought).tolist())
+    if announced is not None:
+        announced.close()
+    return found
+
+
+def located(dataset: Any, samples: list[int], chosen: set[int]) -> dict[str, set[int]]:
+    """The bytes of each file in which some of the samples lie, by their places."""
+    found: dict[str, set[int]] = {}
+    for spans in dataset.stored_spans(np.array(samples), tuple(dataset.schema)):
+        assert spans.path.startswith("s3://patchy/")
+        for owner, offset, size in zip(spans.owners, spans.offsets, spans.sizes, strict=True):
+            if int(owner) in chosen and size:
+                found.setdefault(spans.path, set()).update(range(int(offset), int(offset + size)))
+    return found
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "x.npz", "several", "mixed", "joined"])
+def test_where_samples_lie_is_what_is_brought_for_them(
+    folder: Path, store: PatchyStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_HELD_BYTES", 0)  # small arrays would be held
+    dataset = open_many(folder, store, name)
+    samples = [7, 3, 40, 12]
+    everything = located(dataset, samples, set(range(4)))
+    assert everything == brought(store, dataset, samples)
+    assert everything
+    for place, sample in enumerate(samples):
+        assert located(dataset, samples, {place}) == brought(store, dataset, [sample])
+
+
+def open_many(folder: Path, store: PatchyStore, name: str) -> Any:
+    if name == "x.npz":
+        np.savez(folder / name, a=np.arange(400).reshape(50, 8), b=np.ones((50, 3)))
+        return hr.open(store.url(name))
+    if name == "joined":
+        np.savez(folder / "y.npz", z=np.arange(COUNT * 4).reshape(COUNT, 4))
+        return hr.zip_fields([open_there(store, "x.beton"), hr.open(store.url("y.npz"))])
+    if name in FORMATS:
+        return open_there(store, name)
+    parts = [open_there(store, "x.beton"), open_there(store, "x.beton")]
+    return hr.concat(parts) if name == "several" else hr.mix(parts, weights=[2, 1])

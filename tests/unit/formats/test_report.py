@@ -3,12 +3,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.helpers import Surgeon, image_file, picture, write_folder
 
+import headrace
 from headrace.formats import report
 from headrace.formats.report import Found, check_all
 from headrace.types import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from headrace.types import IndexArray
 
 
@@ -45,3 +50,72 @@ def test_a_report_lists_the_first_problems_and_counts_the_rest(monkeypatch: pyte
 
 def check_odd_up_to(length: int) -> Found:
     return check_all(check_odd, length, workers=1, progress=None)
+
+
+class Watch:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.samples: list[int | None] = []
+        self.done: list[int] = []
+
+    def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
+        self.done.append(done)
+
+    def found(self, problems: Sequence[Problem]) -> None:
+        assert problems, "nothing new is not told"
+        self.samples += [problem.sample for problem in problems]
+
+
+def test_problems_are_told_as_they_are_found() -> None:
+    watch = Watch()
+    found = check_all(check_odd, 1000, workers=2, progress=watch)
+    assert watch.samples == [problem.sample for problem in found.problems]
+    assert watch.done[-1] == 1000
+
+
+def test_whoever_raises_in_progress_ends_the_work() -> None:
+    checked: list[int] = []
+
+    def check(indices: IndexArray) -> Found:
+        checked.extend(indices.tolist())
+        return Found(samples=len(indices))
+
+    def stop(done: int, total: int | None, size_bytes: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check_all(check, 1_000_000, workers=2, progress=stop)
+    assert len(checked) < 10_000
+
+
+@pytest.mark.parametrize("kind", ["beton", "tar", "barecat", "folder", "joined", "set"])
+def test_every_way_of_checking_tells_what_it_finds(kind: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "in", {f"a/{i:02}.jpg": image_file(picture(i, 24, 24), "JPEG") for i in range(20)})
+    damaged = folder / "a" / "07.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    path = folder
+    if kind in ("tar", "barecat"):
+        path = tmp_path / f"x.{kind}"
+        headrace.convert(folder, path)
+    if kind in ("beton", "joined", "set"):
+        path = tmp_path / "x.beton"
+        fields = {"n": headrace.Int(), "data": headrace.Bytes()}
+        headrace.write(path, [(i, b"x" * 99) for i in range(20)], fields=fields)
+        flip_last_payload(path)
+    watch = Watch()
+    if kind == "set":
+        (tmp_path / "y.beton").write_bytes(path.read_bytes())
+        report = headrace.verify([path, tmp_path / "y.beton"], progress=watch)
+    elif kind == "joined":
+        report = headrace.concat([headrace.open(path), headrace.open(path)]).verify(progress=watch)
+    else:
+        report = headrace.open(path).verify(decode=True, progress=watch)
+    assert tuple(watch.samples) == report.bad_samples
+    assert len(report.bad_samples) == (2 if kind in ("joined", "set") else 1)
+
+
+def flip_last_payload(path: Path) -> None:
+    surgeon = Surgeon(path)
+    surgeon.flip(int(surgeon.table[-1][1]) + 3)
+    path.write_bytes(surgeon.data)

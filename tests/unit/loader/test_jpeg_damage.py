@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,8 @@ from tests.unit.loader.jpegs import (
 from tests.unit.loader.tools import contents, damage
 
 import headrace as hr
-from headrace import _native
+from headrace import _native, ops
+from headrace.codecs.jpeg import encode
 from headrace.errors import AnnexError, CorruptSampleError
 
 if TYPE_CHECKING:
@@ -248,3 +250,21 @@ def test_damage_that_libjpeg_overlooks_is_told_of_once(tmp_path: Path) -> None:
     assert counts(found)["libjpeg_by_damage"] > len(found.errors)
     (text,) = (str(w.message) for w in caught)
     assert re.search(r"x.beton, sample \d+, field 'image': the JPEG is damaged \(.+\), but libjpeg-turbo decoded", text)
+
+
+@pytest.mark.parametrize("jpeg_decoder", ["window", "slice", "libjpeg"])
+def test_a_few_bytes_that_claim_billions_of_pixels_take_no_memory(tmp_path: Path, jpeg_decoder: Any) -> None:
+    small = encode(np.zeros((16, 16, 3), np.uint8))
+    sides = small.index(b"\xff\xc0") + 5
+    gigantic = small[:sides] + (60_000).to_bytes(2, "big") * 2 + small[sides + 4 :]
+    for name, data in (("a.jpg", small), ("b.jpg", gigantic)):
+        (tmp_path / name).write_bytes(data)
+    pipelines = {"image": [ops.RandomResizedCrop(32)]}
+    before = peak_bytes()
+    with pytest.raises(CorruptSampleError, match="60000x60000 pixels, and at most 268435456 are decoded"):
+        list(hr.Loader(tmp_path, 2, jpeg=jpeg_decoder, pipelines=pipelines))
+    assert peak_bytes() - before < 64 << 20
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -65,7 +65,7 @@ def fetch(server: RangeServer, world: int, **options: Any) -> tuple[list[list[in
     found, fetched = [], []
     for rank in range(world):
         before = server.sent_bytes
-        with hr.open(server.url("x.beton"), storage_options=STORAGE, **options) as there:
+        with hr.open(server.url_of("x.beton"), storage_options=STORAGE, **options) as there:
             found.append(labels_of(loader_of(there, rank, world)))
         fetched.append(server.sent_bytes - before)
     return joined(found), fetched
@@ -179,7 +179,7 @@ def test_the_ranks_of_a_mixture_have_the_samples_of_one_process(server: RangeSer
     small = server.folder / "small.beton"
     rows = [(np.full(SIZE, i % 251, np.uint8), i) for i in range(90)]
     hr.write(small, rows, fields={"data": hr.NDArray("uint8", (SIZE,)), "label": hr.Int()}, page_size=2 << 20)
-    with hr.open(small) as here, hr.open(server.url("small.beton"), storage_options=STORAGE) as there:
+    with hr.open(small) as here, hr.open(server.url_of("small.beton"), storage_options=STORAGE) as there:
         expected = joined([labels_of(loader_of(hr.mix([here, here], weights=[2, 1])))])
         mixed = hr.mix([there, there], weights=[2, 1])
         for world in (1, 2):

@@ -9,6 +9,7 @@ import headrace
 from headrace.cli.archives import is_archive, open_archive
 from headrace.cli.common import add_follow_links, reading_options
 from headrace.cli.shelves import ArchiveShelf, DatasetShelf
+from headrace.terminal import find_screen
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +21,8 @@ HELP = "look around in a dataset or archive on the terminal"
 DESCRIPTION = """\
 Look around on the terminal: the samples of a dataset, or the directories of a .barecat with their sizes, on the left;
 what is in them on the right (pictures, text, JSON, arrays, bytes). Enter or Right opens, Left goes up, s sorts an
-archive by size or name, x writes to the current directory, q ends. Needs the package of headrace[browse]."""
+archive by size or name, x writes to the current directory, q ends. Pictures are shown as such where the terminal can
+(kitty, iTerm2, sixel), else as half blocks; HEADRACE_PICTURES names a way. Needs the package of headrace[browse]."""
 EXAMPLES = """\
 examples:
   headrace browse train.beton
@@ -53,6 +55,6 @@ def _browse(shelf: Shelf, *place: str) -> int:
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ValueError("browse needs a terminal; use 'headrace ls' instead")
-    browser = Browser(shelf, *place)
+    browser = Browser(shelf, *place, screen=find_screen(sys.stdout, sys.stdin.fileno()))
     browser.run()
     return browser.return_code or 0

@@ -16,7 +16,7 @@ from headrace._native import NativeError, crc32c, crc32c_spans, gather_into
 from headrace.arrays import distinct
 from headrace.errors import CorruptFileError, FormatError
 from headrace.storage import check_mapping, join_announcements
-from headrace.types import Ragged
+from headrace.types import Ragged, StoredSpans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -160,6 +160,15 @@ def announce_places(shards: MappedShards, places: Places) -> Announcement | None
         for number, where in _by_shard(places)
         if (shard := _shard_with(shards, number, places.take(where))) is not None
     )
+
+
+def stored_spans(shards: MappedShards, places: Places) -> Iterator[StoredSpans]:
+    """Where files lie in the shards; those that are in no shard are left out."""
+    for number, where in _by_shard(places):
+        shard = _shard_with(shards, number, places.take(where))
+        if shard is not None:
+            offsets, sizes = (one[where].astype(np.uint64) for one in (places.offset, places.size))
+            yield StoredSpans(shard.path, shard.size, where, offsets, sizes)
 
 
 def _shard_with(shards: MappedShards, number: int, places: Places) -> MappedShard | None:

@@ -16,7 +16,16 @@ from headrace.codecs import image as image_codec
 from headrace.errors import CorruptFileError, CorruptSampleError, FormatError, ImageError
 from headrace.fields import Int, NDArray
 from headrace.formats.barecat.archive import Archive
-from headrace.formats.barecat.batches import Places, announce_places, check_spans, gather_places, gather_ragged, is_cold
+from headrace.formats.barecat.batches import (
+    Places,
+    announce_places,
+    check_spans,
+    gather_places,
+    gather_ragged,
+    is_cold,
+    stored_spans,
+)
+from headrace.formats.barecat.names import shard_path
 from headrace.formats.barecat.pictures import Pictures
 from headrace.formats.contract import BaseDataset, join_images, normalize_indices
 from headrace.formats.members import field_for, grouped_members, labels_of, ungrouped_members
@@ -29,14 +38,14 @@ from headrace.formats.tile_index import (
 )
 from headrace.formats.values import decode_value
 from headrace.storage import absolute, join_announcements
-from headrace.types import ImageSpans, Ragged, Sample
+from headrace.types import ImageSpans, Place, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
-    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source, StoredSpans
 
 __all__ = ["BarecatDataset", "index_archive", "verify_path"]
 
@@ -161,6 +170,13 @@ class BarecatDataset(BaseDataset):
         stored = [self._places[field] for field in fields if field in self._places]
         return join_announcements(announce_places(self.archive.shards, places.take(indices)) for places in stored)
 
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        if self.is_local:
+            return []
+        stored = [self._places[field] for field in fields if field in self._places]
+        return [spans for places in stored for spans in stored_spans(self.archive.shards, places.take(indices))]
+
     def close(self) -> None:
         """Let go of the files."""
         self.archive.close()
@@ -174,6 +190,13 @@ class BarecatDataset(BaseDataset):
             if field in self._schema:
                 raise ValueError(f"field {field!r} has no stored bytes; it comes from the directories") from None
             raise KeyError(f"no field {field!r} in {self.path}; the fields are {', '.join(self._schema)}") from None
+
+    def place_of(self, index: int, field: str) -> Place | None:
+        """Where a file lies, and in which shard; a label is the name of a folder."""
+        if field in self._schema and field not in self._places:
+            return None
+        shard, offset, size, _ = self._stored(field).table[index].tolist()
+        return Place(shard_path(self.path, shard), offset, size)
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read whole files, many at once; what has a checksum is checked."""

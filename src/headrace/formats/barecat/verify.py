@@ -18,7 +18,7 @@ from headrace.formats.barecat.index.rows import FileInfo, check_place
 from headrace.formats.barecat.names import shard_numbers, shard_path
 from headrace.formats.barecat.shards import MappedShards
 from headrace.formats.barecat.unfinished import is_being_changed
-from headrace.formats.report import Found
+from headrace.formats.report import Found, advance
 from headrace.formats.threads import map_ahead
 from headrace.storage import check_regular, is_remote
 from headrace.types import Problem
@@ -78,8 +78,7 @@ def verify_archive(
         about_tables = pool.submit(table_problems, archive.index)
         for found in map_ahead(check.files, _chunks_or_problem(archive.index), threads=workers or None):
             total.add(found)
-            if progress is not None:
-                progress(total.samples, count, total.size_bytes)
+            advance(progress, total, count, found)
         about_index = list(dict.fromkeys(about_file.result() + about_tables.result()))
         total.problems = about_index + total.problems
     if total.problems and not archive.is_writable:

@@ -39,6 +39,7 @@ from headrace.formats.beton.layout import FRAME_BYTES, ROW_SIZE, Layout, align, 
 from headrace.formats.beton.spans import Spans, image_spans
 from headrace.progress import format_count
 from headrace.storage import join_announcements, open_stored
+from headrace.types import StoredSpans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -274,6 +275,15 @@ class BetonFile:
         sides = (facts["width"].astype(np.uint32), facts["height"].astype(np.uint32))
         return spans.pointers, spans.sizes, facts["mode"].copy(), *sides
 
+    def picture_measures(self, indices: IndexArray, column: Column) -> tuple[npt.NDArray[Any], ...]:
+        """Sizes, widths and heights of pictures, as the records have them where they are bad."""
+        samples = np.ascontiguousarray(indices, np.int64)
+        found = self._native_column(column).pictures(self._sizes, samples, self._payloads, column.slot or 0)
+        if found is not None:
+            return found[1], found[3], found[4]
+        facts = self.records[column.member][indices]
+        return self.locate(indices, column).sizes, facts["width"], facts["height"]
+
     def find_arrays(self, indices: IndexArray, column: Column, size: int) -> Spans | None:
         """Spans of arrays of one size; None when one is bad, or they have more bytes together than the file."""
         if len(indices) * size > self.data_end - self.layout.data_start:
@@ -305,6 +315,17 @@ class BetonFile:
         spans = [self.locate(indices, column) for column in columns]
         pointers = np.concatenate([span.pointers for span in spans])
         return self.stored.announce(pointers, np.concatenate([span.sizes for span in spans]))
+
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        owners, tiles = np.arange(len(indices)), self.tile_index
+        columns = [column for column in map(self.column, fields) if column.slot is not None]
+        places = [(spans.pointers, spans.sizes) for spans in (self.locate(indices, column) for column in columns)]
+        found = [StoredSpans(self.stored.path, self.size_bytes, owners, *place) for place in places]
+        if tiles is not None:
+            pictures = [self.pictures.index(name) for name in fields if name in self.pictures]
+            found += [spans for number in pictures for spans in tiles.stored_spans(indices, number)]
+        return found
 
     def checked_spans(
         self, indices: IndexArray, column: Column, source: Source | None = None

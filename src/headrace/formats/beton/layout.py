@@ -104,6 +104,12 @@ class Layout:
         """A place where the allocation table may begin when nothing stands between it and the last page."""
         return align(self.alloc_table_ptr, self.page_size) if self.payload_columns else self.metadata_end
 
+    def number_at(self, index: int, column: Column) -> tuple[int, int]:
+        """(offset, size) of a number in the metadata of a sample."""
+        assert self.record.fields is not None
+        dtype, at = self.record.fields[column.member][:2]
+        return self.metadata_start + index * self.record.itemsize + at, dtype.itemsize
+
     def pointer_holes(self) -> list[tuple[int, int]]:
         """(offset, size) of every pointer inside a record; checksums take them as zero."""
         members = self.record.fields

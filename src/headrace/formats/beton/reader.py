@@ -21,7 +21,7 @@ from headrace.formats.beton.file import BetonFile
 from headrace.formats.contract import BaseDataset, normalize_indices
 from headrace.progress import format_count
 from headrace.storage import absolute, room_for
-from headrace.types import ImageSpans, Ragged, Sample
+from headrace.types import ImageSpans, Measures, Place, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from headrace.formats.beton.columns import Column
     from headrace.formats.beton.layout import Layout
     from headrace.formats.beton.spans import Spans
-    from headrace.types import Announcement, Field, IndexArray, Indices, Progress, Report, Source, TakeArray
+    from headrace.types import (
+        Announcement,
+        Field,
+        IndexArray,
+        Indices,
+        Progress,
+        Report,
+        Source,
+        StoredSpans,
+        TakeArray,
+    )
 
 __all__ = ["BetonDataset", "StoredSamples"]
 
@@ -142,6 +152,10 @@ class BetonDataset(BaseDataset):
     def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
         return self.file.announce_values(indices, fields)
 
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        return [] if self.is_local else self.file.stored_spans(indices, fields)
+
     @property
     def table(self) -> npt.NDArray[np.uint64]:
         """The allocation table, read-only: columns sample_id, ptr, size."""
@@ -203,6 +217,16 @@ class BetonDataset(BaseDataset):
     def locate(self, indices: IndexArray, column: Column) -> Spans:
         """Find and check the spans of one field's payloads; a bad one gets a problem, never an exception."""
         return self.file.locate(indices, column)
+
+    def place_of(self, index: int, field: str) -> Place:
+        """Where a payload lies, and on which page; of a number, its place in the metadata."""
+        file = self.file
+        column = file.column(field)
+        if column.slot is None:
+            return Place(file.path, *file.layout.number_at(index, column))
+        spans = file.locate(np.array([index], np.int64), column)
+        offset = int(spans.pointers[0])
+        return Place(file.path, offset, int(spans.sizes[0]), offset // file.layout.page_size)
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read the stored, undecoded bytes of one field of many samples.
@@ -320,6 +344,16 @@ class BetonDataset(BaseDataset):
         finally:
             file.check()
 
+    def measure(self, indices: IndexArray, field: str) -> Measures | None:
+        """How large the values of a field are, from the metadata alone; of a damaged one, what they say."""
+        file = self.file
+        column = file.column(field)
+        if column.slot is None:
+            return None
+        if column.field.kind != "image":
+            return Measures(file.locate(indices, column).sizes)
+        return Measures(*file.picture_measures(indices, column))
+
     def page_numbers(self) -> IndexArray | None:
         """Number of the page each sample lies on, or None when no field has a payload."""
         file = self.file
@@ -331,6 +365,18 @@ class BetonDataset(BaseDataset):
         pointers = member if names is None else member["data_ptr" if "data_ptr" in names else "ptr"]
         pages: IndexArray = (pointers // np.uint64(file.layout.page_size)).astype(np.int64)
         return pages
+
+    def page_fill(self) -> npt.NDArray[np.float64] | None:
+        """How much of each page samples take, from 0 to 1; None when no field has a payload."""
+        layout, table = self.file.layout, self.table
+        if not layout.payload_columns or not len(table):
+            return None
+        pages = max(0, (self.file.data_end - layout.data_start) // layout.page_size)
+        numbers = (table[:, 1].astype(np.int64) - layout.data_start) // layout.page_size
+        known = (numbers >= 0) & (numbers < pages)  # a damaged table may lead anywhere
+        used = np.bincount(numbers[known], table[known, 2].astype(np.float64), minlength=pages)
+        fill: npt.NDArray[np.float64] = used / layout.page_size
+        return fill
 
     def _samples(self, indices: IndexArray) -> list[Sample]:
         file = self.file

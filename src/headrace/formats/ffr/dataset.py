@@ -29,7 +29,7 @@ from headrace.formats.tile_index import (
 )
 from headrace.progress import format_count
 from headrace.storage import absolute, is_remote, join_announcements
-from headrace.types import Ragged, Sample
+from headrace.types import Place, Ragged, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     from headrace.annex import TileIndex
     from headrace.errors import PathLike
     from headrace.formats.decodes import Decode
-    from headrace.types import Announcement, Field, ImageSpans, IndexArray, Indices, Progress, Report, Source
+    from headrace.types import (
+        Announcement,
+        Field,
+        ImageSpans,
+        IndexArray,
+        Indices,
+        Progress,
+        Report,
+        Source,
+        StoredSpans,
+    )
 
 __all__ = ["FfrDataset", "index_ffr"]
 
@@ -169,6 +179,15 @@ class FfrDataset(BaseDataset):
     def _announce_values(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
         return self.reader.announce(self.numbers(indices))
 
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        if self.is_local or self._names[0] not in fields:
+            return []
+        found = self.reader.stored_spans(self.numbers(indices))
+        if isinstance(self._field, Image) and self.tile_index is not None:
+            found += self.tile_index.stored_spans(self.numbers(indices), 0)
+        return found
+
     @property
     def has_checksums(self) -> bool:
         """Every sample is checked as it is read."""
@@ -205,6 +224,14 @@ class FfrDataset(BaseDataset):
     def _check_field(self, field: str) -> None:
         if field not in self._schema:
             raise KeyError(f"no field {field!r} in {self.path}; the only field is {self._names[0]}")
+
+    def place_of(self, index: int, field: str) -> Place:
+        """Where a sample lies, and in which of the files."""
+        self._check_field(field)
+        spans = self.reader.locate(self.numbers([index]))
+        if spans.is_bad()[0]:
+            raise CorruptSampleError(self.path, sample=index, field=field, problem="its offsets cannot be right")
+        return Place(self.reader.paths[int(spans.files[0])], int(spans.offsets[0]), int(spans.sizes[0]))
 
     def read_bytes(self, indices: Indices, field: str) -> list[bytes]:
         """Read stored samples, many in one call; with checksums every one is checked."""

@@ -24,6 +24,7 @@ from headrace.formats.ffr.layout import Layout, read_layout
 from headrace.formats.threads import map_ahead
 from headrace.progress import format_count
 from headrace.storage import ColdReads, absolute, file_identity, is_remote, join_announcements, open_stored
+from headrace.types import StoredSpans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -295,6 +296,14 @@ class FfrReader:
         return join_announcements(
             self._files[file].announce(spans.offsets[mine], spans.sizes[mine]) for file, mine in parts
         )
+
+    def stored_spans(self, indices: Indices) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        spans, files = self.locate(indices), self._files
+        return [
+            StoredSpans(files[file].path, files[file].size_bytes, mine, spans.offsets[mine], spans.sizes[mine])
+            for file, mine in spans.by_file()
+        ]
 
     def regions(self, spans: FfrSpans) -> Iterator[tuple[IndexArray, npt.NDArray[np.uint8], npt.NDArray[np.uint64]]]:
         """For each file: which of the spans lie in it, memory that holds them, and where in it they begin."""

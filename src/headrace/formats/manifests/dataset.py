@@ -25,6 +25,7 @@ from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.threads import map_ahead
 from headrace.formats.tile_index import tile_index_of, tile_index_problems
 from headrace.progress import format_count
+from headrace.types import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -232,6 +233,15 @@ class ManifestDataset(SpanDataset):
             found = "nothing" if value is MISSING else f"a {type(value).__name__}"
             raise ValueError(f"the path of a file was expected, found {found}; open with fields= if it is none")
         return self._path_files.read(value)
+
+    def place_of(self, index: int, field: str) -> Place | None:
+        """The file that a record names, or the record itself."""
+        self._check_field(field)
+        if field in self._file_fields:
+            (value,) = self._parsed(np.array([index], np.int64), field)
+            if isinstance(value, str):
+                return Place(*self._path_files.place(value))
+        return super().place_of(index, field)
 
     def read_ragged(self, indices: IndexArray, field: str, source: Source | None = None) -> Ragged:
         """Stored bytes of one field, one value after the other."""

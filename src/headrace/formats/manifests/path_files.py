@@ -60,6 +60,18 @@ class PathFiles:
         except OSError as error:
             raise ValueError(f"the file {path} cannot be read ({error.strerror}); {_RESTORE}") from None
 
+    def place(self, name: str) -> tuple[str, int, int]:
+        """The path of a file, its first byte and how many there are; ValueError says why it cannot be had."""
+        path = self._path_of(name)
+        try:
+            fd = self._open(path, name)
+        except OSError as error:
+            raise ValueError(f"the file {path} cannot be read ({error.strerror}); {_RESTORE}") from None
+        try:
+            return path, 0, os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
     def is_file(self, name: str) -> bool:
         """A path leads to a file that ``read`` would read."""
         with contextlib.suppress(OSError, ValueError):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from headrace.formats.npy.contents import Content
     from headrace.storage.stored_file import Positions
-    from headrace.types import Announcement, IndexArray, TakeArray
+    from headrace.types import Announcement, IndexArray, StoredSpans, TakeArray
 
 __all__ = ["Column", "NumberColumn", "RaggedColumn", "SavedArray", "column_of", "pictures_of"]
 
@@ -129,6 +129,10 @@ class Column(ABC):
     def announce(self, indices: IndexArray) -> Announcement | None:
         """Begin to bring what samples need; None where nothing is read sample by sample."""
         return None if self.saved.is_read_whole else self.saved.content.announce(*self.saved.places(indices))
+
+    def stored_spans(self, indices: IndexArray) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        return [] if self.saved.is_read_whole else self.saved.content.stored_spans(*self.saved.places(indices))
 
     @property
     def arrays(self) -> tuple[SavedArray, ...]:
@@ -295,6 +299,10 @@ class RaggedColumn(Column):
     def announce(self, indices: IndexArray) -> Announcement | None:
         """Begin to bring the bytes of samples; their places are brought as a whole."""
         return None if self.saved.content.is_here else self.saved.content.announce(*self._spans(indices))
+
+    def stored_spans(self, indices: IndexArray) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        return [] if self.saved.content.is_here else self.saved.content.stored_spans(*self._spans(indices))
 
     def stored(self, indices: IndexArray, field: Field) -> list[bytes]:
         """The bytes of each sample."""

@@ -20,6 +20,7 @@ from headrace.errors import FormatError
 from headrace.formats.npy.header import MAX_HEADER_BYTES
 from headrace.progress import format_bytes, format_count
 from headrace.storage import room_for
+from headrace.types import StoredSpans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,11 @@ class PlainContent:
     def announce(self, offsets: Positions, sizes: Positions) -> Announcement | None:
         """Begin to bring spans here."""
         return self.file.announce(offsets + np.uint64(self.begin), sizes)
+
+    def stored_spans(self, offsets: Positions, sizes: Positions) -> list[StoredSpans]:
+        """Where spans lie in the file, for as many samples."""
+        owners, begins = np.arange(len(offsets)), offsets + np.uint64(self.begin)
+        return [StoredSpans(self.file.path, self.file.size_bytes, owners, begins, sizes)]
 
     def check(self) -> None:
         """Raise FormatError if the file was cut short while it was read."""
@@ -176,6 +182,10 @@ class PackedContent:
     def region(self, offsets: Positions, sizes: Positions) -> tuple[npt.NDArray[np.uint8], Positions]:
         """The unpacked bytes themselves."""
         return self.whole(), offsets
+
+    def stored_spans(self, offsets: Positions, sizes: Positions) -> list[StoredSpans]:
+        """Nothing is brought for single samples."""
+        return []
 
     def announce(self, offsets: Positions, sizes: Positions) -> None:
         """Nothing is brought span by span."""

@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
     from headrace.errors import PathLike
     from headrace.storage import StoredFile
-    from headrace.types import Announcement, Field, ImageSpans, IndexArray, Progress, Ragged, Report, Source, TakeArray
+    from headrace.types import (
+        Announcement,
+        Field,
+        ImageSpans,
+        IndexArray,
+        Progress,
+        Ragged,
+        Report,
+        Source,
+        StoredSpans,
+        TakeArray,
+    )
 
 __all__ = ["DESCRIPTION", "KEYS", "OFFSETS", "VALUES", "NpyDataset", "index_npz"]
 
@@ -150,6 +161,12 @@ class NpyDataset(AnnexedDataset):
         if self.is_local:
             return None
         return join_announcements(self._column(field).announce(indices) for field in fields)
+
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        if self.is_local:
+            return []
+        return [spans for field in fields for spans in self._column(field).stored_spans(indices)]
 
     @cached_property
     def fingerprint(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,24 @@ from headrace.errors import CorruptSampleError
 from headrace.formats.contract import BaseDataset
 from headrace.formats.report import Found
 from headrace.progress import format_count
-from headrace.types import Problem
+from headrace.types import Located, Problem, ProblemProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from headrace.types import Dataset, IndexArray, Progress, Report
+    from headrace.types import Dataset, IndexArray, Progress, Report, StoredSpans
 
-__all__ = ["CompositeDataset", "ProgressAhead", "combine_fingerprints", "found_in", "is_among", "moved_error"]
+__all__ = [
+    "CompositeDataset",
+    "ProgressAhead",
+    "combine_fingerprints",
+    "found_in",
+    "is_among",
+    "located_spans",
+    "moved_error",
+]
+
+FindSamples: TypeAlias = "Callable[[Sequence[int]], Mapping[int, int]]"
 
 
 class CompositeDataset(BaseDataset):
@@ -97,14 +108,34 @@ class CompositeDataset(BaseDataset):
         """Check all parts; problems have the numbers that samples have here, and name the file of the part."""
         total, length = Found(), sum(map(len, self.parts))
         for number, part in enumerate(self.parts):
-            report = part.verify(decode=decode, workers=workers, progress=ProgressAhead.after(progress, total, length))
-            places = self._places_in(number, report.bad_samples) if report.bad_samples else {}
-            total.add(found_in(report, part.path, places))
+            find = partial(self._places_in, number)
+            ahead = ProgressAhead.after(progress, total, length, path=part.path, find=find)
+            report = part.verify(decode=decode, workers=workers, progress=ahead)
+            total.add(found_in(report, part.path, find(report.bad_samples) if report.bad_samples else {}))
         return total.report(self._path)
 
     @abstractmethod
     def _places_in(self, part: int, samples: Sequence[int]) -> Mapping[int, int]:
         """Where samples of a part are in this dataset; those that are not are left out."""
+
+
+def located_spans(
+    asked: Iterable[tuple[Dataset, IndexArray, Sequence[str], IndexArray]],
+) -> list[StoredSpans] | None:
+    """Where the bytes of samples lie; None where a dataset does not know.
+
+    Args:
+        asked: datasets, numbers of samples there, names of fields, and the places that these samples have in the whole.
+    """
+    found: list[StoredSpans] = []
+    for dataset, numbers, fields, places in asked:
+        if dataset.is_local:
+            continue
+        spans = dataset.stored_spans(numbers, fields) if isinstance(dataset, Located) else None
+        if spans is None:
+            return None
+        found += [one.of(places) for one in spans]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +147,38 @@ class ProgressAhead:
         samples: done before.
         size_bytes: done before.
         total: samples of all, if known.
+        path: of the part.
+        find: where samples of the part are among all; those that it does not give are not there.
     """
 
     progress: Progress
     samples: int
     size_bytes: int
     total: int | None
+    path: str
+    find: FindSamples
+
+    def found(self, problems: Sequence[Problem]) -> None:
+        """Tell what is wrong with the part, where somebody wants to know."""
+        if isinstance(self.progress, ProblemProgress):
+            samples = sorted({problem.sample for problem in problems if problem.sample is not None})
+            self.progress.found(moved_problems(problems, self.path, self.find(samples) if samples else {}))
 
     def __call__(self, done: int, total: int | None, size_bytes: int) -> None:
         """Advance."""
         self.progress(self.samples + done, self.total, self.size_bytes + size_bytes)
 
     @classmethod
-    def after(cls, progress: Progress | None, done: Found, total: int | None) -> ProgressAhead | None:
+    def after(
+        cls, progress: Progress | None, done: Found, total: int | None, *, path: str, find: FindSamples
+    ) -> ProgressAhead | None:
         """What goes on where others have ended; None without progress."""
-        return None if progress is None else cls(progress, done.samples, done.size_bytes, total)
+        return None if progress is None else cls(progress, done.samples, done.size_bytes, total, path, find)
 
 
-def found_in(report: Report, path: str, places: Mapping[int, int]) -> Found:
-    """What was found in a part, its samples numbered as ``places`` says; samples that it does not know do not count."""
-    problems = [
+def moved_problems(problems: Sequence[Problem], path: str, places: Mapping[int, int]) -> list[Problem]:
+    """Problems of a part as those of the whole; samples that ``places`` does not know do not count."""
+    return [
         Problem(
             sample=None if problem.sample is None else places[problem.sample],
             field=problem.field,
@@ -143,15 +186,19 @@ def found_in(report: Report, path: str, places: Mapping[int, int]) -> Found:
             if path in problem.message
             else f"{path}{'' if problem.sample is None else f', sample {problem.sample}'}: {problem.message}",
         )
-        for problem in report.problems
+        for problem in problems
         if problem.sample is None or problem.sample in places
     ]
+
+
+def found_in(report: Report, path: str, places: Mapping[int, int]) -> Found:
+    """What was found in a part, its samples numbered as ``places`` says."""
     return Found(
         samples=report.samples_checked,
         checksums=report.checksums_checked,
         images=report.images_decoded,
         size_bytes=report.size_bytes,
-        problems=problems,
+        problems=moved_problems(report.problems, path, places),
         problems_left_out=report.problems_left_out,
     )
 

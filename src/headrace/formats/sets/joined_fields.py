@@ -16,10 +16,10 @@ from headrace.errors import CorruptSampleError, FormatError
 from headrace.fields import problem_with_name
 from headrace.formats.contract import fetch_many, normalize_indices, values_in_order
 from headrace.formats.sets.agreement import checked_parts
-from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
+from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, located_spans, moved_error
 from headrace.progress import format_count
 from headrace.storage import join_announcements
-from headrace.types import Interleaved, Sample
+from headrace.types import Interleaved, Measured, Placed, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
         IndexArray,
         Indices,
         Interleaving,
+        Measures,
+        Place,
         Ragged,
         SampleSequence,
         Source,
+        StoredSpans,
         TakeArray,
     )
 
@@ -224,19 +227,38 @@ class ZipDataset(CompositeDataset):
         """The file of a sample in the first part, and its number there."""
         return self.parts[0].origin_of(index)
 
+    def place_of(self, index: int, field: str) -> Place | None:
+        """Where a value lies in the file of its part."""
+        number, own = self._column(field)
+        part, numbers = self.parts[number], self._numbers(number, np.array([index], np.int64))
+        return part.place_of(int(numbers[0]), own) if isinstance(part, Placed) else None
+
     def _numbers(self, part: int, indices: IndexArray) -> IndexArray:
         numbers = self._maps[part]
         return indices if numbers is None else numbers[indices]
 
     def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
         """Begin to bring what samples need, from every part that is in a store and has one of the fields."""
+        wanted = self._by_part(fields)
+        return join_announcements(
+            self.parts[number].announce(self._numbers(number, indices), names) for number, names in wanted.items()
+        )
+
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans] | None:
+        """What ``announce`` of these samples would bring; None where a part does not know."""
+        places = np.arange(len(indices))
+        return located_spans(
+            (self.parts[number], self._numbers(number, indices), names, places)
+            for number, names in self._by_part(fields).items()
+        )
+
+    def _by_part(self, fields: Sequence[str]) -> dict[int, list[str]]:
+        """The names of fields in their parts."""
         wanted: dict[int, list[str]] = {}
         for field in fields:
             number, own = self._column(field)
             wanted.setdefault(number, []).append(own)
-        return join_announcements(
-            self.parts[number].announce(self._numbers(number, indices), names) for number, names in wanted.items()
-        )
+        return wanted
 
     def _column(self, field: str) -> Column:
         if field not in self._columns:
@@ -284,6 +306,11 @@ class ZipDataset(CompositeDataset):
         """The undecoded bytes of pictures, where they are."""
         with self._asked(field, indices) as (part, own, numbers):
             return part.image_spans(numbers, own)
+
+    def measure(self, indices: IndexArray, field: str) -> Measures | None:
+        """How large the values of a field are; None when its part does not know."""
+        with self._asked(field, indices) as (part, own, numbers):
+            return part.measure(numbers, own) if isinstance(part, Measured) else None
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """What a listing says about each sample, by field."""

@@ -9,14 +9,22 @@ import numpy.typing as npt
 
 from headrace._native import gather_into
 from headrace.storage import room_for
-from headrace.types import ImageSpans, Ragged
+from headrace.types import ImageSpans, Measures, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace.types import IndexArray, TakeArray
 
-__all__ = ["Piece", "merge_arrays", "merge_lists", "merge_ragged", "merge_spans", "merge_values"]
+__all__ = [
+    "Piece",
+    "merge_arrays",
+    "merge_lists",
+    "merge_measures",
+    "merge_ragged",
+    "merge_spans",
+    "merge_values",
+]
 
 Value = TypeVar("Value")
 Piece: TypeAlias = tuple["IndexArray", Value]
@@ -50,6 +58,18 @@ def merge_arrays(pieces: Sequence[Piece[npt.NDArray[Any]]], count: int, take: Ta
     for places, values in pieces:
         merged[places] = values
     return merged
+
+
+def merge_measures(pieces: Sequence[Piece[Measures]], count: int) -> Measures:
+    """Sizes of all, and sides where every part knows them."""
+    columns: list[npt.NDArray[Any] | None] = []
+    for column in range(len(Measures._fields)):
+        known = [(places, found[column]) for places, found in pieces]
+        arrays = [(places, values) for places, values in known if values is not None]
+        columns.append(merge_arrays(arrays, count, np.empty) if len(arrays) == len(known) else None)
+    sizes, widths, heights = columns
+    assert sizes is not None
+    return Measures(sizes, widths, heights)
 
 
 def merge_ragged(pieces: Sequence[Piece[Ragged]], count: int) -> Ragged:

@@ -18,11 +18,18 @@ import numpy.typing as npt
 from headrace.errors import CorruptSampleError
 from headrace.formats.contract import fetch_many, index_chunks, normalize_indices, values_in_order
 from headrace.formats.sets.agreement import agreed_class_names, agreed_schema
-from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, moved_error
-from headrace.formats.sets.merged import merge_arrays, merge_lists, merge_ragged, merge_spans, merge_values
+from headrace.formats.sets.composite import CompositeDataset, combine_fingerprints, is_among, located_spans, moved_error
+from headrace.formats.sets.merged import (
+    merge_arrays,
+    merge_lists,
+    merge_measures,
+    merge_ragged,
+    merge_spans,
+    merge_values,
+)
 from headrace.formats.sets.names import RoutedNames
 from headrace.storage import join_announcements
-from headrace.types import Sample
+from headrace.types import Measured, Placed, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +42,12 @@ if TYPE_CHECKING:
         ImageSpans,
         IndexArray,
         Indices,
+        Measures,
+        Place,
         Ragged,
         SampleSequence,
         Source,
+        StoredSpans,
         TakeArray,
     )
 
@@ -114,11 +124,21 @@ class RoutedDataset(CompositeDataset):
         parts, numbers = self._route(np.array([index], np.int64))
         return self.parts[int(parts[0])].origin_of(int(numbers[0]))
 
+    def place_of(self, index: int, field: str) -> Place | None:
+        """Where a value lies in the file of its part."""
+        parts, numbers = self._route(np.array([index], np.int64))
+        part = self.parts[int(parts[0])]
+        return part.place_of(int(numbers[0]), field) if isinstance(part, Placed) else None
+
     def announce(self, indices: IndexArray, fields: Sequence[str]) -> Announcement | None:
         """Begin to bring what samples need, from every part that is in a store."""
         if self.is_local:
             return None
         return join_announcements(share.dataset.announce(share.numbers, fields) for share in self._shares(indices))
+
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans] | None:
+        """What ``announce`` of these samples would bring; None where a part does not know."""
+        return located_spans((one.dataset, one.numbers, fields, one.places) for one in self._shares(indices))
 
     def _shares(self, indices: IndexArray) -> list[_Share]:
         if not len(indices):
@@ -190,6 +210,14 @@ class RoutedDataset(CompositeDataset):
         for part, _ in answers:  # only now are the bytes read
             part.check_file()
         return merged
+
+    def measure(self, indices: IndexArray, field: str) -> Measures | None:
+        """How large the values of a field are; None when a part does not know."""
+        answers = self._ask(
+            indices, lambda part, numbers: part.measure(numbers, field) if isinstance(part, Measured) else None
+        )
+        pieces = [(places, found) for _, (places, found) in answers if found is not None]
+        return merge_measures(pieces, len(indices)) if len(pieces) == len(answers) else None
 
     def rows(self, indices: IndexArray) -> list[dict[str, object]]:
         """What a listing says about each sample, by field."""

@@ -20,7 +20,7 @@ from headrace.formats.samples_ahead import samples_ahead
 from headrace.formats.spans.span_file import BadSpanError
 from headrace.formats.tile_index import tile_index_problems
 from headrace.storage import absolute, join_announcements
-from headrace.types import ImageSpans, Problem, Ragged
+from headrace.types import ImageSpans, Measures, Place, Problem, Ragged, StoredSpans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -147,6 +147,18 @@ class SpanDataset(ColumnDataset):
         offsets, sizes = (np.concatenate(column) for column in zip(*places, strict=True))
         return self.indexed.file.announce(offsets, sizes)
 
+    def stored_spans(self, indices: IndexArray, fields: Sequence[str]) -> list[StoredSpans]:
+        """What ``announce`` of these samples would bring."""
+        if self.is_local:
+            return []
+        owners, file, tiles = np.arange(len(indices)), self.indexed.file, self.tile_index
+        places = [place for place in (self._wanted(indices, name) for name in fields) if place is not None]
+        found = [StoredSpans(file.path, file.size_bytes, owners, *place) for place in places]
+        if tiles is not None:
+            pictures = [self._pictures.index(name) for name in fields if name in self._pictures]
+            found += [spans for number in pictures for spans in tiles.stored_spans(indices, number)]
+        return found
+
     def _wanted(self, indices: IndexArray, field: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
         """The spans of the file that a read of these values will ask for, or None."""
         return self._places(indices, field)[:2] if field in self._columns else None
@@ -169,6 +181,19 @@ class SpanDataset(ColumnDataset):
             np.ascontiguousarray(index.sizes[indices, column]),
             checksums,
         )
+
+    def place_of(self, index: int, field: str) -> Place | None:
+        """The span of a value, or of the record that it is a part of; None for a file that was unpacked."""
+        self._check_field(field)
+        file, table = self.indexed.file, self.indexed.index
+        if file.is_unpacked:
+            return None
+        span = self._wanted(np.array([index], np.int64), field)
+        if span is None:
+            if len(table.columns) > 1:
+                return None
+            span = table.offsets[index], table.sizes[index]
+        return Place(file.path, int(span[0][0]), int(span[1][0]))
 
     def _fail(self, indices: IndexArray, field: str, error: BadSpanError) -> NoReturn:
         sample = int(indices[error.position])
@@ -221,6 +246,12 @@ class SpanDataset(ColumnDataset):
             values = self.read_values(indices, field)
             return list(values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values)
         return [f"{size}B" for size in self.indexed.index.sizes[indices, self._columns[field]].tolist()]
+
+    def measure(self, indices: IndexArray, field: str) -> Measures | None:
+        """How many bytes the values of a field take, from the index; the sides of pictures are in their headers."""
+        if field not in self._columns or not self._schema[field].has_payload:
+            return None
+        return Measures(self.indexed.index.sizes[indices, self._columns[field]])
 
     def image_spans(self, indices: IndexArray, field: str, source: Source | None = None) -> ImageSpans:
         """The undecoded bytes of pictures, where they are; with the tile indices of JPEGs where there are some."""

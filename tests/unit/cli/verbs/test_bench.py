@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headrace.bench import find_suite
 from headrace.cli.main import main
+from headrace.cli.verbs import bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,10 +67,11 @@ def test_what_cannot_be_done(
     assert "is not a result of headrace bench" in fails("codecs", "--compare", str(tmp_path / "other.json"))
     settings = {"images": None, "quick": True, "samples": 1, "rounds": None}
     (tmp_path / "quick.json").write_text(
-        json.dumps({"version": 1, "suite": "codecs", "settings": settings, "rows": []})
+        json.dumps({"version": 2, "suite": "codecs", "settings": settings, "rows": []})
     )
     assert "cannot be compared: settings was" in fails("codecs", "--compare", str(tmp_path / "quick.json"))
     assert not (tmp_path / "out").exists()
+    assert "name one suite" in fails("codecs", "ops", "--compare", str(tmp_path / "quick.json"))
     with pytest.raises(SystemExit):
         main(["bench", "no-such-suite"])
     assert "no-such-suite" in capsys.readouterr().err
@@ -77,3 +81,24 @@ def test_warm_only_is_said(tmp_path: Path, said: Said, monkeypatch: pytest.Monke
     monkeypatch.setattr("headrace.bench.runner.why_warm_only", lambda folder: "warm only: a test")
     assert "warm only: a test" in said("bench", "codecs", *TINY, "--out", tmp_path)
     assert json.loads((tmp_path / "codecs.json").read_text())["cache"] == "warm only: a test"
+
+
+def test_several_suites_and_all(tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    said("bench", "codecs", "codecs", "ops", *TINY, "--out", tmp_path, "-q")
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["codecs.json", "ops.json"]
+    suites = {"ops": find_suite("ops"), "gpu": replace(find_suite("gpu"), missing=lambda: "no GPU is here")}
+    monkeypatch.setattr(bench, "SUITES", tuple(suites))
+    monkeypatch.setattr(bench, "find_suite", suites.__getitem__)
+    text = said("bench", "all", *TINY, "--out", tmp_path / "all")
+    assert "copy: headrace" in text
+    assert sorted(path.name for path in (tmp_path / "all").glob("*.json")) == ["ops.json"]
+
+
+def test_a_suite_that_cannot_be_measured_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = replace(find_suite("gpu"), missing=lambda: "no GPU is here")
+    monkeypatch.setattr(bench, "find_suite", lambda name: suite)
+    assert main(["bench", "gpu", "--out", str(tmp_path / "out")]) == 2
+    assert "the suite gpu measures nothing here: no GPU is here" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
