@@ -35,6 +35,7 @@ found and what to do; the same facts are attributes.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 __all__ = [
@@ -84,6 +85,20 @@ def _rebuild(cls: type[HeadraceError], args: tuple[Any, ...], state: dict[str, A
     return error
 
 
+def shown_url(path: str) -> str:
+    """A path or URL without what must not be printed: names and passwords, signatures.
+
+    Example:
+        >>> shown_url("https://me:secret@host/x.tar?X-Amz-Signature=0123"), shown_url("a/x.tar")
+        ('https://host/x.tar', 'a/x.tar')
+    """
+    scheme, mark, rest = str(path).partition("://")
+    if not mark or scheme.lower() not in ("http", "https"):
+        return str(path)
+    host, slash, inside = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{inside}"
+
+
 def _sentence(where: str, problem: str, fix: str) -> str:
     text = f"{where}: {problem}."
     return f"{text} {fix}" if fix else text
@@ -105,7 +120,7 @@ class FormatError(HeadraceError, ValueError):
         self.problem = problem
         self.fix = fix
         at = "" if offset is None else f" (at byte {offset})"
-        super().__init__(_sentence(self.path, problem + at, fix))
+        super().__init__(_sentence(shown_url(self.path), problem + at, fix))
 
 
 class AnnexError(FormatError):
@@ -124,7 +139,9 @@ class UnfinishedError(FormatError):
 
     def __init__(self, path: PathLike, *, left: PathLike, problem: str) -> None:
         self.left = os.fspath(left)
-        super().__init__(path, problem=problem, fix=f"Put it in order with: headrace repair {os.fspath(path)}")
+        super().__init__(
+            path, problem=problem, fix=f"Put it in order with: headrace repair {shown_url(os.fspath(path))}"
+        )
 
 
 class CorruptSampleError(HeadraceError, ValueError):
@@ -155,7 +172,7 @@ class CorruptSampleError(HeadraceError, ValueError):
         self.offset = offset
         self.problem = problem
         self.fix = fix
-        where = f"{self.path}: sample {sample}"
+        where = f"{shown_url(self.path)}: sample {sample}"
         if field is not None:
             where += f", field {field!r}"
         if offset is not None:
@@ -178,7 +195,7 @@ class CorruptFileError(HeadraceError, ValueError):
         self.name = name
         self.problem = problem
         self.fix = fix
-        super().__init__(_sentence(f"{self.path}: {name}", problem, fix))
+        super().__init__(_sentence(f"{shown_url(self.path)}: {name}", problem, fix))
 
 
 class _EntryError(HeadraceError):
@@ -189,7 +206,7 @@ class _EntryError(HeadraceError):
     def __init__(self, path: PathLike, name: str) -> None:
         self.path = os.fspath(path)
         self.name = name
-        super().__init__(f"{self.path}: {name or 'the root'} {self._problem}")
+        super().__init__(f"{shown_url(self.path)}: {name or 'the root'} {self._problem}")
 
     def __str__(self) -> str:
         return str(self.args[0])  # a KeyError would show it in quotes
@@ -241,7 +258,7 @@ class FileTooLargeError(HeadraceError, ValueError):
         self.size_bytes = size_bytes
         self.limit = limit
         super().__init__(
-            f"{self.path}: {name} has {size_bytes} bytes, a shard holds at most {limit}, and a file must fit into "
+            f"{shown_url(self.path)}: {name} has {size_bytes} bytes, a shard holds at most {limit}, and a file must fit into "
             "one. Use a larger shard size."
         )
 
@@ -309,7 +326,7 @@ class BrokenPicturesError(WriteError):
         shown = "; ".join(broken[:_SHOWN]) + (f"; and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else "")
         fix = "Repair or remove what is broken, or leave it out (skip_broken=True, --skip-broken)."
         problem = f"{count} of {total} cannot be stored, and nothing was written: {shown}"
-        super().__init__(_sentence(self.path, problem, fix if len(broken) < total else ""))
+        super().__init__(_sentence(shown_url(self.path), problem, fix if len(broken) < total else ""))
 
 
 class WorkerDiedError(HeadraceError, RuntimeError):
@@ -336,13 +353,16 @@ class RemoteError(HeadraceError, OSError):
         url: the object.
         problem: what was expected and what was found.
         fix: what to do about it.
+        status: of HTTP, with which the store answered, if it did.
     """
+
+    status: int | None = None
 
     def __init__(self, url: PathLike, *, problem: str, fix: str = "") -> None:
         self.url = os.fspath(url)
         self.problem = problem
         self.fix = fix
-        super().__init__(_sentence(self.url, problem, fix))
+        super().__init__(_sentence(shown_url(self.url), problem, fix))
 
 
 class RefusedError(RemoteError, PermissionError):

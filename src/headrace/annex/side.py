@@ -30,11 +30,7 @@ def side_path(dataset_path: PathLike) -> str:
         >>> side_path("train.beton")
         'train.beton.annex'
     """
-    path = os.fspath(dataset_path)
-    if isinstance(path, RemotePath) and path.scheme in ("http", "https"):
-        url, mark, query = str(path).partition("?")
-        return path.with_url(f"{url}.annex{mark}{query}")
-    return path + ".annex"
+    return os.fspath(dataset_path) + ".annex"
 
 
 def new_side_path(dataset_path: PathLike) -> str:

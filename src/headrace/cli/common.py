@@ -8,13 +8,15 @@ import json
 import re
 import sys
 import textwrap
+from contextvars import ContextVar
 from itertools import chain
 from typing import TYPE_CHECKING, TextIO, TypedDict
+from urllib.parse import urlsplit
 
 from headrace.errors import HeadraceError
 from headrace.formats.contract import MAX_WORKERS
 from headrace.progress import ProgressBar, format_count, is_seen, parse_bytes
-from headrace.storage import as_path, storage_of
+from headrace.storage import RemotePath, as_path, storage_of
 from headrace.terminal import printable
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ __all__ = [
 ERRORS = (HeadraceError, OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError)
 """What a command answers with a line and exit code 2 instead of a traceback."""
 _MAX_WHOLE = 2**63 - 1
+_secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())  # of the URLs that the command was given
 
 
 def add_follow_links(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +121,25 @@ def apply_storage(args: argparse.Namespace) -> None:
             setattr(args, name, as_path(path, storage))
         elif isinstance(path, list):
             setattr(args, name, [as_path(one, storage) if "://" in one else one for one in path])
+    named = [getattr(args, name, None) for name in _PATHS]
+    urls = [
+        one for path in named for one in (path if isinstance(path, list) else [path]) if isinstance(one, RemotePath)
+    ]
+    _secrets.set(tuple(secret for url in urls for secret in _secrets_of(url)))
+
+
+def _secrets_of(url: RemotePath) -> Iterator[str]:
+    """What no output may show of a URL: name and password, and the query, in which a signature may be."""
+    if url.scheme in ("http", "https"):
+        parts = urlsplit(str(url))
+        user, at, _ = parts.netloc.rpartition("@")
+        yield from filter(None, (user + at, f"?{parts.query}" if parts.query else ""))
+
+
+def _without_secrets(text: str) -> str:
+    for secret in _secrets.get():
+        text = text.replace(secret, "")
+    return text
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
@@ -255,22 +277,22 @@ def parse_color(text: str) -> tuple[int, int, int]:
 
 def print_json(value: object) -> None:
     """Print one JSON value."""
-    json.dump(value, sys.stdout, indent=2, default=str)
-    print()
+    print(_without_secrets(json.dumps(value, indent=2, default=str)))
 
 
 def print_json_list(values: Iterable[object]) -> None:
     """Print values as one JSON list, as they come: there may be very many."""
     before = "["
     for value in values:
-        print(f"{before}\n{textwrap.indent(json.dumps(value, indent=2, default=str), '  ')}", end="")
+        shown = _without_secrets(json.dumps(value, indent=2, default=str))
+        print(f"{before}\n{textwrap.indent(shown, '  ')}", end="")
         before = ","
     print("[]" if before == "[" else "\n]")
 
 
 def say(*parts: object, sep: str = " ", file: TextIO | None = None) -> None:
     """Print a line of which a part may come from a file or from the command line."""
-    print(sep.join(printable(str(part)) for part in parts), file=file)
+    print(_without_secrets(sep.join(printable(str(part)) for part in parts)), file=file)
 
 
 def select_samples(dataset: Dataset, wanted: list[str]) -> Iterator[int]:

@@ -251,8 +251,9 @@ class Streaming:
                     self._find_next_uses()
         except BaseException as error:
             with self._change:
-                self._errors[step] = error
-                self._announced = step + 1
+                failed = max(step, self._announced)  # a step that was announced may be over already
+                self._errors[failed] = error
+                self._announced = failed + 1
                 self._change.notify_all()
 
     def _wait_for_room(self, step: int) -> bool:

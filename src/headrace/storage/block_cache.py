@@ -93,7 +93,11 @@ def block_cache(folder: PathLike, size_bytes: int | None = None) -> BlockCache:
 def _usual_size(path: str, cache: BlockCache | None) -> int:
     """The size that a cache has already, or that of a new one."""
     with contextlib.suppress(OSError, FormatError):
-        return (cache or BlockCache(path, None)).facts["size_bytes"] or _USUAL_BYTES
+        with contextlib.ExitStack() as opened:
+            if cache is None:
+                cache = BlockCache(path, None)
+                opened.callback(cache.close)
+            return cache.facts["size_bytes"] or _USUAL_BYTES
     try:
         place = os.statvfs(path)
     except OSError:  # it could not be made, and will be told
@@ -321,7 +325,7 @@ class BlockCache:
 
     def _writable_table(self) -> CacheTable | None:
         if self._table is None or self._table.is_removed():
-            self._table = None
+            self._table = None  # it lets go of its files when the last thread that reads from it is done
             _make_folder(self.folder)
             self._open()
             if self._size_bytes is not None:

@@ -29,6 +29,7 @@ import os
 import struct
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,11 +85,11 @@ class CacheTable:
             os.close(self.fd)
             raise
         self.marks = FetchMarks(self.fd)
+        self._finalizer = weakref.finalize(self, _close, self.fd, self.blocks)
 
     def close(self) -> None:
-        """Let go of the files."""
-        os.close(self.fd)
-        os.close(self.blocks)
+        """Let go of the files, as the garbage collector does. Does nothing the second time."""
+        self._finalizer()
 
     def is_removed(self) -> bool:
         """Somebody has deleted the files."""
@@ -238,6 +239,11 @@ def _slots(size_bytes: int) -> int:
     """Twice as many as there are whole blocks: the last block of an object is smaller."""
     wanted = min(2 * size_bytes, max(size_bytes, _MAX_FILE_BYTES)) // SLOT_BYTES
     return min(max(wanted, _FEWEST_SLOTS), _MAX_SLOTS)
+
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 class Rows:

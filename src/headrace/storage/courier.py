@@ -39,7 +39,7 @@ _SETTLED_S = 0.2  # after a request: until the thread of obstore's that told its
 _BUSY_S = 1.0  # longer, while such a thread is seen in Python: the machine has no time for it
 _POLL_S = 0.005
 
-_requests: set[asyncio.Task[Any]] = set()  # under way; changed by the courier's thread alone
+_requests: set[asyncio.Task[Any]] = set()  # under way, of all couriers: one may end while the next begins
 _last_end_s = -_SETTLED_S  # when the last request ended
 
 
@@ -159,7 +159,7 @@ class Courier:
             self._loop.close()
 
     async def _cancel_all(self) -> None:
-        requests = set(_requests)
+        requests = {task for task in _requests.copy() if task.get_loop() is self._loop}
         for task in (others := asyncio.all_tasks() - {asyncio.current_task()} - requests):
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)

@@ -11,6 +11,7 @@ import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import shown_url
 from headrace.storage.hidden_folder import HiddenFolder
 from headrace.storage.object_store import facts_of, locate
 from headrace.storage.upload import Upload, failure
@@ -131,7 +132,7 @@ def no_room(problem: str) -> OSError:
 def check_writable(path: RemotePath, advice: str) -> None:
     """ValueError for a URL of a kind that nothing can be written to."""
     if path.scheme not in _WRITABLE:
-        raise ValueError(f"{path}: nothing can be written to {path.scheme}://; {advice}")
+        raise ValueError(f"{shown_url(path)}: nothing can be written to {path.scheme}://; {advice}")
 
 
 def _store_of(path: RemotePath) -> tuple[Any, str]:

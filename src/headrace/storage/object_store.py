@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import threading
 import time
 import weakref
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from headrace.errors import RemoteError
 from headrace.progress import format_count
@@ -70,12 +71,10 @@ _ENDPOINTS = (
     "azure_storage_endpoint",
     "azure_endpoint",
 )
-_ENDPOINT_VARIABLES = (
-    "AWS_ENDPOINT",
-    "AWS_ENDPOINT_URL",
-    "AZURE_STORAGE_ENDPOINT",
-    "AZURE_ENDPOINT",
-    "GOOGLE_BASE_URL",
+_ACCOUNTS = ("account_name", "azure_storage_account_name", "azure_account_name")
+_SIGNATURE = re.compile(
+    r"(?i)x-(amz|goog)-.*|awsaccesskeyid|googleaccessid|key-pair-id|policy|expires|signature|(access_|auth_)?token|auth"
+    r"|s(ig|e|p|v|r|t|pr|ip|dd)|sk(oid|tid|t|e|s|v)"
 )
 
 
@@ -123,6 +122,18 @@ class ObjectStore:
         self.retry_timeout_s = _retry_timeout(given)
         self.obstore = _make_store(url, given)
         self._has_answered = False
+
+    @property
+    def place(self) -> str:
+        """What tells the store from others under the same URL without a query: its server, account, or query.
+
+        Signatures are none of it: they are new every day.
+        """
+        parts = urlsplit(self.url)
+        if parts.scheme in ("http", "https"):
+            named = parse_qsl(parts.query, keep_blank_values=True)
+            return "&".join(f"{name}={value}" for name, value in named if not _SIGNATURE.fullmatch(name))
+        return " ".join(filter(None, (_given(self._options, *names) for names in (_ENDPOINTS, _ACCOUNTS))))
 
     @cached_property
     def for_writing(self) -> Any:
@@ -315,6 +326,11 @@ def _make_store(url: str, options: dict[str, Any], retries: Mapping[str, Any] | 
 
 def _is_plain(url: str, options: Mapping[str, Any]) -> bool:
     """The address that was given is one without TLS, so the user has chosen it."""
-    given = [options.get(name) for name in _ENDPOINTS] + [os.environ.get(name) for name in _ENDPOINT_VARIABLES]
-    first = next((address for address in given if address), "")
-    return url.startswith("http://") or str(first).startswith("http://")
+    return url.startswith("http://") or _given(options, *_ENDPOINTS).startswith("http://")
+
+
+def _given(options: Mapping[str, Any], *names: str) -> str:
+    """What is said under one of several names, by an option or by the environment; empty where nothing is."""
+    variables = [name.upper() for name in names if name.startswith(("aws_", "azure_", "google_"))]
+    values = [options.get(name) for name in names] + [os.environ.get(name) for name in variables]
+    return next((str(value) for value in values if value), "")

@@ -61,8 +61,8 @@ _HELD_BYTES = 64 << 10  # what is held is rounded to these
 _GAP_BYTES = 128 << 10  # less than a request costs
 _SMALL_BYTES = 64 << 20  # an object up to this size comes in blocks in any case
 _DENSE = 0.5
+_NO_SUCH_RANGE = 416
 _AHEAD_BLOCKS = 4
-_CACHE_BYTES = 64 << 30  # of a cache on the disk whose size nobody has said
 
 
 class RemoteFile:
@@ -197,7 +197,8 @@ class _Lines:
             raise RemoteError(self.url, problem=problem) from None
         if self.facts.version is None:
             self._cache = None  # nothing would tell an old block from a new one
-        self._fetcher = BlockFetcher(self.url, self.facts.version, self._courier, self._memory, self._cache, self.stats)
+        version = None if self.facts.version is None else f"{self.facts.version}{self.store.place}"
+        self._fetcher = BlockFetcher(self.url, version, self._courier, self._memory, self._cache, self.stats)
         if first is not None:
             self._put_held(0, first.data)
 
@@ -205,7 +206,7 @@ class _Lines:
         try:
             answer = await self.store.get(self.key, 0, _FIRST_BYTES)
         except RemoteError as error:
-            if "416" not in error.problem:
+            if error.status != _NO_SUCH_RANGE:
                 raise
             answer = None  # an empty object has no ranges
         self.facts = await self.store.head(self.key) if answer is None else answer.facts
@@ -531,4 +532,4 @@ def _cache_of(path: RemotePath) -> Any:
         return None
     from headrace.storage.block_cache import block_cache
 
-    return block_cache(storage.cache_dir, _CACHE_BYTES if storage.cache_size is None else storage.cache_size)
+    return block_cache(storage.cache_dir, storage.cache_size)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from headrace.errors import shown_url
 from headrace.progress import parse_bytes
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class RemotePath(str):
         's3://bucket/train.tar.annex'
         >>> type(RemotePath("s3://bucket/train.tar") + ".annex").__name__
         'RemotePath'
+        >>> RemotePath("https://host/train.tar?token=1") + ".annex"
+        'https://host/train.tar.annex?token=1'
     """
 
     storage: StorageOptions
@@ -72,7 +75,8 @@ class RemotePath(str):
         return path
 
     def __add__(self, suffix: str) -> RemotePath:
-        return RemotePath(str(self) + suffix, self.storage)
+        url, mark, query = str(self).partition("?") if self.scheme in ("http", "https") else (str(self), "", "")
+        return RemotePath(f"{url}{suffix}{mark}{query}", self.storage)
 
     def __str__(self) -> str:
         return str.__str__(self)[:]
@@ -149,7 +153,7 @@ def check_local(path: PathLike) -> None:
     """
     if is_remote(path):
         raise ValueError(
-            f"{os.fspath(path)} is in a store, where datasets are written whole and not changed. Change one on this "
+            f"{shown_url(os.fspath(path))} is in a store, where datasets are written whole and not changed. Change one on this "
             "machine, and write that to the store: headrace convert FILE URL --force"
         )
 

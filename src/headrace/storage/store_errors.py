@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit, urlunsplit
 
-from headrace.errors import ChangedError, RefusedError, RemoteError
+from headrace.errors import ChangedError, RefusedError, RemoteError, shown_url
 
 __all__ = ["is_passing", "remote_error", "shown_url"]
 
@@ -29,19 +28,6 @@ _LASTING_STATUS = {501, 505}
 _NO_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "No credentials", "MissingCredentials")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist", "container does not exist")
 _EXPIRED = ("ExpiredToken", "has expired", "RequestTimeTooSkewed", "TokenRefreshRequired", "invalid_grant")
-
-
-def shown_url(url: str) -> str:
-    """A URL without what must not be printed: names and passwords, signatures.
-
-    Example:
-        >>> shown_url("https://me:secret@host/x.tar?X-Amz-Signature=0123")
-        'https://host/x.tar'
-    """
-    parts = urlsplit(str(url))
-    if parts.scheme.lower() not in ("http", "https"):
-        return str(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _said(error: BaseException) -> str:
@@ -141,7 +127,9 @@ def remote_error(
     tried = f" for {waited_s:.0f} s" if waited_s >= 1 else ""
     problem = f"the store did not answer as it should{tried} ({text})"
     again = "write it again" if is_written else "go on where you were"
-    return RemoteError(where, problem=problem, fix=f"Check the network and the store, and {again}.")
+    found = RemoteError(where, problem=problem, fix=f"Check the network and the store, and {again}.")
+    found.status = status
+    return found
 
 
 def changed_error(url: str, what: str) -> ChangedError:

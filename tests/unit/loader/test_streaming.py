@@ -253,3 +253,18 @@ class TestNextUses:
 
         with pytest.raises(MemoryError):
             self._walk(_Dataset(is_cached=True), next_uses=next_uses)
+
+    def test_an_error_that_comes_late_is_raised_by_the_step_after(self) -> None:
+        is_time = threading.Event()
+
+        def next_uses() -> Any:
+            assert is_time.wait(10)
+            raise MemoryError
+
+        with Streaming(_coming(_Dataset(is_cached=True), next_uses=next_uses), 0, 6) as streaming:
+            for step in range(2):
+                with streaming.step(step):
+                    pass
+            is_time.set()
+            with pytest.raises(MemoryError), streaming.step(2):
+                pass

@@ -410,6 +410,12 @@ def test_a_folder_that_was_removed_is_made_again(cache: BlockCache) -> None:
     assert not has(cache, 1)
     assert has(cache, 2)
     assert sorted(os.listdir(cache.folder)) == sorted([TABLE_NAME, BLOCKS_NAME])
+    opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if fd.isdigit() and _is_fd(fd)]
+    assert not [path for path in opened if path.startswith(cache.folder) and path.endswith("(deleted)")]
+
+
+def _is_fd(fd: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{fd}")
 
 
 def test_the_folder_is_private(cache: BlockCache) -> None:

@@ -6,6 +6,7 @@ import _thread
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from tests.range_server import RangeServer, serve_ranges
 pytest.importorskip("obstore")
 
 import headrace as hr
-from headrace.storage import courier
+from headrace.storage import courier, stored_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,3 +107,24 @@ def test_threads_that_python_has_not_begun_are_waited_for() -> None:
     has_begun.acquire()
     courier._wait_for_strangers()
     assert ends_s <= time.monotonic() < ends_s + courier._BUSY_S
+
+
+def test_a_courier_that_ends_leaves_requests_of_the_next_alone(
+    server: RangeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "_LAST_S", 0.1)
+    server.gate.clear()
+    server.fault = lambda number: "stall"
+    first = courier.Courier.hire()
+    first.call(time.sleep, 0.3)  # its thread is late, as on a busy machine
+    leaving = threading.Thread(target=first.dismiss)
+    leaving.start()
+    sizes: list[int] = []
+    asking = threading.Thread(target=lambda: sizes.append(stored_size(server.url_of("x.beton"))), daemon=True)
+    asking.start()
+    leaving.join(20)
+    time.sleep(0.5)
+    server.gate.set()
+    asking.join(20)
+    assert not leaving.is_alive()
+    assert sizes

@@ -15,8 +15,9 @@ import pytest
 pytest.importorskip("obstore")
 
 from headrace.storage import block_memory
-from headrace.storage.block_cache import _CACHES, BlockCache
+from headrace.storage.block_cache import _CACHES, BlockCache, known_cache
 from headrace.storage.block_memory import BLOCK_BYTES
+from headrace.storage.object_store import locate
 from headrace.storage.remote_file import RemoteFile
 from headrace.storage.remote_path import RemotePath, StorageOptions
 
@@ -145,3 +146,36 @@ def test_a_block_that_is_being_stored_is_not_fetched_again(
     file = opened(server, tmp_path / "cache", 100 << 20)
     assert epoch(file, server, [1, 3, 1, 3]) == 2
     file.close()
+
+
+def test_who_names_no_size_leaves_it_as_it_is(server: Any, tmp_path: Path) -> None:
+    opened(server, tmp_path / "cache", 8 << 20).close()
+    opened(server, tmp_path / "cache", None).close()
+    for cache in list(_CACHES.values()):
+        cache.close()  # another process that opens it
+    opened(server, tmp_path / "cache", None).close()
+    assert known_cache(tmp_path / "cache").facts["size_bytes"] == 8 << 20
+
+
+def test_queries_are_other_objects_and_signatures_are_not(server: Any, tmp_path: Path) -> None:
+    storage = StorageOptions(cache_dir=str(tmp_path / "cache"), cache_size=100 << 20)
+    url = f"http://127.0.0.1:{server.server_port}/data/train.beton"
+    came = []
+    for query in ("?id=1&X-Amz-Signature=a", "?id=1&X-Amz-Signature=b", "?id=2", ""):
+        file = RemoteFile(RemotePath(url + query, storage))
+        came.append(round(epoch(file, server, orders(1)[0])))
+        file.close()
+    assert came == [BLOCKS, 0, BLOCKS, BLOCKS]
+
+
+def test_endpoints_and_accounts_tell_stores_of_one_name_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+
+    def place(url: str, **options: str) -> str:
+        return locate(RemotePath(url, StorageOptions(store=options)))[0].place
+
+    assert place("s3://bucket/x", region="eu-west-1") == ""
+    assert place("s3://bucket/x", endpoint="http://127.0.0.1:1") == "http://127.0.0.1:1"
+    assert "one" in place("az://box/x", account_name="one", skip_signature="true")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:2")
+    assert place("s3://other/x") == "http://127.0.0.1:2"

@@ -15,7 +15,7 @@ from headrace.formats.member_files.member_dataset import MemberDataset, open_fit
 from headrace.formats.spans import IndexedFile, SpanFile, fill_options
 from headrace.formats.spans.unpacked import compression_of_head, unpack
 from headrace.progress import format_count
-from headrace.storage import records_ahead, release_behind
+from headrace.storage import is_remote, records_ahead, release_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def _failure(file: SpanFile, error: _native.NativeError, name: bytes) -> FormatE
     after = f" (the last name that was read is {name.decode(errors='replace')!r})" if name else ""
     is_cut = error.code == "truncated"
     fix = _CUT if is_cut else _DAMAGED
-    if is_cut and not file.is_unpacked:
+    if is_cut and not file.is_unpacked and not is_remote(file.path):
         fix += _ADD_END.format(path=file.path)
     offset = error.offset if error.offset >= 0 else None
     return FormatError(file.path, offset=offset, problem=error.detail + after, fix=fix)
