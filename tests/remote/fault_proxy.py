@@ -80,6 +80,9 @@ class FaultProxy:
     Args:
         store_port: where the store listens on this machine.
         root: folder of the store's buckets; without it If-None-Match goes by.
+
+    Attributes:
+        befell: requests that had a fault.
     """
 
     def __init__(self, store_port: int, root: Path | None = None) -> None:
@@ -93,6 +96,7 @@ class FaultProxy:
         self._exchanges: list[Exchange] = []
         self._silent_until = 0.0
         self._free_at = 0.0
+        self.befell = 0
         self._server = _Server(("127.0.0.1", 0), _Connection)
         self._server.proxy = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -123,6 +127,7 @@ class FaultProxy:
         with self._lock:
             self._faults.clear()
             self._exchanges.clear()
+            self.befell = 0
         self.latency_s, self.bytes_per_s, self._silent_until = 0.0, None, 0.0
 
     def silence(self, seconds: float) -> None:
@@ -147,6 +152,7 @@ class FaultProxy:
                     number = seen[0] - 1 - fault.after
                     last = fault.times is not None and number // fault.every >= fault.times
                     if number >= 0 and number % fault.every == 0 and not last:
+                        self.befell += 1
                         return fault
         return Fault()
 

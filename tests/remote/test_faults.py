@@ -90,6 +90,7 @@ def test_faults_that_pass_are_not_seen(fault: Fault, stored: Stored, expected: l
     proxy.add(fault)
     with stored.open(store=PATIENT) as there:
         assert digests(_loader(there)) == expected
+    assert proxy.befell > 0
 
 
 def test_a_storm_of_503(stored: Stored, expected: list[str], proxy: FaultProxy) -> None:
@@ -116,6 +117,7 @@ def test_corrupted_bodies_give_no_wrong_sample(
         return
     with there:
         found, error = _until_an_error(_loader(there))
+    assert proxy.befell == 1
     assert found == expected[: len(found)]
     assert error is not None or found == expected
 
@@ -127,6 +129,7 @@ def test_a_corrupted_body_does_not_stay_in_the_cache(
     proxy.add(Fault(match=stored.local.name, corrupt=True, after=2, times=1))
     with contextlib.suppress(HeadraceError), stored.open(**cache) as there:
         _until_an_error(_loader(there))
+    assert proxy.befell == 1
     proxy.clear()
     with stored.open(**cache) as there:
         found, error = _until_an_error(_loader(there))
@@ -195,11 +198,13 @@ def test_wrong_credentials_are_told_at_once(stored: Stored) -> None:
 # The object
 
 
+@pytest.mark.parametrize("is_cached", [False, True], ids=["no cache", "cache"])
 @pytest.mark.parametrize("what", ["deleted", "replaced", "replaced by as many bytes"])
 def test_an_object_that_changes_during_an_epoch(
-    what: str, stored: Stored, expected: list[str], proxy: FaultProxy
+    what: str, is_cached: bool, stored: Stored, expected: list[str], proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    with stored.open() as there:
+    cache = {"cache_dir": tmp_path / "cache", "cache_size": CACHE_BYTES} if is_cached else {}
+    with stored.open(**cache) as there:
         proxy.add(Fault(match=stored.local.name, after=1, times=1, then=lambda: _change(stored, what)))
         found, error = _until_an_error(_loader(there))
     assert found == expected[: len(found)]
