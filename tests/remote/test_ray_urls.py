@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.integration.test_ray_tasks import workers_of
 from tests.remote.fault_proxy import Fault, FaultProxy
 from tests.remote.rclone_server import SECRET_KEY
 from tests.remote.signed_request import unfinished_uploads
@@ -127,6 +129,31 @@ def test_errors_of_tasks_have_no_secrets(cluster: Any, bucket: Bucket, source: s
     with pytest.raises(RemoteError) as refused:
         hr.verify(source, engine="ray", storage_options=wrong)
     assert "another-secret" not in str(refused.value)
+
+
+def test_a_worker_that_is_killed_while_it_uploads_is_made_up_for(
+    cluster: Any, bucket: Bucket, source: str, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    whole = made_here(bucket, tmp_path / "here", shard_samples=5)
+    proxy.latency_s = 0.2
+    killed: list[int] = []
+
+    def kill_who_uploads() -> None:
+        end_s = time.monotonic() + 60
+        while not killed and time.monotonic() < end_s:
+            if proxy.exchanges("/t-", ("PUT", "POST")):
+                killed.extend(workers_of(os.getpid())[:1])
+                for number in killed:
+                    os.kill(number, signal.SIGKILL)
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill_who_uploads)
+    killer.start()
+    hr.convert(source, bucket.url("t-%02d.tar"), engine="ray", shard_samples=5, storage_options=bucket.storage_options)
+    killer.join()
+    assert killed
+    assert objects_in(bucket) == whole
+    assert unfinished_uploads(bucket) == []
 
 
 _DRIVER = """
