@@ -22,7 +22,16 @@ from headrace.types import ImageSpans
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
-__all__ = ["MAX_PIXELS", "Box", "SmallPicture", "looks_like_picture", "small_array", "small_file", "small_span"]
+__all__ = [
+    "MAX_PIXELS",
+    "Box",
+    "NotShownError",
+    "SmallPicture",
+    "looks_like_picture",
+    "small_array",
+    "small_file",
+    "small_span",
+]
 
 MAX_PIXELS = 1 << 26
 """Pictures with more pixels are not made small: 8192 x 8192 take 200 MB when all of them must be decoded."""
@@ -34,6 +43,10 @@ _RAW = 1  # as in ImageSpans.modes
 _SHORTEST = 8  # sides of an array that looks like a picture
 _FINER = 4  # an array is thinned out to so many times the wanted sides before it is averaged
 _MAX_SIDE = 1 << 14
+
+
+class NotShownError(ImageError):
+    """There is nothing to show, and nothing is damaged: a picture has too many pixels, or a value is no picture."""
 
 
 class SmallPicture(NamedTuple):
@@ -48,7 +61,8 @@ def small_file(data: bytes, box: Box) -> SmallPicture:
     """A picture file of any kind, made small.
 
     Raises:
-        ImageError: it cannot be decoded, or it has too many pixels.
+        NotShownError: it has too many pixels.
+        ImageError: it cannot be decoded.
     """
     _check_box(box)
     found = image_codec.find_native(data)
@@ -74,7 +88,8 @@ def small_span(spans: ImageSpans, position: int, box: Box, native: _native.Image
         native: what decodes; a loader that is used for many of them keeps its memory.
 
     Raises:
-        ImageError: it cannot be decoded, it has too many pixels, or its checksum is wrong.
+        NotShownError: it has too many pixels.
+        ImageError: it cannot be decoded, or its checksum is wrong.
     """
     _check_box(box)
     one = _only(spans, position)
@@ -161,7 +176,7 @@ def small_array(array: npt.NDArray[Any], box: Box) -> SmallPicture:
     _check_box(box)
     sides = _sides(array.shape) if array.ndim in (2, 3) else None
     if sides is None or array.dtype.kind not in "biuf":
-        raise ImageError(f"an array of {array.dtype} and shape {array.shape} does not look like a picture")
+        raise NotShownError(f"an array of {array.dtype} and shape {array.shape} does not look like a picture")
     height, width = sides
     _check_pixels(width, height)
     if array.ndim == 2:
@@ -217,6 +232,6 @@ def _check_box(box: Box) -> None:
 
 def _check_pixels(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
-        raise ImageError(f"the picture has {width} x {height} pixels, and at most {MAX_PIXELS} are made small")
+        raise NotShownError(f"the picture has {width} x {height} pixels, and at most {MAX_PIXELS} are made small")
     if width * height == 0:
         raise ImageError(f"the picture is empty: {width} x {height} pixels")

@@ -99,6 +99,8 @@ def _field_words(dataset: Dataset, name: str, field: Field) -> str:
 
 
 def _tiles(dataset: Dataset, indices: Sequence[int], side: int) -> Iterator[Tile]:
+    if not len(indices):
+        return  # nothing is read, not even to find pictures among bytes
     shown = next(iter(picture_fields(dataset)), None)
     pictures = _none(len(indices)) if shown is None else small_pictures(dataset, indices, shown, (side, side))
     for index, picture in zip(indices, pictures, strict=True):

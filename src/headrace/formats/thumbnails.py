@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from headrace._native import ImageLoader
+from headrace.arrays import distinct
 from headrace.codecs import jpeg
-from headrace.codecs.small_picture import SmallPicture, looks_like_picture, small_array, small_file, small_span
+from headrace.codecs.small_picture import (
+    NotShownError,
+    SmallPicture,
+    looks_like_picture,
+    small_array,
+    small_file,
+    small_span,
+)
 from headrace.errors import CorruptSampleError, HeadraceError, ImageError
 from headrace.formats.guesses import is_picture
 from headrace.progress import format_count
+from headrace.types import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +49,7 @@ __all__ = [
 _QUALITY = 80
 _EXACT_PIXELS = 128 * 128  # a picture of at most so many that was not shrunk is kept to the last bit
 _AT_A_TIME = 32
+_LOOKED_AT, _MOST_LOOKED_AT_BYTES = 3, 64 << 20
 _FAILURES = (HeadraceError, OSError, ValueError, MemoryError)
 _Stored: TypeAlias = "Callable[[Box], SmallPicture]"
 
@@ -54,17 +64,39 @@ class Thumbnail(NamedTuple):
 
 
 def picture_fields(dataset: Dataset) -> list[str]:
-    """Names of the fields that have pictures, as far as the schema tells: those of image fields first."""
+    """Names of the fields that have pictures: image fields, arrays of such a shape, then bytes that begin as files do.
+
+    The schema says nothing about bytes, so a few values of such fields are read.
+    """
     schema = dataset.schema
     pictures = [name for name, field in schema.items() if field.kind == "image"]
-    return pictures + [name for name, field in schema.items() if looks_like_picture(getattr(field, "shape", ()))]
+    pictures += [name for name, field in schema.items() if looks_like_picture(getattr(field, "shape", ()))]
+    return pictures + [name for name, field in schema.items() if field.kind == "bytes" and _has_files(dataset, name)]
+
+
+def _has_files(dataset: Dataset, field: str) -> bool:
+    """One of a few values begins as a picture does."""
+    places = distinct(np.arange(_LOOKED_AT) * len(dataset) // _LOOKED_AT)[: len(dataset)]
+    for index in places.tolist():
+        with contextlib.suppress(*_FAILURES):  # such as a damaged one
+            where = np.array([index], np.int64)
+            if _is_short(dataset, where, field) and is_picture(dataset.read_bytes(where, field)[0]):
+                return True
+    return False
+
+
+def _is_short(dataset: Dataset, where: IndexArray, field: str) -> bool:
+    """Nothing is known to be so large that it should not be read to look at its first bytes."""
+    known = dataset.measure(where, field) if isinstance(dataset, Measured) else None
+    return known is None or int(known.sizes[0]) <= _MOST_LOOKED_AT_BYTES
 
 
 def thumbnail(dataset: Dataset, index: int, field: str, side: int) -> Thumbnail:
     """A picture of a sample whose sides are at most ``side`` pixels; one that is smaller keeps its size.
 
     Raises:
-        ImageError: it cannot be decoded, it has too many pixels, or it is no picture.
+        NotShownError: it has too many pixels, or it is no picture.
+        ImageError: it cannot be decoded.
         CorruptSampleError: the sample cannot be read.
 
     Example:
@@ -132,7 +164,7 @@ def _made(dataset: Dataset, index: int, field: str, make: Callable[[], SmallPict
         return make()
     except ImageError as error:
         place = f"{dataset.path}: sample {index}, field {field!r}: "
-        raise ImageError(f"{place}{str(error).removeprefix(place)}") from error
+        raise type(error)(f"{place}{str(error).removeprefix(place)}") from error
 
 
 def _checked(dataset: Dataset, indices: Sequence[int], field: str) -> IndexArray:
@@ -179,7 +211,7 @@ def _stored_pictures(dataset: Dataset, where: IndexArray, field: str) -> list[_S
 
 def _small_bytes(data: bytes, box: Box) -> SmallPicture:
     if not is_picture(data):
-        raise ImageError(f"what is stored ({format_count(len(data), 'byte')}) does not begin as a picture does")
+        raise NotShownError(f"what is stored ({format_count(len(data), 'byte')}) does not begin as a picture does")
     return small_file(data, box)
 
 
@@ -187,6 +219,6 @@ def _small_value(value: Any, box: Box) -> SmallPicture:
     if isinstance(value, bytes):
         return _small_bytes(value, box)
     if not isinstance(value, np.ndarray):
-        raise ImageError(f"a value of type {type(value).__name__} is no picture")
+        raise NotShownError(f"a value of type {type(value).__name__} is no picture")
     array: npt.NDArray[Any] = value
     return small_array(array, box)

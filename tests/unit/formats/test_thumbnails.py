@@ -10,6 +10,7 @@ import pytest
 from tests.helpers import image_file, picture, png_by_hand
 
 import headrace as hr
+from headrace.codecs.small_picture import NotShownError
 from headrace.errors import HeadraceError, ImageError
 from headrace.formats.thumbnails import Thumbnail, picture_fields, small_picture, thumbnail, thumbnails
 
@@ -80,13 +81,34 @@ def test_arrays_and_bytes(tmp_path: Path) -> None:
         },
     )
     with hr.open(tmp_path / "x.beton") as dataset:
-        assert picture_fields(dataset) == ["a"]
+        assert picture_fields(dataset) == ["a", "b"]
         assert (pixels_of(thumbnail(dataset, 0, "a", 64)) == 128).all()
         assert pixels_of(thumbnail(dataset, 0, "b", 30)).shape == (30, 30, 3)
         with pytest.raises(ImageError, match=r"x\.beton: sample 0, field 'v': an array of int8"):
             thumbnail(dataset, 0, "v", 64)
         with pytest.raises(ImageError, match=r"what is stored \(2 bytes\) does not begin as a picture does"):
             thumbnail(dataset, 0, "c", 64)
+
+
+def test_bytes_are_looked_at_to_find_pictures(tmp_path: Path) -> None:
+    files = [b"", image_file(picture(1, 30, 40), "JPEG"), b"text"]
+    with written(tmp_path / "x.beton", files, hr.Bytes()) as dataset:
+        assert picture_fields(dataset) == ["x"]
+        assert isinstance(list(thumbnails(dataset, [0, 1, 2], "x", 64))[2], NotShownError)
+    with written(tmp_path / "y.beton", [b"a", b""], hr.Bytes()) as dataset:
+        assert picture_fields(dataset) == []
+    with written(tmp_path / "z.ffr", [image_file(picture(1, 30, 40), "JPEG")], hr.Bytes()) as dataset:
+        (field,) = picture_fields(dataset)
+        assert thumbnail(dataset, 0, field, 20).width == 40
+
+
+def test_too_many_pixels_are_no_damage(tmp_path: Path) -> None:
+    large = np.zeros((9000, 9000, 3), np.uint8)
+    with written(tmp_path / "x.tar", [image_file(large, "JPEG", quality=10)], hr.Image()) as dataset:
+        (field,) = picture_fields(dataset)
+        (found,) = thumbnails(dataset, [0], field, 64)
+        assert isinstance(found, NotShownError)
+        assert "9000 x 9000 pixels" in str(found)
 
 
 def test_numbers_are_no_pictures(tmp_path: Path) -> None:
