@@ -267,6 +267,41 @@ def test_slow_and_silent_clients_hold_up_nobody(client: Client) -> None:
             connection.close()
 
 
+def test_idle_connections_leave_room_for_others(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the server keeps, and none of them ever sends anything."""
+    monkeypatch.setattr("headrace.viewer.connections._MOST", 40)
+    with contextlib.ExitStack() as opened:
+        held = [opened.enter_context(client.connect()) for _ in range(100)]
+        assert client.is_served()
+        assert 0 < sum(map(is_open, held)) <= 41
+
+
+def is_open(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+
+
+def test_a_silent_connection_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.viewer.connections._SILENT_S", 0.5)
+    ask = f"GET /{client.token}/api/datasets HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n\r\n".encode()
+    with client.connect() as silent, client.connect() as slow, client.connect() as used:
+        used.sendall(ask)
+        assert b" 200 " in used.recv(100)
+        slow.sendall(ask[:-5])
+        time.sleep(1.5)
+        assert not is_open(silent)
+        assert not is_open(slow)
+        used.setblocking(True)
+        used.recv(1 << 16)
+        used.sendall(ask)
+        assert b" 200 " in used.recv(100)
+
+
 def test_a_flood_is_answered_or_refused(client: Client) -> None:
     found: list[int] = []
 

@@ -131,6 +131,7 @@ class Viewer:
         import uvicorn  # needs its extra
 
         from headrace.viewer.app import make_gate
+        from headrace.viewer.connections import BoundedProtocol
         from headrace.viewer.gate import LOCAL_HOSTS
 
         self._shelf = shelf
@@ -145,7 +146,8 @@ class Viewer:
         config = uvicorn.Config(
             self._gate,
             access_log=False,
-            log_level="error",
+            http=BoundedProtocol,
+            log_level="critical",  # what fails is answered; requests that are cut off at the end are no failures
             lifespan="off",
             ws="none",
             server_header=False,
