@@ -52,6 +52,33 @@ def test_keys_open_their_list_and_pages(browser: Browser, two: Viewer) -> None:
     browser.wait(lambda: not browser.script("return document.getElementById('keys').open"))
     browser.keys("g", "g")
     browser.wait(lambda: "#/grid" in browser.script("return location.hash"))
+    browser.find(".cell[data-i]")
+    browser.script("document.querySelector('.grid-box').focus()")
+    browser.keys("g", "a")
+    assert browser.script("return document.querySelector('.grid-choice').hidden"), "a key of the page"
+    browser.keys("g", "m")
+    browser.wait(lambda: "#/seeds" in browser.script("return location.hash"))
+
+
+def test_the_way_to_a_page_presses_no_key_of_it(browser: Browser, two: Viewer) -> None:
+    browser.open(f"{two.url}#/verify")
+    browser.find(".check-page button")
+    browser.wait(lambda: browser.script("return document.querySelector('main:not([aria-busy])') !== null"))
+    browser.keys("g", "v")
+    browser.keys("shift+?")
+    assert "What the model sees" in browser.text("#keys")
+    browser.keys("escape")
+    assert browser.script("return (await (await fetch('api/verify?d=0')).json()).state") == "idle"
+
+
+def test_the_menu_of_datasets_is_not_there_where_two_are_compared(browser: Browser, two: Viewer) -> None:
+    hidden = "return document.querySelector('.picker').hidden"
+    browser.open(f"{two.url}#/compare?a=1&b=0")
+    browser.find(".sides")
+    browser.wait(lambda: browser.script(hidden))
+    browser.click("#pages a:nth-of-type(1)")
+    browser.wait(lambda: browser.text("h1") == "second.beton")
+    assert not browser.script(hidden)
 
 
 def test_a_page_and_a_dataset_that_are_not_there(browser: Browser, two: Viewer) -> None:

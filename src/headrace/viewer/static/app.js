@@ -3,19 +3,19 @@ import * as tools from "./tools.js";
 
 /** The pages, in the order of the bar; `hidden` ones are reached from others. A page is pages/NAME.js. */
 const PAGES = {
-  overview: { title: "Overview" },
-  grid: { title: "Grid" },
-  sample: { title: "Sample" },
-  seeds: { title: "What the model sees" },
-  batches: { title: "Batches", hidden: true },
-  compare: { title: "Compare" },
-  verify: { title: "Verify" },
+  overview: { title: "Overview", key: "o" },
+  grid: { title: "Grid", key: "g" },
+  sample: { title: "Sample", key: "s" },
+  seeds: { title: "What the model sees", key: "m" },
+  batches: { title: "Batches", key: "b", hidden: true },
+  compare: { title: "Compare", key: "c" },
+  verify: { title: "Verify", key: "v" },
 };
 const KEYS = [
   ["?", "these keys"],
-  ["g then o, g, …", "go to a page by its first letter"],
   ["Esc", "close what is open"],
 ];
+const GOING_MS = 2000; // after "g"
 
 const main = document.getElementById("main");
 const picker = document.getElementById("picker");
@@ -30,7 +30,9 @@ function place() {
 }
 
 function markBar(name, params) {
-  const number = params.get("d");
+  const isPair = name === "compare"; // it has menus of its own, for two datasets
+  const number = isPair ? (params.get("a") ?? params.get("d")) : params.get("d");
+  picker.closest("label").hidden = isPair || picker.options.length < 2;
   const links = Object.entries(PAGES)
     .filter(([key, about]) => !about.hidden || key === name)
     .map(([key, about]) =>
@@ -44,11 +46,10 @@ function markBar(name, params) {
 async function fillPicker() {
   const all = await tools.datasets();
   picker.replaceChildren(...all.map((one) => tools.element("option", { value: String(one.number), title: one.path }, one.title)));
-  picker.closest("label").hidden = all.length < 2;
-  picker.value = place().params.get("d") ?? "0";
+  const { name, params } = place();
+  markBar(name, params);
   if (!all.some((one) => one.has_loader)) return;
   PAGES.batches.hidden = false;
-  const { name, params } = place();
   if (!location.hash && all[0].has_loader) tools.go("batches", {}, { replace: true });
   else markBar(name, params);
 }
@@ -83,7 +84,8 @@ async function show() {
 const dialog = document.getElementById("keys");
 
 function showKeys() {
-  const rows = [...(page?.keys ?? []), ...KEYS];
+  const pages = Object.values(PAGES).filter((about) => !about.hidden).map((about) => [`g then ${about.key}`, about.title]);
+  const rows = [...(page?.keys ?? []), ...KEYS, ...pages];
   const list = rows.map(([key, what]) => [
     tools.element("dt", {}, ...key.split(" ").map((word) => (/^(then|and|or|,|…)$/.test(word) ? `${word} ` : tools.element("kbd", {}, word)))),
     tools.element("dd", {}, what),
@@ -96,22 +98,29 @@ function showKeys() {
   dialog.showModal();
 }
 
-let isGoing = false; // "g" was pressed
+let going = null; // a timer: "g" was pressed, and a letter is waited for
 function onKey(event) {
   const typing = event.target.closest?.("input, select, textarea, [contenteditable]");
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing || dialog.open) return;
-  if (isGoing) {
-    isGoing = false;
-    const name = Object.keys(PAGES).find((key) => key.startsWith(event.key) && !PAGES[key].hidden);
-    if (name) tools.go(name, { d: place().params.get("d") });
-    return;
-  }
-  if (event.key === "?") showKeys();
-  if (event.key === "g") isGoing = true;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Shift" || typing || dialog.open) return;
+  if (going !== null) {
+    event.preventDefault(); // the letter is not a key of the page that is left
+    event.stopImmediatePropagation();
+    clearTimeout(going);
+    going = null;
+    goTo(event.key);
+  } else if (event.key === "g") going = setTimeout(() => (going = null), GOING_MS);
+  else if (event.key === "?") showKeys();
+}
+
+function goTo(letter) {
+  const found = Object.entries(PAGES).find(([, about]) => about.key === letter && !about.hidden);
+  if (!found) return;
+  const { name, params } = place();
+  tools.go(found[0], { d: name === "compare" ? (params.get("a") ?? params.get("d")) : params.get("d") });
 }
 
 document.getElementById("help").addEventListener("click", showKeys);
-document.addEventListener("keydown", onKey);
+document.addEventListener("keydown", onKey, { capture: true }); // before the page and what is in it
 picker.addEventListener("change", () => {
   const { name } = place();
   tools.go(name in PAGES ? name : "overview", { d: picker.value });
