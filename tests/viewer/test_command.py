@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -41,6 +45,43 @@ def test_it_serves_until_ctrl_c(path: Path) -> None:
         program.send_signal(signal.SIGINT)
         _, err = program.communicate(timeout=20)
         assert (program.returncode, err.strip()) == (0, "")
+
+
+def test_closing_while_requests_run_says_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun = threading.Semaphore(0)
+
+    def slow_search(item: Any, query: Any, check: Any) -> Any:
+        begun.release()
+        while True:
+            check(0, 1)
+            time.sleep(0.01)
+
+    def slow_thumbnail(*args: Any) -> Any:
+        begun.release()
+        time.sleep(2.5)  # longer than the server waits at its end
+        raise ValueError("nobody wants it")
+
+    monkeypatch.setattr("headrace.viewer.grid.select", slow_search)
+    monkeypatch.setattr("headrace.viewer.pictures.thumbnail", slow_thumbnail)
+    viewer = hr.view(path, browser=False)
+
+    def ask(place: str) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            urllib.request.urlopen(viewer.url + place).read()
+
+    places = ("api/grid/list?class=1", "picture/thumbnail/0/0")
+    threads = [threading.Thread(target=ask, args=(place,)) for place in places]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert begun.acquire(timeout=20)
+    viewer.close()
+    for thread in threads:
+        thread.join(20)
+    assert capfd.readouterr().err == ""
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("headrace-view")]
 
 
 def test_a_port_that_is_taken_and_one_that_is_none(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

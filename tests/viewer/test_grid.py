@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.helpers import image_file
 from tests.viewer.large import write_large
 from tests.viewer.scenes import write_scenes
 
@@ -104,54 +106,172 @@ def test_keys_move_select_and_save(browser: Browser, scenes: Viewer) -> None:
     assert browser.script("return document.activeElement.type") == "search"
 
 
-def test_ten_million_samples_scroll(browser: Browser, tmp_path: Path) -> None:
-    """The file says so many; its pictures are real, black and tiny, and lie in a hole of the file."""
-    path = tmp_path / "many.beton"
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    """The file says ten million; its pictures are real, black and tiny, and lie in a hole of the file."""
+    path = tmp_path_factory.mktemp("many") / "many.beton"
     write_large(path, MANY)
     with hr.view(path, browser=False) as viewer:
+        yield viewer
+
+
+def click_place(browser: Browser, place: int, *, shift: bool = False) -> None:
+    code = """const tile = document.querySelector(`.cell[data-place="${arguments[0]}"]`);
+    tile.dispatchEvent(new MouseEvent('click', { bubbles: true, shiftKey: arguments[1] }))"""
+    browser.find(f'.cell[data-place="{place}"][data-i]')
+    browser.script(code, place, shift)
+
+
+def go_to_end(browser: Browser) -> None:
+    browser.script("const box = document.querySelector('.grid-box'); box.focus(); box.scrollTop = box.scrollHeight")
+
+
+def shown_places(browser: Browser) -> list[int]:
+    code = "return [...document.querySelectorAll('.cell[data-i]')].map((cell) => Number(cell.dataset.place))"
+    return sorted(browser.script(code))
+
+
+@pytest.mark.parametrize("query", ["", "sort=-index"])
+def test_a_range_selects_all_of_its_samples(browser: Browser, many: Viewer, query: str) -> None:
+    browser.open("about:blank")
+    browser.open(f"{many.url}#/grid?{query}")
+    click_place(browser, 0)
+    browser.wait(lambda: browser.text(".grid-choice strong") == "1 selected")
+    browser.script("const box = document.querySelector('.grid-box'); box.scrollTop = box.scrollHeight * 0.05")
+    browser.wait(lambda: min(shown_places(browser), default=0) > 400_000)
+    last = shown_places(browser)[5]
+    click_place(browser, last, shift=True)
+    browser.wait(lambda: browser.text(".grid-choice strong") == f"{last + 1:,} selected")
+    browser.click(".grid-choice a")
+    saved = browser.downloads / "samples.txt"
+    browser.wait(saved.exists)
+    first = 0 if "sort" not in query else MANY - 1 - last
+    assert saved.read_text() == f"{first}:{first + last + 1}\n"
+    saved.unlink()
+
+
+def test_a_range_that_is_too_long_is_refused(browser: Browser, many: Viewer) -> None:
+    browser.open("about:blank")
+    browser.open(f"{many.url}#/grid")
+    click_place(browser, 0)
+    go_to_end(browser)
+    click_place(browser, MANY - 1, shift=True)
+    assert "10,000,000 samples, and up to 1,000,000 can be selected" in browser.text(".grid-note")
+    assert browser.text(".grid-choice strong") == "1 selected"
+
+
+def test_all_of_a_filter_are_not_those_of_another(browser: Browser, scenes: Viewer) -> None:
+    browser.open("about:blank")
+    browser.open(f"{scenes.url}#/grid?class=2")
+    browser.wait(lambda: "of 90" in browser.text(".grid-status"))
+    browser.script("document.querySelector('.grid-box').focus()")
+    browser.keys("a")
+    browser.wait(lambda: "selected" in browser.text(".grid-choice"))
+    change = """const one = document.querySelector(arguments[0]); one.value = arguments[1];
+    one.dispatchEvent(new Event('change'))"""
+    browser.script(change, "select[aria-label='Size of thumbnails']", "l")
+    browser.script(change, "select[aria-label='Sort by']", "bytes")
+    browser.wait(lambda: "sort=bytes" in hash_of(browser))
+    assert not browser.script("return document.querySelector('.grid-choice').hidden")
+    assert "sort=bytes" in (browser.find(".grid-choice a").attribute("href") or "")
+    browser.script(change, "select[aria-label=Class]", "1")
+    browser.wait(lambda: browser.script("return document.querySelector('.grid-choice').hidden"))
+    assert not browser.find_all(".cell[aria-selected=true]")
+
+
+def test_the_field_of_pictures_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    sample = (np.full((20, 20, 3), 200, np.uint8), np.full((30, 40, 3), 9, np.uint8))
+    hr.write(tmp_path / "x.beton", [sample] * 3, fields={"a": hr.Image(), "b": hr.Image()})
+    with hr.view(tmp_path / "x.beton", browser=False) as viewer:
         browser.open(f"{viewer.url}#/grid")
-        browser.wait(lambda: len(browser.find_all(".cell img")) > 10)
-        assert browser.text(".grid-status") == "10,000,000 samples"
-
-        def first() -> int:
-            return int(
-                browser.script(
-                    "return Math.min(...[...document.querySelectorAll('.cell')].map((c) => +c.dataset.place))"
-                )
-            )
-
-        for step in range(1, 6):  # a wheel moves by pixels, also where a pixel of the bar is many rows
-            browser.wheel(".grid-box", 400)
-            browser.wait(lambda step=step: first() > 0 or step < 3)
-        near = first()
-        assert 0 < near < 200
-        browser.script("const box = document.querySelector('.grid-box'); box.scrollTop = box.scrollHeight / 2")
-        browser.wait(lambda: abs(first() / MANY - 0.5) < 0.01)
-        middle = first()
-        browser.wheel(".grid-box", 300)
-        browser.wait(lambda: first() > middle)
-        assert first() - middle < 100
-        browser.script("const box = document.querySelector('.grid-box'); box.scrollTop = box.scrollHeight")
-        browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
-        browser.script("document.querySelector('.grid-box').focus()")
-        browser.keys("home")
-        browser.wait(lambda: first() == 0)
-        browser.keys("end")
-        browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
-        assert len(browser.find_all(".cell")) < 150  # no more than the screen has
-        browser.wait(lambda: "at=99" in hash_of(browser))
-        browser.reload()
-        browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
-        browser.open(f"{viewer.url}#/grid?class=7&at=9000")
-        browser.wait(lambda: "10,000 of 10,000,000" in browser.text(".grid-status"))
-        browser.wait(lambda: first() > 8000)
-        frames = browser.script(
-            """const box = document.querySelector('.grid-box'); const gaps = []; let before = performance.now();
-            for (let k = 0; k < 60; k++) { box.scrollTop += 120; await new Promise(requestAnimationFrame);
-              const now = performance.now(); gaps.push(now - before); before = now; }
-            return gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)]"""
+        wide = "return [...document.querySelectorAll('.cell img')].map((one) => one.naturalWidth)"
+        browser.wait(lambda: browser.script(wide) == [20] * 3)
+        browser.script(
+            "const one = document.querySelector(\"select[aria-label='Field of pictures']\"); "
+            "one.value = 'b'; one.dispatchEvent(new Event('change'))"
         )
-        assert frames < 100  # milliseconds between frames, half of them; 16 on a machine that is not busy
+        browser.wait(lambda: browser.script(wide) == [40] * 3 and "field=b" in hash_of(browser))
+        browser.open("about:blank")
+
+
+def test_pictures_that_are_too_large_are_not_called_damaged(browser: Browser, tmp_path: Path) -> None:
+    large = image_file(np.zeros((9000, 9000, 3), np.uint8), "JPEG", quality=10)
+    hr.write(tmp_path / "x.beton", [(large,)], fields={"image": hr.Image()})
+    with hr.open(tmp_path / "x.beton") as dataset, hr.view(dataset, browser=False) as viewer:
+        browser.open(f"{viewer.url}#/grid")
+        browser.wait(lambda: browser.text(".cell .broken strong") == "Not shown")
+        browser.open(f"{viewer.url}#/sample?i=0")
+        browser.wait(lambda: "Not shown: the picture has 9,000 x 9,000 pixels" in browser.text("main"))
+        browser.open(f"{viewer.url}#/grid?damaged=1")
+        browser.wait(lambda: browser.text(".grid-status").startswith("0 of 1"))
+        browser.open("about:blank")
+
+
+def test_pictures_that_are_stored_as_bytes(browser: Browser, tmp_path: Path) -> None:
+    files = [(image_file(np.full((40, 50, 3), 50 * i, np.uint8), "JPEG"),) for i in range(4)]
+    hr.write(tmp_path / "x.ffr", files, fields={"data": hr.Bytes()})
+    with hr.view(tmp_path / "x.ffr", browser=False) as viewer:
+        browser.open(f"{viewer.url}#/grid")
+        browser.wait(lambda: len(browser.find_all(".cell img")) == 4)
+        browser.open(f"{viewer.url}#/seeds?i=1")
+        browser.wait(lambda: len(browser.find_all(".seeds-tiles img")) == 16)
+        browser.wait(lambda: browser.find_all(".seeds-originals image, .seeds-originals img"))
+        browser.open("about:blank")
+
+
+def test_the_command_is_quoted_for_a_shell(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "it's $(here) & there.beton"
+    hr.write(path, range(3), fields={"n": hr.Int()})
+    with hr.view(path, browser=False) as viewer:
+        browser.open(f"{viewer.url}#/grid")
+        click_place(browser, 0)
+        command = browser.find(".grid-choice code").text
+        assert shlex.split(command)[:3] == ["headrace", "subset", str(path)]
+        browser.open("about:blank")
+
+
+def test_ten_million_samples_scroll(browser: Browser, many: Viewer) -> None:
+    browser.open(f"{many.url}#/grid")
+    browser.wait(lambda: len(browser.find_all(".cell img")) > 10)
+    assert browser.text(".grid-status") == "10,000,000 samples"
+
+    def first() -> int:
+        return int(
+            browser.script("return Math.min(...[...document.querySelectorAll('.cell')].map((c) => +c.dataset.place))")
+        )
+
+    for step in range(1, 6):  # a wheel moves by pixels, also where a pixel of the bar is many rows
+        browser.wheel(".grid-box", 400)
+        browser.wait(lambda step=step: first() > 0 or step < 3)
+    near = first()
+    assert 0 < near < 200
+    browser.script("const box = document.querySelector('.grid-box'); box.scrollTop = box.scrollHeight / 2")
+    browser.wait(lambda: abs(first() / MANY - 0.5) < 0.01)
+    middle = first()
+    browser.wheel(".grid-box", 300)
+    browser.wait(lambda: first() > middle)
+    assert first() - middle < 100
+    browser.script("const box = document.querySelector('.grid-box'); box.scrollTop = box.scrollHeight")
+    browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
+    browser.script("document.querySelector('.grid-box').focus()")
+    browser.keys("home")
+    browser.wait(lambda: first() == 0)
+    browser.keys("end")
+    browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
+    assert len(browser.find_all(".cell")) < 150  # no more than the screen has
+    browser.wait(lambda: "at=99" in hash_of(browser))
+    browser.reload()
+    browser.wait(lambda: browser.find_all('.cell[data-i="9999999"] img'))
+    browser.open(f"{many.url}#/grid?class=7&at=9000")
+    browser.wait(lambda: "10,000 of 10,000,000" in browser.text(".grid-status"))
+    browser.wait(lambda: first() > 8000)
+    frames = browser.script(
+        """const box = document.querySelector('.grid-box'); const gaps = []; let before = performance.now();
+        for (let k = 0; k < 60; k++) { box.scrollTop += 120; await new Promise(requestAnimationFrame);
+          const now = performance.now(); gaps.push(now - before); before = now; }
+        return gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)]"""
+    )
+    assert frames < 100  # milliseconds between frames, half of them; 16 on a machine that is not busy
 
 
 HOSTILE = [
@@ -217,7 +337,18 @@ def test_samples_without_pictures(browser: Browser, tmp_path: Path) -> None:
     with hr.view(tmp_path / "x.jsonl", browser=False) as viewer:
         browser.open(f"{viewer.url}#/grid")
         browser.wait(lambda: len(browser.find_all(".cell dl")) > 10)
-        assert "text" in browser.text(".cell dl")
+        assert "text 0" in browser.text(".cell dl")
+
+
+def test_json_is_shown_as_it_is_stored(browser: Browser, tmp_path: Path) -> None:
+    fields = {"about": hr.Json(), "blob": hr.Bytes()}
+    hr.write(tmp_path / "x.beton", [({"id": i}, bytes(9)) for i in range(3)], fields=fields)
+    with hr.view(tmp_path / "x.beton", browser=False) as viewer:
+        browser.open(f"{viewer.url}#/grid")
+        browser.wait(lambda: len(browser.find_all(".cell dl")) == 3)
+        assert '"id"' in browser.text(".cell dl")
+        assert "9 B" in browser.text(".cell dl")
+        browser.open("about:blank")
 
 
 def test_a_narrow_screen(browser: Browser, scenes: Viewer) -> None:

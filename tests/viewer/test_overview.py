@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from tests.viewer.scenes import CLASSES, write_scenes
 
 import headrace as hr
 from headrace.viewer import overview
+from headrace.viewer.app import make_app
 from headrace.viewer.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -76,6 +81,55 @@ def test_every_format_and_what_is_made_of_others(tmp_path: Path, name: str) -> N
             assert drawn["drawn"]["width"]["max"] == 7
         if "label" in dataset.schema:
             assert overview.count_classes(shelf, NUMBER)["distinct"] == 3
+        shelf.close()
+
+
+def test_damage_that_is_found_later_is_told(scenes: Path) -> None:
+    with hr.open(scenes) as dataset:
+        shelf = Shelf.of([dataset])
+        assert overview.tell(shelf, NUMBER)["damaged"] == 0
+        shelf[0].damage.add(3, "broken")
+        assert overview.tell(shelf, NUMBER)["damaged"] == 1
+        shelf.close()
+
+
+def test_slow_numbers_hold_up_no_thumbnail(scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+
+    def slow(item: Any, field: str, check: Any) -> Any:
+        while not go.wait(0.01):
+            check(0, 1)
+        raise ValueError("no more")
+
+    monkeypatch.setattr(overview, "labels_of", slow)
+    monkeypatch.setattr(overview, "measures_of", slow)
+    with hr.open(scenes) as dataset:
+        shelf = Shelf.of([dataset])
+        client = TestClient(make_app(shelf, "token"), base_url="http://127.0.0.1:8000")
+        places = ["classes", "histograms"] * 4
+        with ThreadPoolExecutor(len(places)) as pool:
+            asked = [pool.submit(client.get, f"/token/api/overview/{place}") for place in places]
+            start_s = time.monotonic()
+            assert client.get("/token/picture/thumbnail/0/0").status_code == 200
+            assert time.monotonic() - start_s < 5
+            assert {one.result(20).json()["state"] for one in asked} == {"working"}
+        shelf.close()
+        go.set()
+
+
+def test_the_doctor_measures_every_time(scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "_DOCTOR_S", 0.1)
+    with hr.open(scenes) as dataset:
+        shelf = Shelf.of([dataset])
+
+        def measured(run: int) -> dict[str, Any]:
+            while (found := overview.ask_doctor(shelf, {"d": 0, "run": run}))["state"] == "working":
+                time.sleep(0.01)
+            return found
+
+        first = measured(1)
+        assert measured(1) == first
+        assert measured(2)["loop_s"] != first["loop_s"]
         shelf.close()
 
 

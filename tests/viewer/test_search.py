@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 import headrace as hr
 from headrace.viewer import grid
+from headrace.viewer.app import make_app
 from headrace.viewer.name_search import find_matches, find_text
 from headrace.viewer.shelf import Shelf
 
@@ -158,6 +160,30 @@ def test_a_search_ends_when_nobody_asks_any_more(shelf: Shelf, monkeypatch: pyte
     while not ended and time.monotonic() < end:
         time.sleep(0.02)
     assert ended
+
+
+def test_a_list_is_waited_for(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headrace.viewer import selections
+
+    def slow(item: Any, query: Any, check: Any) -> Any:
+        time.sleep(1.0)
+        return selections.select(item, query, check)
+
+    monkeypatch.setattr("headrace.viewer.grid.select", slow)
+    client = TestClient(make_app(shelf, "token"), base_url="http://127.0.0.1:8000")
+    answer = client.get("/token/api/grid/list?class=3")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.split() == [str(i) for i in range(COUNT) if i % 4 == 3]
+    monkeypatch.setattr("headrace.viewer.grid._PATIENCE_S", 0.0)
+    answer = client.get("/token/api/grid/list?class=2")
+    assert (answer.status_code, "the search takes long" in answer.text) == (503, True)
+
+
+def test_numbers_of_a_range_of_places(shelf: Shelf) -> None:
+    found = grid.find_numbers(shelf, {"sort": "-index", "start": "10", "count": "3"})
+    assert found == {"state": "ready", "numbers": [289, 288, 287]}
+    with pytest.raises(ValueError, match="count must be a whole number from 0 to 100000"):
+        grid.find_numbers(shelf, {"count": "100001"})
 
 
 def test_a_list_is_what_subset_takes(shelf: Shelf, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 from starlette.testclient import TestClient
-from tests.helpers import Surgeon
-from tests.viewer.datasets import COUNT, write_mixed
+from tests.helpers import Surgeon, image_file
+from tests.viewer.datasets import COUNT, photo, write_mixed
 
 import headrace as hr
 from headrace import ops
@@ -63,7 +63,7 @@ def test_every_recipe_shows_sixteen_seeds(path: Path, client: Client, name: str)
     found = ask(one, "api/seeds", i=3, recipe=name)
     assert [tile["seed"] for tile in found["tiles"]] == list(range(16))
     assert [tile["error"] for tile in found["tiles"]] == [None] * 16
-    assert found["originals"] == [{"field": "image", "width": 320, "height": 240}]
+    assert found["originals"] == [{"field": "image", "stored": "image", "width": 320, "height": 240}]
     assert all(line.startswith("ops.") for line in found["code"])
     first = found["tiles"][0]["outputs"][0]["picture"]
     side = 32 if name == "small" else 224
@@ -126,10 +126,19 @@ def test_wrong_requests(path: Path, client: Client, query: str, status: int) -> 
     assert (answer.status_code, set(answer.json())) == (status, {"error"})
 
 
+def test_pictures_that_no_loader_decodes(tmp_path: Path, client: Client) -> None:
+    hr.write(tmp_path / "n.beton", [(image_file(photo(1), "JPEG"),)], fields={"file": hr.Bytes()})
+    found = ask(client(tmp_path / "n.beton"), "api/recipes")
+    assert found["recipes"] == []
+    assert "values that a loader does not decode by itself" in found["why_none"]
+
+
 def test_a_dataset_without_pictures(tmp_path: Path, client: Client) -> None:
     hr.write(tmp_path / "n.beton", range(5), fields={"n": hr.Int()})
     one = client(tmp_path / "n.beton")
-    assert ask(one, "api/recipes") == {"recipes": [], "fields": []}
+    found = ask(one, "api/recipes")
+    assert (found["recipes"], found["fields"]) == ([], [])
+    assert "No field of this dataset has pictures" in found["why_none"]
     assert one.get("api/seeds").status_code == 400
 
 

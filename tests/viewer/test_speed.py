@@ -19,23 +19,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PROGRAM = """
-import sys, time, headrace as hr
+import sys, threading, time, headrace as hr
 from headrace.viewer import grid, overview
 from headrace.viewer.shelf import Shelf
 
-def kib(key):
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))
+peak_kib = 0
+
+def watch():
+    global peak_kib
+    while True:
+        with open("/proc/self/status") as file:
+            peak_kib = max(peak_kib, *(int(line.split()[1]) for line in file if line.startswith("RssAnon")))
+        time.sleep(0.005)
+
+threading.Thread(target=watch, daemon=True).start()
+
+def ready(page, query):
+    while page(shelf, query).get("state") == "working":
+        pass
 
 begin = time.process_time()
 shelf = Shelf.of([hr.open(sys.argv[1])])
 for page in (overview.tell, overview.draw_histograms, overview.count_classes):
-    page(shelf, {"d": "0"})
+    ready(page, {"d": "0"})
 cpu_s = time.process_time() - begin
 for query in ({"class": "7"}, {"sort": "-class"}, {"bytes": "1:", "sort": "width"}):
-    while grid.find_rows(shelf, query)["state"] != "ready":
-        pass
+    ready(grid.find_rows, query)
 shelf.close()
-print(cpu_s, kib("VmRSS") / 1024)
+print(cpu_s, peak_kib / 1024)
 """
 
 
@@ -44,9 +55,9 @@ def test_ten_million_samples_take_less_than_a_second_and_300_mb(tmp_path: Path) 
     write_large(tmp_path / "many.beton", 10_000_000)
     command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "many.beton")]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    cpu_s, resident_mib = map(float, run.stdout.split())
+    cpu_s, peak_mib = map(float, run.stdout.split())
     assert cpu_s < 1.0
-    assert resident_mib < 300
+    assert peak_mib < 300  # of its own; pages of the mapped file are the system's cache, which takes them back
 
 
 def test_a_screen_of_thumbnails_takes_less_than_150_ms(tmp_path: Path) -> None:

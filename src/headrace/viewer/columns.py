@@ -6,14 +6,13 @@ sizes and sides without reading its values they come from there; otherwise every
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from headrace.errors import CorruptSampleError, HeadraceError
 from headrace.fields import Int
 from headrace.formats.contract import index_chunks
-from headrace.formats.thumbnails import picture_fields
 from headrace.storage import release_mapped
 from headrace.types import Measured, Measures
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.types import Dataset, IndexArray
     from headrace.viewer.shelf import Shown
 
-__all__ = ["class_field", "class_fields", "labels_of", "look_at", "measures_of", "payload_field"]
+__all__ = ["Labels", "class_field", "class_fields", "labels_of", "look_at", "measures_of", "payload_field"]
 
 
 _BLOCK = 1 << 18
@@ -52,25 +51,53 @@ def class_field(dataset: Dataset, wanted: str | None = None) -> str | None:
     return wanted or next(iter(known), None)
 
 
-def payload_field(dataset: Dataset) -> str | None:
+def payload_field(item: Shown) -> str | None:
     """The field whose size is that of a sample in the grid: the first picture, else the first value of any length."""
-    sized = [name for name, kind in dataset.schema.items() if kind.has_payload]
-    return next(iter([*(name for name in picture_fields(dataset) if name in sized), *sized]), None)
+    sized = [name for name, kind in item.dataset.schema.items() if kind.has_payload]
+    return next(iter([*(name for name in item.pictures if name in sized), *sized]), None)
 
 
-def labels_of(item: Shown, field: str, check: Callable[[int, int], object]) -> npt.NDArray[np.integer[Any]]:
-    """The values of a field of whole numbers, of all samples."""
+class Labels(NamedTuple):
+    """Whole numbers of all samples, and the numbers of the samples whose value cannot be read, ascending.
 
-    def read() -> npt.NDArray[np.integer[Any]]:
+    The values of these are 0.
+    """
+
+    values: npt.NDArray[np.integer[Any]]
+    missing: IndexArray
+
+
+def labels_of(item: Shown, field: str, check: Callable[[int, int], object]) -> Labels:
+    """The values of a field of whole numbers, of all samples; samples that are damaged are remembered."""
+
+    def read() -> Labels:
         total = len(item.dataset)
-        parts = []
+        parts, missing = [], list[int]()
         for chunk in index_chunks(total, _BLOCK):
             check(int(chunk[0]), total)
-            parts.append(_narrow(np.asarray(item.dataset.read_values(chunk, field), np.int64)))
+            parts.append(_narrow(_whole_numbers(item, chunk, field, missing, check)))
         release_mapped()
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        values = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return Labels(values, np.array(sorted(missing), np.int64))
 
     return item.once(("labels", field), read)
+
+
+def _whole_numbers(
+    item: Shown, indices: IndexArray, field: str, missing: list[int], check: Callable[[int, int], object]
+) -> IndexArray:
+    """Values of some samples; where one of them is damaged, halves are read until it is alone."""
+    try:
+        return np.asarray(item.dataset.read_values(indices, field), np.int64)
+    except (ValueError, OverflowError) as error:  # among them all errors of damaged samples
+        if len(indices) == 1:
+            item.damage.add(int(indices[0]), str(error))
+            missing.append(int(indices[0]))
+            return np.zeros(1, np.int64)
+    check(int(indices[0]), len(item.dataset))
+    middle = len(indices) // 2
+    halves = [_whole_numbers(item, part, field, missing, check) for part in (indices[:middle], indices[middle:])]
+    return np.concatenate(halves)
 
 
 def measures_of(item: Shown, field: str, check: Callable[[int, int], object]) -> Measures:
@@ -138,9 +165,10 @@ def _read(dataset: Dataset, indices: IndexArray, field: str) -> Measures:
 
 
 def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
-    """The same numbers in as few bytes as they need."""
+    """The same numbers in as few bytes as they need, and in a kind that stays whole when blocks are joined."""
     if not len(values):
         return values
     low, high = int(values.min()), int(values.max())
     dtype = np.result_type(np.min_scalar_type(low), np.min_scalar_type(high))
-    return values.astype(dtype if dtype.kind in "iu" else np.int64)
+    is_joinable = dtype.kind == "i" or (dtype.kind == "u" and (dtype.itemsize < 8 or values.dtype.kind == "u"))
+    return values.astype(dtype if is_joinable else np.int64)  # uint64 beside a negative number would become float64

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headrace.errors import HeadraceError
-from headrace.formats.thumbnails import picture_fields, small_picture
+from headrace.formats.thumbnails import small_picture
 from headrace.viewer.answers import (
     error_answer,
     json_answer,
@@ -141,8 +141,8 @@ def _facts(pair: DatasetPair) -> dict[str, Any]:
 
 def _pictures(pair: DatasetPair) -> list[int]:
     """Numbers of the fields that hold pictures, in at least one of the datasets."""
-    known = picture_fields(pair.a), picture_fields(pair.b)
-    return [k for k, field in enumerate(pair.fields) if field.first in known[0] or field.second in known[1]]
+    first, second = pair.pictures
+    return [k for k, field in enumerate(pair.fields) if field.first in first or field.second in second]
 
 
 def _choice(params: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:

@@ -10,12 +10,14 @@ import threading
 import time
 from array import array
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from headrace.formats.contract import count_workers
 from headrace.formats.threads import map_ahead
+from headrace.formats.thumbnails import picture_fields
 from headrace.viewer.background import BackgroundTask
 from headrace.viewer.field_pairs import pair_fields
 from headrace.viewer.pairing import pair_samples
@@ -63,6 +65,11 @@ class DatasetPair:
         self._by_field: Counter[str] = Counter()
 
     # What the page asks for
+
+    @cached_property
+    def pictures(self) -> tuple[list[str], list[str]]:
+        """Names of the fields of both that have pictures."""
+        return picture_fields(self.a), picture_fields(self.b)
 
     def begin(self) -> None:
         """Find out what belongs together, if that is not known; few names are paired at once."""

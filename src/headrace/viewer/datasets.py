@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.fields import to_spec
-from headrace.formats.thumbnails import picture_fields
 from headrace.viewer.answers import json_route, plain, shown_text
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _about(number: int, item: Shown) -> dict[str, Any]:
         "fields": [
             {"name": shown_text(name, 300), "kind": kind.kind, "about": plain(to_spec(kind))} for name, kind in fields
         ],
-        "pictures": [shown_text(name, 300) for name in picture_fields(dataset)],
+        "pictures": [shown_text(name, 300) for name in item.pictures],
         "has_names": dataset.keys is not None,
         "has_loader": item.loader is not None,
     }

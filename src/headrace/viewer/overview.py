@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace import ops
 from headrace.errors import HeadraceError
 from headrace.fields import to_spec
 from headrace.formats.summary import field_words, summarize
-from headrace.formats.thumbnails import picture_fields
+from headrace.loader import Loader
 from headrace.loader.diagnosis import diagnose
 from headrace.storage import release_mapped
-from headrace.types import Measured
+from headrace.types import Measured, Measures
 from headrace.viewer.answers import json_route, message_of, plain, post_route, shown_text
 from headrace.viewer.columns import class_field, class_fields, labels_of, look_at, measures_of, payload_field
+from headrace.viewer.jobs import ask_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +27,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from starlette.routing import Route
 
-    from headrace.types import IndexArray, Measures
+    from headrace.types import Dataset, IndexArray
+    from headrace.viewer.jobs import Job
     from headrace.viewer.shelf import Shelf, Shown
 
 __all__ = ["count_classes", "draw_histograms", "histogram", "routes", "spread", "tell"]
@@ -32,7 +37,7 @@ _LOOKED_AT = 2000
 _LOOK_S = 1.5
 _BINS = 40
 _MOST_CLASSES = 5000
-_DOCTOR_S = 4.0
+_DOCTOR_S, _DOCTOR_BATCH = 4.0, 64
 _MOST_FIELDS = 200
 
 
@@ -49,7 +54,7 @@ def routes(shelf: Shelf) -> list[Route]:
 def tell(shelf: Shelf, params: Mapping[str, str]) -> dict[str, Any]:
     """Fields, counts, sizes and checks."""
     item = shelf.pick(params.get("d"))
-    return item.once("overview", lambda: _tell(item))
+    return {**item.once("overview", lambda: _tell(item)), "damaged": len(item.damage)}
 
 
 def _tell(item: Shown) -> dict[str, Any]:
@@ -79,8 +84,7 @@ def _tell(item: Shown) -> dict[str, Any]:
             "is_local": dataset.is_local,
             "reading": dataset.reading,
             "details": [list(pair) for pair in details],
-            "pictures": picture_fields(dataset),
-            "damaged": len(item.damage),
+            "pictures": item.pictures,
         }
     )
     return found
@@ -99,16 +103,16 @@ def _summary(item: Shown) -> tuple[Mapping[str, Any], Mapping[str, str], list[tu
 
 
 def draw_histograms(shelf: Shelf, params: Mapping[str, str]) -> dict[str, Any]:
-    """How large samples are: bytes, and the sides of pictures."""
+    """How large samples are, bytes and the sides of pictures; or how far that is."""
     item = shelf.pick(params.get("d"))
-    return item.once("histograms", lambda: _histograms(item))
+    return ask_for(item.jobs, "histograms", partial(_histograms, item))
 
 
-def _histograms(item: Shown) -> dict[str, Any]:
-    field = payload_field(item.dataset)
+def _histograms(item: Shown, job: Job) -> dict[str, Any]:
+    field = payload_field(item)
     if field is None or not len(item.dataset):
         return {"field": None, "looked_at": 0, "drawn": {}}
-    measures, looked_at = _measures(item, field)
+    measures, looked_at = _measures(item, field, job)
     columns = {"width": measures.widths, "height": measures.heights, "bytes": measures.sizes}
     drawn = {
         what: histogram(column) for what, column in columns.items() if column is not None and int(column.max(initial=0))
@@ -116,15 +120,16 @@ def _histograms(item: Shown) -> dict[str, Any]:
     return {"field": field, "looked_at": looked_at, "samples": len(item.dataset), "drawn": plain(drawn)}
 
 
-def _measures(item: Shown, field: str) -> tuple[Measures, int]:
+def _measures(item: Shown, field: str, job: Job) -> tuple[Measures, int]:
     """Of all samples where that is known without reading them, else of some that are spread over the dataset."""
     dataset, first = item.dataset, np.zeros(1, np.int64)
     known = dataset.measure(first, field) if isinstance(dataset, Measured) else None
     is_known = known is not None and (known.widths is not None or dataset.schema[field].kind != "image")
     if is_known or len(dataset) <= _LOOKED_AT // 4:
-        return measures_of(item, field, lambda done, total: None), len(dataset)
-    found, end = [], time.monotonic() + _LOOK_S
+        return measures_of(item, field, job.check), len(dataset)
+    found, end = list[Measures](), time.monotonic() + _LOOK_S
     for chunk in np.array_split(spread(len(dataset), _LOOKED_AT, seed=0), _LOOKED_AT // 50):
+        job.check(len(found), _LOOKED_AT // 50)
         found.append(look_at(item, chunk, field))
         if time.monotonic() > end:
             break
@@ -180,17 +185,17 @@ def _counts(values: npt.NDArray[np.integer[Any]], edges: IndexArray, is_wide: bo
 
 
 def count_classes(shelf: Shelf, params: Mapping[str, str]) -> dict[str, Any]:
-    """How many samples each class has."""
+    """How many samples each class has, or how far counting them is."""
     item = shelf.pick(params.get("d"))
     label = class_field(item.dataset, params.get("by"))
     if label is None:
-        return {"field": None, "classes": [], "class_fields": []}
-    return item.once(("classes", label), lambda: _classes(item, label))
+        return {"state": "ready", "field": None, "classes": [], "class_fields": []}
+    return ask_for(item.jobs, ("classes", label), partial(_classes, item, label))
 
 
-def _classes(item: Shown, label: str) -> dict[str, Any]:
-    values = labels_of(item, label, lambda done, total: None)
-    found, counts = _counted(values)
+def _classes(item: Shown, label: str, job: Job) -> dict[str, Any]:
+    values, missing = labels_of(item, label, job.check)
+    found, counts = _counted(np.delete(values, missing) if len(missing) else values)
     names = item.dataset.class_names.get(label, ())
     order = np.argsort(-counts, kind="stable")[:_MOST_CLASSES]
     shown = [
@@ -201,13 +206,14 @@ def _classes(item: Shown, label: str) -> dict[str, Any]:
         }
         for value, count in zip(found[order].tolist(), counts[order].tolist(), strict=True)
     ]
-    missing = sum(1 for number in range(min(len(names), 1 << 20)) if not _has(found, number))
+    unused = sum(1 for number in range(min(len(names), 1 << 20)) if not _has(found, number))
     return {
         "field": label,
         "class_fields": class_fields(item.dataset),
         "samples": len(values),
         "distinct": len(found),
-        "without_samples": missing,
+        "without_samples": unused,
+        "unreadable": len(missing),
         "classes": shown,
     }
 
@@ -231,15 +237,28 @@ def _has(ascending: IndexArray, number: int) -> bool:
 
 
 def ask_doctor(shelf: Shelf, body: dict[str, Any]) -> dict[str, Any]:
-    """What ``headrace doctor`` says; it takes some seconds."""
-    item = shelf.pick(str(body.get("d", 0)))
-    return item.once("doctor", lambda: _diagnosed(item))
+    """What ``headrace doctor`` says, or that it is not ready yet; each ``run`` is measured anew."""
+    item, run = shelf.pick(str(body.get("d", 0))), body.get("run", 0)
+    if not isinstance(run, int) or not 0 <= run < 1 << 53:
+        raise ValueError("run must be a whole number that is not negative")
+    return ask_for(item.jobs, ("doctor", run), partial(_diagnosed, item))
 
 
-def _diagnosed(item: Shown) -> dict[str, Any]:
-    try:
-        facts = diagnose(item.dataset, seconds=_DOCTOR_S).facts()
-    except (HeadraceError, ValueError, TypeError) as error:  # nothing that a loader could take
-        raise ValueError(message_of(error)) from error
+def _usual_loader(dataset: Dataset) -> Loader:
+    """The training that ``headrace doctor`` measures, in batches that take less memory beside what the viewer keeps."""
+    usual = [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip(), ops.ToDtype("float16")]
+    pipelines = {name: usual for name, field in dataset.schema.items() if field.kind == "image"}
+    return Loader(dataset, max(1, min(_DOCTOR_BATCH, len(dataset))), order="random", pipelines=pipelines)
+
+
+def _diagnosed(item: Shown, job: Job) -> dict[str, Any]:
+    with item.once("doctor", threading.Lock):  # two at a time would measure each other
+        job.check(0, None)
+        try:
+            facts = diagnose(_usual_loader(item.dataset), seconds=_DOCTOR_S).facts()
+        except (HeadraceError, ValueError, TypeError) as error:  # nothing that a loader could take
+            raise ValueError(message_of(error)) from error
+        finally:
+            release_mapped()
     found: dict[str, Any] = plain(facts)
     return found

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headrace.errors import HeadraceError
-from headrace.formats.thumbnails import picture_fields, thumbnail
+from headrace.codecs.small_picture import NotShownError
+from headrace.errors import CorruptSampleError, ImageError
+from headrace.formats.thumbnails import thumbnail
 from headrace.viewer.answers import error_answer, message_of, whole_number
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from headrace.formats.thumbnails import Thumbnail
     from headrace.viewer.shelf import Shelf, Shown
 
-__all__ = ["field_of", "make_thumbnail", "routes"]
+__all__ = ["field_of", "is_damage", "make_thumbnail", "routes"]
 
 _LEAST_SIDE, _MOST_SIDE = 8, 1024
 
@@ -49,15 +50,20 @@ def make_thumbnail(item: Shown, params: Mapping[str, str]) -> Thumbnail:
     side = whole_number(params, "side", _LEAST_SIDE, _MOST_SIDE, default=192)
     try:
         return thumbnail(item.dataset, index, field_of(item, params), side)
-    except HeadraceError as error:
-        item.damage.add(index, message_of(error))
+    except (CorruptSampleError, ImageError) as error:
+        if is_damage(error):
+            item.damage.add(index, message_of(error))
         raise
+
+
+def is_damage(error: Exception) -> bool:
+    """The error says that a sample is damaged, and not that it is too large or has no picture."""
+    return isinstance(error, CorruptSampleError | ImageError) and not isinstance(error, NotShownError)
 
 
 def field_of(item: Shown, params: Mapping[str, str]) -> str:
     """The field of pictures that a request names, by default the first."""
-    known = picture_fields(item.dataset)
-    name = params.get("field") or next(iter(known), None)
+    name = params.get("field") or next(iter(item.pictures), None)
     if name is None:
         raise ValueError("there are no pictures in this dataset")
     if name not in item.dataset.schema:

@@ -10,6 +10,7 @@ from headrace._native import NativeError, crc32c, tile_index_info
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
 from headrace.codecs.jpeg_header import read_header
+from headrace.codecs.small_picture import NotShownError
 from headrace.errors import ImageError
 from headrace.fields import to_spec
 from headrace.viewer.answers import json_route, message_of, plain, shown_text, whole_number
@@ -102,7 +103,7 @@ def describe_sample(item: Shown, index: int) -> dict[str, Any]:
     names = list(dataset.schema)[:_MOST_FIELDS]
     fields = [_describe_field(item, index, name, dataset.schema[name]) for name in names]
     for field in fields:
-        if field.get("error"):
+        if field["is_damaged"]:
             item.damage.add(index, field["error"])
     path, number = dataset.origin_of(index)
     return {
@@ -129,6 +130,7 @@ def _describe_field(item: Shown, index: int, name: str, field: Field) -> dict[st
         "place": None,
         "checksum": "unknown",
         "error": None,
+        "is_damaged": False,
         "value": None,
     }
     try:
@@ -138,7 +140,7 @@ def _describe_field(item: Shown, index: int, name: str, field: Field) -> dict[st
         show = _show_picture if field.kind == "image" else _show_other
         about |= show(item, index, name, place)
     except FAILURES as error:
-        about["error"] = message_of(error)
+        about |= _problem(error)
     return about
 
 
@@ -162,7 +164,12 @@ def _show_other(item: Shown, index: int, name: str, place: Place | None) -> dict
 
 
 def _told(stored: Stored[Any]) -> dict[str, Any]:
-    return {"checksum": stored.checksum, "error": stored.error}
+    return {"checksum": stored.checksum, "error": stored.error, "is_damaged": stored.error is not None}
+
+
+def _problem(error: BaseException) -> dict[str, Any]:
+    """What a page says of a value that is not shown; one that is only too large is not damaged."""
+    return {"error": message_of(error), "is_damaged": not isinstance(error, NotShownError)}
 
 
 # Pictures
@@ -188,10 +195,11 @@ def _show_picture(item: Shown, index: int, name: str, place: Place | None) -> di
     }
     try:
         told["value"] |= _facts_of(item, index, name, data, kind)
+        if told["error"] is None:
+            _try_to_decode(item, index, name, shown)
     except FAILURES as error:
-        told["error"] = told["error"] or message_of(error)
-    if told["error"] is None and (problem := _decoding_problem(item, index, name, shown)) is not None:
-        told["error"] = problem
+        if told["error"] is None:
+            told |= _problem(error)
     return told
 
 
@@ -268,15 +276,11 @@ def _why_no_index(item: Shown, header: JpegHeader) -> str:
     return "make one with: headrace index"
 
 
-def _decoding_problem(item: Shown, index: int, name: str, shown: Mapping[str, Any]) -> str | None:
-    """Why a loader cannot decode it, or None; what is very large is not tried."""
+def _try_to_decode(item: Shown, index: int, name: str, shown: Mapping[str, Any]) -> None:
+    """Raise what a loader would; what is very large is not tried."""
     width, height = shown["width"], shown["height"]
     if not width or not height or shown["format"] == "pixels":
-        return None
+        return
     if width * height > MOST_PIXELS:
-        return f"the picture has {width:,} x {height:,} pixels, and at most {MOST_PIXELS:,} are shown"
-    try:
-        item.dataset.read_values(np.array([index], np.int64), name)
-    except FAILURES as error:
-        return message_of(error)
-    return None
+        raise NotShownError(f"the picture has {width:,} x {height:,} pixels, and at most {MOST_PIXELS:,} are shown")
+    item.dataset.read_values(np.array([index], np.int64), name)

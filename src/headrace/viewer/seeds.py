@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.errors import HeadraceError
+from headrace.formats.open import open_dataset
 from headrace.loader import Loader
 from headrace.loader.inspector import Inspector
 from headrace.viewer.answers import json_route, message_of, shown_text, whole_number
@@ -78,12 +80,54 @@ def list_recipes(shelf: Shelf, params: Mapping[str, str]) -> dict[str, Any]:
         }
         for recipe in RECIPES.values()
     ]
-    fields = _picture_fields(item.dataset)
-    return {"recipes": own + (known if fields else []), "fields": [shown_text(name, 300) for name in fields]}
+    dataset = _with_pictures(item)
+    fields = [] if dataset is None else _picture_fields(dataset)
+    return {
+        "recipes": own + (known if fields else []),
+        "fields": [shown_text(name, 300) for name in fields],
+        "why_none": "" if fields else _why_none(item),
+    }
 
 
 def _picture_fields(dataset: Dataset) -> list[str]:
     return [name for name, field in dataset.schema.items() if field.kind == "image"]
+
+
+def _with_pictures(item: Shown) -> Dataset | None:
+    """The dataset, if it has pictures that a loader decodes; or, with pictures stored as bytes, opened to decode them.
+
+    None where a loader gets no pictures.
+    """
+    if _picture_fields(item.dataset):
+        return item.dataset
+    is_stored = any(item.dataset.schema[name].kind == "bytes" for name in item.pictures)
+    return item.once("decoded", lambda: _opened_to_decode(item)) if is_stored else None
+
+
+def _opened_to_decode(item: Shown) -> Dataset | None:
+    dataset = item.dataset
+    if not dataset.is_local:
+        return None  # how its store was reached is not known here
+    try:
+        opened = open_dataset(dataset.path, decode="image")
+    except (HeadraceError, OSError, ValueError, TypeError, LookupError):  # made of others, or the format has no such
+        return None
+    if len(opened) == len(dataset) and len(_picture_fields(opened)) == 1:
+        return item.owned.enter_context(opened)
+    opened.close()
+    return None
+
+
+def _why_none(item: Shown) -> str:
+    if item.pictures:
+        return (
+            "The pictures of this dataset are values that a loader does not decode by itself. Name a pipeline that "
+            "does with: headrace view --pipeline FILE:NAME"
+        )
+    return (
+        "No field of this dataset has pictures, and no pipeline was given. Name one with: headrace view --pipeline "
+        "FILE:NAME"
+    )
 
 
 def _answer(shelf: Shelf, params: Mapping[str, str]) -> dict[str, Any]:
@@ -114,14 +158,15 @@ def _chosen(item: Shown, params: Mapping[str, str]) -> tuple[Inspector, list[str
         return inspector_of(item), []
     if name not in RECIPES:
         raise LookupError(f"there is no pipeline {name[:60]!r}; there are {', '.join(RECIPES)}")
-    fields = _picture_fields(item.dataset)
-    if not fields:
-        raise ValueError("no field of this dataset has pictures; name a pipeline with: headrace view --pipeline")
+    dataset = _with_pictures(item)
+    if dataset is None:
+        raise ValueError(_why_none(item))
+    fields = _picture_fields(dataset)
     wanted = params.get("field")
     field = next((one for one in fields if wanted in (one, shown_text(one, 300))), fields[0])
     ops = RECIPES[name].make(RECIPES[name].parse(params))
-    others: dict[str, Any] = dict.fromkeys(item.dataset.schema)
-    loader = Loader(item.dataset, 1, pipelines=others | {field: ops}, drop_last=False, workers=1)
+    others: dict[str, Any] = dict.fromkeys(dataset.schema)
+    loader = Loader(dataset, 1, pipelines=others | {field: ops}, drop_last=False, workers=1)
     return Inspector(loader), [code_of(op) for op in ops]
 
 
@@ -151,8 +196,16 @@ def see_seeds(item: Shown, inspector: Inspector, index: int, pairs: list[tuple[i
             continue
         for window in look.windows:
             if window.field not in originals:
-                originals[window.field] = _sides_of(item.dataset, index, window.field)
-    return {"tiles": tiles, "originals": [{"field": shown_text(name, 300), **at} for name, at in originals.items()]}
+                originals[window.field] = _sides_of(inspector.loader.dataset, index, window.field)
+    shown = [
+        {"field": shown_text(name, 300), "stored": _stored_name(item, name), **at} for name, at in originals.items()
+    ]
+    return {"tiles": tiles, "originals": shown}
+
+
+def _stored_name(item: Shown, field: str) -> str:
+    """The field of the dataset that holds the pictures of a loader's field: another one where bytes are decoded."""
+    return shown_text(field if field in item.dataset.schema else next(iter(item.pictures), field), 300)
 
 
 def _sides_of(dataset: Dataset, index: int, field: str) -> dict[str, int]:

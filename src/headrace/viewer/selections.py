@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headrace.types import IndexArray, Measures
+    from headrace.viewer.columns import Labels
     from headrace.viewer.shelf import Shown
 
 __all__ = ["SORTS", "Query", "select"]
@@ -26,6 +28,7 @@ SORTS = ("index", "name", "class", "bytes", "width", "height")
 _MOST_SORTED_NAMES = 2_000_000
 _MEASURES = ("bytes", "width", "height")
 _MAX_TEXT = 500
+_PART, _DIGITS = 1 << 19, 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +57,7 @@ class Query:
         if len(name) > _MAX_TEXT:
             raise ValueError(f"a name to look for may have {_MAX_TEXT} characters, got {len(name)}")
         label = params.get("class") or None
-        if label is not None and not re.fullmatch(r"-?[0-9]{1,18}", label):
+        if label is not None and not re.fullmatch(r"-?[0-9]{1,20}", label):
             raise ValueError(f"class must be a whole number, got {label[:60]!r}")
         return cls(
             label=None if label is None else int(label),
@@ -99,11 +102,62 @@ def select(item: Shown, query: Query, check: Callable[[int, int], object]) -> In
     if key == "name":
         order = _name_order(item, chosen)
         return chosen[order[::-1] if is_down else order]
-    values = _column(item, query, key, check)[chosen]
-    if is_down:  # what is equal stays in the order of the samples
-        wide = values if values.dtype.kind == "u" else values.astype(np.int64)
-        values = wide.max(initial=wide.dtype.type(0)) - wide
-    return chosen[np.argsort(values, kind="stable")]
+    if key != "class":
+        return _ordered(_sizes(item, key, check), chosen, is_down)
+    values, missing = _labels(item, query, check)
+    if not len(missing):
+        return _ordered(values, chosen, is_down)
+    is_missing = _is_among(chosen, missing, len(values))  # these come last, whatever comes first
+    return np.concatenate([_ordered(values, chosen[~is_missing], is_down), chosen[is_missing]])
+
+
+def _ordered(values: npt.NDArray[np.integer[Any]], chosen: npt.NDArray[Any], is_down: bool) -> npt.NDArray[Any]:
+    """Samples by their values; what is equal stays in the order of the samples.
+
+    It sorts by 16 bits of the values at a time, the lowest first, and some samples at a time: ``argsort`` would take
+    16 bytes for each sample besides the result.
+    """
+    for shift in range(0, 8 * values.dtype.itemsize, 16):
+        chosen = _ordered_by(partial(_digits, values, shift=shift, is_down=is_down), chosen)
+    return chosen
+
+
+def _digits(
+    values: npt.NDArray[np.integer[Any]], samples: npt.NDArray[Any], *, shift: int, is_down: bool
+) -> npt.NDArray[np.uint16]:
+    """16 bits of the values of samples, so that smaller digits stand for what comes first."""
+    found = values[samples]
+    if found.dtype.kind == "i":
+        found ^= np.iinfo(found.dtype).min  # negative numbers come first
+    bits = found.view(f"u{found.dtype.itemsize}")
+    if is_down:
+        bits = ~bits
+    digits: npt.NDArray[np.uint16] = (bits >> bits.dtype.type(shift)).astype(np.uint16)
+    return digits
+
+
+def _ordered_by(
+    digits: Callable[[npt.NDArray[Any]], npt.NDArray[np.uint16]], chosen: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    parts = [chosen[start : start + _PART] for start in range(0, len(chosen), _PART)]
+    counts = sum((np.bincount(digits(part), minlength=_DIGITS) for part in parts), np.zeros(_DIGITS, np.int64))
+    if counts.max() == len(chosen):
+        return chosen
+    places = np.cumsum(counts) - counts
+    ordered = np.empty_like(chosen)
+    for part in parts:
+        found = digits(part)
+        order = np.argsort(found, kind="stable")
+        found, here = found[order], np.bincount(found, minlength=_DIGITS)
+        before = np.cumsum(here) - here  # of each digit, within this part
+        ordered[(places - before)[found] + np.arange(len(found))] = part[order]
+        places += here
+    return ordered
+
+
+def _taken(values: npt.NDArray[np.integer[Any]], chosen: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
+    """Values of ascending samples; numpy would make a wide copy of the numbers where all are taken."""
+    return values if len(chosen) == len(values) else values[chosen]
 
 
 def _filtered(item: Shown, query: Query, check: Callable[[int, int], object]) -> npt.NDArray[Any]:
@@ -111,9 +165,9 @@ def _filtered(item: Shown, query: Query, check: Callable[[int, int], object]) ->
     dtype = np.int32 if total < 2**31 else np.int64
     chosen = np.array(item.damage.samples(), dtype) if query.is_damaged else np.arange(total, dtype=dtype)
     if query.label is not None:
-        chosen = chosen[_column(item, query, "class", check)[chosen] == query.label]
+        chosen = _of_class(_labels(item, query, check), query.label, chosen)
     for what, low, high in query.ranges:
-        values = _column(item, query, what, check)[chosen]
+        values = _taken(_sizes(item, what, check), chosen)
         chosen = chosen[(values >= (low or 0)) & (values <= (np.inf if high is None else high))]
     if query.name:
         chosen = chosen[_named(item, query, check)[chosen]]
@@ -127,13 +181,31 @@ def _named(item: Shown, query: Query, check: Callable[[int, int], object]) -> np
     return (find_matches if query.is_pattern else find_text)(names, query.name, check)
 
 
-def _column(item: Shown, query: Query, what: str, check: Callable[[int, int], object]) -> npt.NDArray[np.integer[Any]]:
-    if what == "class":
-        label = class_field(item.dataset, query.by)
-        if label is None:
-            raise ValueError("this dataset has no field of whole numbers that could be classes")
-        return labels_of(item, label, check)
-    field = payload_field(item.dataset)
+def _of_class(labels: Labels, wanted: int, chosen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values, missing = labels
+    known = np.iinfo(values.dtype)
+    if not known.min <= wanted <= known.max:
+        return chosen[:0]
+    found: npt.NDArray[Any] = chosen[_taken(values, chosen) == wanted]
+    return found[~_is_among(found, missing, len(values))] if len(missing) else found
+
+
+def _is_among(samples: npt.NDArray[Any], others: IndexArray, total: int) -> npt.NDArray[np.bool_]:
+    marks = np.zeros(total, np.bool_)
+    marks[others] = True
+    found: npt.NDArray[np.bool_] = marks[samples]
+    return found
+
+
+def _labels(item: Shown, query: Query, check: Callable[[int, int], object]) -> Labels:
+    label = class_field(item.dataset, query.by)
+    if label is None:
+        raise ValueError("this dataset has no field of whole numbers that could be classes")
+    return labels_of(item, label, check)
+
+
+def _sizes(item: Shown, what: str, check: Callable[[int, int], object]) -> npt.NDArray[np.integer[Any]]:
+    field = payload_field(item)
     if field is None:
         raise ValueError("no field of this dataset has a size; it has numbers alone")
     return _measure(measures_of(item, field, check), what)

@@ -8,6 +8,7 @@ made the shelf closes it, after the server has ended and before the datasets.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headrace.errors import ClosedError
+from headrace.formats.thumbnails import picture_fields
 from headrace.loader import Loader
+from headrace.viewer.jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -76,13 +79,16 @@ class Shown:
     """One dataset on the shelf.
 
     ``title`` is what the pages call it. ``damage`` is what is known to be wrong with its samples. ``loader`` is one of
-    the dataset, for the pages of what a model gets.
+    the dataset, for the pages of what a model gets. ``jobs`` is what takes longer than a request. ``owned`` is closed
+    with the shelf.
     """
 
     dataset: Dataset
     title: str
     damage: Damage = field(default_factory=Damage)
     loader: Loader | None = None
+    jobs: Jobs = field(default_factory=Jobs)
+    owned: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     _locks: dict[Hashable, threading.Lock] = field(default_factory=dict)
 
@@ -93,6 +99,11 @@ class Shown:
                 self._kept[key] = make()
             found: T = self._kept[key]
             return found
+
+    @property
+    def pictures(self) -> list[str]:
+        """Names of the fields that have pictures; for fields of bytes some values are looked at, once."""
+        return self.once("picture fields", lambda: picture_fields(self.dataset))
 
 
 class Shelf:
@@ -168,7 +179,11 @@ class Shelf:
         self.is_closed = True
         for end in self._endings:
             end()
+        for item in self._items:
+            item.jobs.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        for item in self._items:
+            item.owned.close()
 
 
 class BusyError(RuntimeError):

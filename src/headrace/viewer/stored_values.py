@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.codecs import image as image_codec
 from headrace.codecs import jpeg
+from headrace.codecs.small_picture import NotShownError
 from headrace.errors import HeadraceError, ImageError
 from headrace.formats.guesses import is_picture
 from headrace.progress import format_bytes
@@ -89,10 +90,10 @@ def find_place(dataset: Dataset, index: int, field: str) -> Place | None:
 
 
 def refuse_large(place: Place | None, most_bytes: int = MOST_VALUE_BYTES) -> None:
-    """ValueError for a value that is not read, because it would fill the memory."""
+    """NotShownError for a value that is not read, because it would fill the memory."""
     if place is not None and place.size_bytes > most_bytes:
         size, most = format_bytes(place.size_bytes), format_bytes(most_bytes)
-        raise ValueError(f"the value has {size}, and at most {most} are read to be shown")
+        raise NotShownError(f"the value has {size}, and at most {most} are read to be shown")
 
 
 def file_kind(data: bytes) -> tuple[str, str] | None:
@@ -107,7 +108,8 @@ def picture_file(item: Shown, index: int, field: str) -> PictureFile:
     """A value as a picture at its full size: as it is stored where a browser shows that, else as PNG.
 
     Raises:
-        ImageError: it cannot be decoded, or has more pixels than are shown.
+        NotShownError: it is larger than what is shown.
+        ImageError: it cannot be decoded.
         ValueError: it is no picture.
     """
     refuse_large(find_place(item.dataset, index, field))
@@ -126,7 +128,7 @@ def picture_file(item: Shown, index: int, field: str) -> PictureFile:
 
 def _shown_array(array: npt.NDArray[Any]) -> PictureFile:
     if array.size > 4 * MOST_PIXELS:
-        raise ImageError(
+        raise NotShownError(
             f"an array of {' x '.join(map(str, array.shape))} values is too large to be shown as a picture"
         )
     return PictureFile(encode_png(to_picture(array, most_side=_ANY_SIDE).pixels), "image/png")
@@ -168,4 +170,4 @@ def _shown_file(data: bytes) -> PictureFile:
 
 def _check_pixels(width: int, height: int) -> None:
     if width * height > MOST_PIXELS:
-        raise ImageError(f"the picture has {width:,} x {height:,} pixels, and at most {MOST_PIXELS:,} are shown")
+        raise NotShownError(f"the picture has {width:,} x {height:,} pixels, and at most {MOST_PIXELS:,} are shown")

@@ -5,6 +5,7 @@ export class Choice {
     this.numbers = new Set();
     this.query = null; // all samples that this finds are selected
     this.size = 0;
+    this.era = 0; // counts how often everything was chosen anew
     this.changed = changed;
   }
 
@@ -25,12 +26,14 @@ export class Choice {
   }
 
   all(count, query) {
+    this.era++;
     [this.query, this.size] = [query, count];
     this.numbers.clear();
     this.changed();
   }
 
   none() {
+    this.era++;
     [this.query, this.size] = [null, 0];
     this.numbers.clear();
     this.changed();

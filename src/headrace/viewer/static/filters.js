@@ -48,6 +48,7 @@ export function filters(about, state, { element }, changed) {
       }, "Damaged"),
       element("span", { class: "stretch" }),
       sorts(about, now, set, element),
+      about.pictures.length > 1 ? pictures(about, now, set, element) : null,
       about.pictures.length ? sizes(now, set, element) : null,
     ),
     focus: () => name.focus(),
@@ -113,6 +114,13 @@ function sorts(about, now, set, element) {
     set({ sort: sort === "index" ? "" : sort });
   }
   return element("span", { class: "joined" }, made, down);
+}
+
+function pictures(about, now, set, element) {
+  const options = about.pictures.map((name) => element("option", { value: name }, name));
+  const made = element("select", { "aria-label": "Field of pictures", onchange: () => set({ field: made.value === about.pictures[0] ? "" : made.value }) }, ...options);
+  made.value = now.field ?? about.pictures[0];
+  return made;
 }
 
 function sizes(now, set, element) {

@@ -1,6 +1,7 @@
 // Work that runs on the server: a bar, how far it is, and asking again until it has ended.
 import { element, format } from "./tools.js";
 
+const AGAIN_MS = 200;
 const ACTIVE = new Set(["waiting", "running", "stopping"]);
 
 export const isActive = (facts) => ACTIVE.has(facts.state);
@@ -44,6 +45,17 @@ export function progressBox(label, noun) {
     text.replaceChildren(...parts.map((part) => element("span", {}, part)));
   }
   return { box, update };
+}
+
+/** What `ask` gives as soon as it is no longer in work; `told` is called with how far it is. */
+export async function untilReady(ask, { signal, told = () => {} } = {}) {
+  for (;;) {
+    const found = await ask();
+    if (found.state !== "working") return found;
+    told(found);
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+    signal?.throwIfAborted();
+  }
 }
 
 /** Call `ask` until the page is left; it gives the milliseconds until the next time, or null to end. */

@@ -24,7 +24,7 @@ function keep(key, value) {
 }
 
 /**
- * Thumbnails of samples: calls `got(i, {url, width, height} or {error})` for each.
+ * Thumbnails of samples: calls `got(i, {url, width, height} or {error, isDamaged})` for each.
  * Those that are known already come at once.
  */
 export async function load(d, indices, { field = null, side = 192, signal } = {}, got) {
@@ -48,7 +48,7 @@ export async function load(d, indices, { field = null, side = 192, signal } = {}
   const about = JSON.parse(new TextDecoder().decode(new Uint8Array(pack, 4, size)));
   let at = 4 + size;
   for (const one of about) {
-    let found = { error: one.error };
+    let found = { error: one.error, isDamaged: one.is_damaged };
     if (one.error === undefined) {
       const blob = new Blob([new Uint8Array(pack, at, one.size)], { type: one.type });
       at += one.size;

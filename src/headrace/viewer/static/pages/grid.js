@@ -1,6 +1,7 @@
 // Thumbnails of a dataset of any length: only what is on the screen is asked for.
 import { Choice, savedList } from "../choice.js";
 import { filters } from "../filters.js";
+import { untilReady } from "../progress.js";
 import { Scroller } from "../scroller.js";
 import { known, load } from "../thumbnails.js";
 
@@ -18,6 +19,7 @@ export const keys = [
 ];
 const [GAP, CAPTION, BLOCK, PACK] = [10, 46, 120, 12];
 const MOST_TILES = 2000; // more than any screen has
+const [MOST_CHOSEN, NUMBERS] = [1_000_000, 100_000]; // one by one, and asked for at a time
 const SIZES = { s: 112, m: 160, l: 232 };
 
 export async function show(main, params, tools) {
@@ -52,9 +54,10 @@ class Grid {
     const room = element("div", { class: "grid-room", role: "presentation" }, this.layer);
     this.box.append(room);
     this.status = element("p", { class: "grid-status number", role: "status" });
+    this.note = element("p", { class: "grid-status grid-note", role: "alert", hidden: true });
     this.bar = element("div", { class: "grid-choice", hidden: true, role: "region", "aria-label": "Selection" });
     this.filters = filters(this.about, this.state, this.tools, (state) => this.onFilter(state));
-    this.main.append(element("h1", { class: "unseen" }, "Grid"), this.filters.element, this.status, this.box, this.bar);
+    this.main.append(element("h1", { class: "unseen" }, "Grid"), this.filters.element, this.status, this.note, this.box, this.bar);
     this.scroller = new Scroller(this.box, room, () => this.onMove());
     this.watcher = new ResizeObserver(() => this.layout());
     this.watcher.observe(this.box);
@@ -84,10 +87,20 @@ class Grid {
   }
 
   onFilter(state) {
+    const before = this.query;
     this.state = { ...state, d: this.d, side: state.side };
     this.place = 0;
     this.keep();
+    this.keepChoice(before);
     this.search();
+  }
+
+  /** "All" were those of a filter: with another order they are the same, with another filter they are not. */
+  keepChoice(before) {
+    if (this.choice.query === null) return;
+    const isSame = (key) => key === "sort" || (before[key] ?? "") === (this.query[key] ?? "");
+    if (Object.keys(before).every(isSame)) this.choice.all(this.choice.size, this.query);
+    else this.choice.none();
   }
 
   keep() {
@@ -272,7 +285,7 @@ class Grid {
   picture(tile, found) {
     const { element } = this.tools;
     const box = tile.querySelector(".picture");
-    if (found.error) box.replaceChildren(this.broken(found.error));
+    if (found.error) box.replaceChildren(this.broken(found.error, found.isDamaged === false ? "Not shown" : "Damaged"));
     else {
       const small = found.width * 2 < this.side && found.height * 2 < this.side;
       box.replaceChildren(element("img", { src: found.url, alt: "", draggable: "false", class: small ? "small" : null }));
@@ -280,9 +293,9 @@ class Grid {
     box.classList.add("there");
   }
 
-  broken(text) {
+  broken(text, heading = "Damaged") {
     const { element } = this.tools;
-    return element("div", { class: "broken", title: text }, element("strong", {}, "Damaged"), element("span", {}, text));
+    return element("div", { class: heading === "Damaged" ? "broken" : "broken sound", title: text }, element("strong", {}, heading), element("span", {}, text));
   }
 
   // What is asked of the server
@@ -359,17 +372,52 @@ class Grid {
     if (row) this.tools.announce(this.tiles.get(this.active)?.getAttribute("aria-label") ?? "");
   }
 
-  chooseBetween(from, to) {
+  /** Select the samples from one place to another: all of them, or none and a word about it. */
+  async chooseBetween(from, to) {
     const [low, high] = [Math.min(from, to), Math.max(from, to)];
-    const numbers = [];
-    for (let place = low; place <= high && numbers.length < 10_000; place++) {
-      const row = this.row(place);
-      if (row) numbers.push(row.i);
+    const { format } = this.tools;
+    const many = high - low + 1;
+    this.say(many > MOST_CHOSEN ? `These are ${format.counted(many, "sample")}, and up to ${format.count(MOST_CHOSEN)} can be selected on the way. Filter them, and select all with a.` : "");
+    if (many > MOST_CHOSEN) return;
+    const [turn, era] = [this.turn, this.choice.era];
+    try {
+      const numbers = this.numbersAtHand(low, high) ?? (await this.numbersBetween(low, high));
+      if (turn === this.turn && era === this.choice.era) this.choice.add(numbers);
+    } catch (error) {
+      if (error.name !== "AbortError") this.say(`Nothing was selected: ${error.message}`);
     }
-    this.choice.add(numbers);
+  }
+
+  say(text) {
+    this.note.textContent = text;
+    this.note.hidden = !text;
+  }
+
+  /** Numbers of samples by their places, without asking: all in the order of the file, or all of them loaded. */
+  numbersAtHand(low, high) {
+    const { d, by, ...filter } = this.query;
+    const isWhole = Object.values(filter).every((value) => !value);
+    const numbers = [];
+    for (let place = low; place <= high; place++) {
+      const i = isWhole ? place : this.row(place)?.i;
+      if (i === undefined) return null;
+      numbers.push(i);
+    }
+    return numbers;
+  }
+
+  async numbersBetween(low, high) {
+    const { signal } = this.ended;
+    const parts = [];
+    for (let start = low; start <= high; start += NUMBERS) {
+      const wanted = { ...this.query, start, count: Math.min(NUMBERS, high - start + 1) };
+      parts.push((await untilReady(() => this.tools.get("api/grid/numbers", wanted, { signal }), { signal })).numbers);
+    }
+    return parts.flat();
   }
 
   toggle(place) {
+    this.say("");
     const row = this.row(place);
     if (row) this.choice.toggle(row.i);
     this.anchor = place;

@@ -1,4 +1,5 @@
 // What a dataset is: counts, fields, sizes, classes, checks.
+import { untilReady } from "../progress.js";
 import { load } from "../thumbnails.js";
 
 export const title = "Overview";
@@ -31,6 +32,11 @@ export async function show(main, params, tools) {
   fillCharts(charts, d, tools, ended.signal);
   fillClasses(classes, d, tools, ended.signal);
   return () => ended.abort();
+}
+
+/** Says in a card how far its numbers are. */
+function tellTo(card) {
+  return ({ done, total }) => (card.querySelector(".waiting").textContent = total ? `${Math.floor((done / total) * 100)} %` : "…");
 }
 
 function waiting({ element }) {
@@ -110,7 +116,7 @@ function storage(about, { element }) {
 async function fillCharts(card, d, tools, signal) {
   const { element, format, get } = tools;
   try {
-    const found = await get("api/overview/histograms", { d }, { signal });
+    const found = await untilReady(() => get("api/overview/histograms", { d }, { signal }), { signal, told: tellTo(card) });
     const drawn = Object.entries(found.drawn);
     card.querySelector(".waiting").remove();
     if (!drawn.length) card.append(element("p", { class: "muted" }, "No field of this dataset has a size; it has numbers alone."));
@@ -152,7 +158,7 @@ function chart(label, one, spell, { element, drawing, format }) {
 async function fillClasses(card, d, tools, signal) {
   const { element, format, get, link } = tools;
   try {
-    const found = await get("api/overview/classes", { d }, { signal });
+    const found = await untilReady(() => get("api/overview/classes", { d }, { signal }), { signal, told: tellTo(card) });
     card.querySelector(".waiting").remove();
     if (!found.field) {
       card.append(element("p", { class: "muted" }, "No field has whole numbers that could be classes."));
@@ -172,7 +178,7 @@ async function fillClasses(card, d, tools, signal) {
     const range = counts.length ? `${format.count(Math.min(...counts))} to ${format.count(most)} samples each` : "";
     card.querySelector("h2").append(element("span", { class: "chip" }, found.field));
     card.append(
-      element("p", { class: "muted" }, `${format.count(found.distinct)} ${found.distinct === 1 ? "class" : "classes"}, ${range}${found.without_samples ? `; ${format.count(found.without_samples)} without samples` : ""}.`),
+      element("p", { class: "muted" }, `${format.count(found.distinct)} ${found.distinct === 1 ? "class" : "classes"}, ${range}${found.without_samples ? `; ${format.count(found.without_samples)} without samples` : ""}${found.unreadable ? `; ${format.counted(found.unreadable, "sample")} whose class cannot be read` : ""}.`),
       list,
     );
     if (found.classes.length > CLASSES) {
@@ -198,7 +204,8 @@ function doctor(d, tools) {
     button.disabled = true;
     out.replaceChildren(element("p", { class: "muted" }, "Measuring how fast batches come; this takes some seconds…"));
     try {
-      const found = await post("api/overview/doctor", { d: Number(d) });
+      const run = Date.now(); // every click measures anew
+      const found = await untilReady(() => post("api/overview/doctor", { d: Number(d), run }));
       out.replaceChildren(
         element("p", {}, element("strong", { class: "number" }, `${format.count(Math.round(found.samples_per_s))} samples/s`), ` with ${found.workers} ${found.workers === 1 ? "worker" : "workers"}. What binds: ${found.text}.`),
         found.advice.length ? element("ol", {}, ...found.advice.map((one) => element("li", {}, one.text))) : element("p", { class: "muted" }, "Nothing was found that would make it faster or safer."),

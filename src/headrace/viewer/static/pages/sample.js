@@ -24,6 +24,11 @@ const CHECKSUMS = {
 const FILTER = ["class", "by", "name", "regex", "bytes", "width", "height", "damaged", "sort"]; // of the grid
 const AGAIN_MS = 400;
 
+/** What is wrong with a value; one that is only too large is not damaged. */
+function problemOf(field) {
+  return field.error && !field.is_damaged ? `Not shown: ${field.error}` : field.error;
+}
+
 export async function show(main, params, tools) {
   const about = await tools.dataset(params);
   if (!about.samples) throw new Error("This dataset has no samples.");
@@ -190,7 +195,7 @@ class SamplePage {
     const value = field.value;
     const isSeen = value && value.can_show !== false;
     const sides = !isSeen ? [] : value.as === "array" ? this.arraySides(value.shape) : [value.width, value.height];
-    this.failed(field.error);
+    this.failed(problemOf(field));
     const source = this.tools.url("picture/sample", { d: this.params.d, i: this.index, field: field.name });
     this.stage.box.classList.toggle("is-empty", !sides[0]);
     if (sides[0]) this.stage.load(source, sides[0], sides[1], `Picture of sample ${this.index}, field ${field.name}`);
@@ -308,7 +313,7 @@ class SamplePage {
       "section",
       { class: `card value-card${isWide ? " wide" : ""}`, "aria-label": `Field ${field.name}` },
       head,
-      field.error && element("p", { class: "value-error" }, field.error),
+      field.error && element("p", { class: field.is_damaged ? "value-error" : "muted" }, problemOf(field)),
       body,
       this.placeLine(field.place),
     );

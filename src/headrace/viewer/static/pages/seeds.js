@@ -15,7 +15,7 @@ export async function show(main, params, tools) {
   const about = await tools.dataset(params);
   if (!about.samples) throw new Error("This dataset has no samples.");
   const found = await tools.get("api/recipes", { d: params.get("d") });
-  if (!found.recipes.length) throw new Error("No field of this dataset has pictures, and no pipeline was given. Name one with: headrace view --pipeline FILE:NAME");
+  if (!found.recipes.length) throw new Error(found.why_none);
   const page = new SeedsPage(main, params, tools, about, found);
   await page.load();
   return () => page.close();
@@ -217,14 +217,14 @@ class SeedsPage {
   }
 
   /** The stored picture with the windows of all tiles; they may stick out of it. */
-  original({ field, width, height }) {
+  original({ field, stored, width, height }) {
     const { element, drawing, url } = this.tools;
     const windows = this.found.tiles.flatMap((tile, number) => tile.windows.filter((one) => one.field === field).map((one) => ({ ...one, number })));
     const left = Math.min(0, ...windows.map((one) => one.left));
     const top = Math.min(0, ...windows.map((one) => one.top));
     const right = Math.max(width, ...windows.map((one) => one.left + one.width));
     const bottom = Math.max(height, ...windows.map((one) => one.top + one.height));
-    const source = url("picture/sample", { d: this.state.d, i: this.state.i, field });
+    const source = url("picture/sample", { d: this.state.d, i: this.state.i, field: stored });
     const shapes = windows.map((one) => {
       const place = { x: one.left, y: one.top, width: one.width, height: one.height, "vector-effect": "non-scaling-stroke" };
       const group = drawing("g", { class: "window", "data-number": String(one.number) }, drawing("rect", { ...place, class: "window-under" }), drawing("rect", { ...place, class: `window-line w-${one.number % COUNT}` }));
