@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import tempfile
 import warnings
 from dataclasses import dataclass, replace
@@ -51,10 +52,16 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDIES", "Advice", "Case", "make_case"]
 
-_JPEG, _PNG, _WEBP = 0, 2, 3
+_JPEG, _RAW, _PNG, _WEBP = 0, 1, 2, 3
 _WORTH = 1.1  # times as fast: less is not worth a word
 _WORTH_OF_OPTION = 1.05  # the same for what costs the user nothing
 _WIDE = 500 / 224  # the longer side of stored pictures, for each pixel of the side of a crop
+_HOW_SHRUNK = {
+    _JPEG: "Pictures are shrunk and compressed again",
+    _RAW: "Pictures are shrunk and stay raw",
+    _PNG: "Pictures are shrunk and become JPEGs",
+}
+"""What ``convert --max-side`` does, by how pictures are stored."""
 _SMALL_BATCH = 64
 _MOST_FILES = 1024  # of a set
 _MEMORY = "/dev/shm"
@@ -91,7 +98,9 @@ class Case:
     def path(self) -> str:
         """The dataset as a command takes it; of what is made of several, each of the files."""
         own = self.loader.dataset.path
-        return own if _format_of(own) is not None else f"FILE (each of {format_count(len(self.files), 'file')})"
+        if _format_of(own) is not None:
+            return shlex.quote(own)
+        return f"FILE (each of {format_count(len(self.files), 'file')})"
 
     @property
     def format(self) -> Format | None:
@@ -180,7 +189,8 @@ def stored_too_large(case: Case) -> Advice | None:
         sides = np.maximum(pictures.spans.widths, pictures.spans.heights)
         if np.median(sides) < 1.2 * wanted:
             continue
-        smaller = _stored_again(pictures, Image(max_side=wanted))
+        kind = _most_are(pictures.spans)
+        smaller = _stored_again(pictures, Image(mode="raw" if kind == _RAW else "jpg", max_side=wanted))
         if smaller is None:
             continue
         ways = [(pictures.spans, _is_fast(case)), (smaller, _is_fast(case))]
@@ -191,7 +201,7 @@ def stored_too_large(case: Case) -> Advice | None:
         text = (
             f"{pictures.field} is stored at {int(np.median(sides))} px (the longer side, median), and crops of "
             f"{max(size_at(crop.size, 0))} px are taken: store it at {wanted} px with: headrace convert {case.path} "
-            f"NEW.beton --max-side {wanted}. Pictures are shrunk and compressed again, so pixels change"
+            f"NEW.beton --max-side {wanted}. {_HOW_SHRUNK.get(kind, _HOW_SHRUNK[_PNG])}, so pixels change"
         )
         return Advice(kind="max_side", text=text, factor=factor, basis="measured")
     return None
@@ -214,7 +224,7 @@ def slow_codec(case: Case) -> Advice | None:
         kind = "PNG" if (modes == _PNG).sum() >= (modes == _WEBP).sum() else "WebP"
         text = (
             f"{pictures.field} is stored as {kind}, which is decoded whole: store JPEGs with an index with: headrace "
-            f"convert {case.path} NEW.beton --mode jpg --quality 95. JPEG loses a little of every picture"
+            f"convert {case.path} NEW.beton --image-mode jpg --quality 95. JPEG loses a little of every picture"
         )
         return Advice(kind="codec", text=text, factor=factor, basis="measured")
     return None
@@ -232,6 +242,11 @@ def fast_precision(case: Case) -> Advice | None:
             text = "Loader(precision='fast') makes pictures that differ from the exact ones by about 49 dB"
             return Advice(kind="precision", text=text, factor=factor, basis="measured")
     return None
+
+
+def _most_are(spans: ImageSpans) -> int:
+    """How most of the pictures are stored."""
+    return int(np.bincount(spans.modes).argmax())
 
 
 def _is_fast(case: Case) -> bool:
@@ -263,7 +278,7 @@ def _stored_again(pictures: Pictures, field: Image) -> ImageSpans | None:
     try:
         for number, data in enumerate(pictures.stored()):
             value: object = data
-            if spans.modes[number] == 1:
+            if spans.modes[number] == _RAW:
                 shape = int(spans.heights[number]), int(spans.widths[number]), 3
                 value = np.frombuffer(data, np.uint8).reshape(shape)
             stored.append(field.encode(value, number))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from tests.unit.loader.tools import values_of
 
 import headrace as hr
 from headrace import Loader, ops
+from headrace.cli.main import build_parser
 from headrace.errors import CorruptSampleError
 from headrace.loader import diagnosis, remedies
 from headrace.loader.measurement import Measured, measure, sample_pictures
@@ -111,6 +114,34 @@ def test_pictures_that_are_stored_too_large(indexed: Path, folder: Path) -> None
     assert advice.factor > 2
     fitting = write(folder / "fitting.beton", [picture(i, 60, 70) for i in range(8)])
     assert remedies.stored_too_large(case_of(Loader(fitting, 4, pipelines=whole))) is None
+
+
+def test_raw_pictures_stay_raw_when_they_are_made_smaller(
+    folder: Path, indexed: Path, large: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ``convert --max-side`` keeps them."""
+    raw = write(folder / "large_raw.beton", large, mode="raw")
+    fields = []
+    again = remedies._stored_again
+
+    def stored_again(pictures: Any, field: hr.Image) -> Any:
+        fields.append(field)
+        return again(pictures, field)
+
+    monkeypatch.setattr(remedies, "_stored_again", stored_again)
+    monkeypatch.setattr(remedies, "native_seconds", lambda pictures, ways: [1.0, 0.5])
+    whole = {"image": [ops.Resize(32)], "label": None}
+    texts = []
+    for path in (raw, indexed):
+        advice = remedies.stored_too_large(with_stats(case_of(Loader(path, 4, pipelines=whole)), resize=2.0))
+        assert advice is not None
+        texts.append(advice.text)
+    assert [field.mode for field in fields] == ["raw", "jpg"]
+    assert "shrunk and stay raw" in texts[0]
+    assert "compressed again" in texts[1]
+    hr.convert(raw, folder / "smaller_raw.beton", max_side=71)
+    with hr.open(folder / "smaller_raw.beton") as smaller:
+        assert len(smaller.read_bytes([0], "image")[0]) == 71 * 53 * 3
 
 
 def test_pictures_of_which_pixels_are_cut_are_not_made_smaller(indexed: Path) -> None:
@@ -303,6 +334,35 @@ def test_no_checksums(bare: Path, indexed: Path) -> None:
     assert advice is not None
     assert (advice.kind, advice.factor, advice.basis) == ("checksums", None, "fact")
     assert remedies.no_checksums(case_of(small_crops(indexed))) is None
+
+
+COMMAND = re.compile(r"headrace (?:\w+) .*?(?=\. [A-Z]| \(|$)")
+
+
+def test_every_command_that_is_advised_can_be_run(
+    bare: Path, folder: Path, large: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remedies, "native_seconds", lambda pictures, ways: [1.0, 0.1])
+    rates = iter([1.0, 9.0] * 99)
+    monkeypatch.setattr(remedies, "_possible_rate", lambda loader, seconds: next(rates))
+    places = [bare, folder / "with spaces.tar", folder / "pngs", folder / "pairs-*.beton"]
+    hr.convert(bare, places[1])
+    (places[2] / "a").mkdir(parents=True)
+    for part, one in enumerate(large[:2]):
+        Pillow.fromarray(one).save(places[2] / "a" / f"{part}.png")
+        write(folder / f"pairs-{part}.beton", large[:2], annex=False)
+    told: dict[str, set[str]] = {}
+    for path in places:
+        loader = Loader(str(path), 2, pipelines={"image": [ops.RandomResizedCrop(32)]})
+        case = case_of(loader, 0.1)
+        cases = [with_stats(case, decode=3.0), with_stats(case, read=3.0)]
+        found = [advice for remedy in remedies.REMEDIES for one in cases if (advice := remedy(one)) is not None]
+        for advice in found:
+            for command in COMMAND.findall(advice.text):
+                told.setdefault(advice.kind, set()).add(command)
+                words = shlex.split(command)[1:]
+                assert build_parser().parse_args(words).verb == words[0]
+    assert set(told) == {"jpeg_index", "max_side", "codec", "format", "checksums"}
 
 
 # -- as a whole -------------------------------------------------------------------------------------------------------

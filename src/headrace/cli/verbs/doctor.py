@@ -27,7 +27,9 @@ Python by its name, the copy to the device), and what to change, with what that 
 what was measured, or a plain fact. Nothing is changed. Without --pipeline the usual training is measured: random order,
 and for pictures RandomResizedCrop(224), flip and float16. With --pipeline it is your own: NAME in FILE is a Loader, a
 function that gives one (it gets DATASET if it takes an argument), or a mapping of fields to lists of ops. FILE is a
-Python program, and is run as any program: do that only with a file that you trust."""
+Python program, and is run as any program: do that only with a file that you trust. Batches go to a consumer that does
+nothing: whether your model is the slow part is not seen here. For that, call headrace.diagnose(loader) after a loop of
+your training, or print(loader.stats)."""
 EXAMPLES = """\
 examples:
   headrace doctor train.beton

@@ -59,6 +59,14 @@ def test_doctor(packed: Path, said: Said) -> None:
     assert "What binds: " in text
 
 
+def test_help_says_that_the_model_is_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    from headrace.cli.main import main
+
+    with pytest.raises(SystemExit):
+        main(["doctor", "--help"])
+    assert "headrace.diagnose(loader) after a loop" in capsys.readouterr().out
+
+
 def test_doctor_json(packed: Path, json_said: JsonSaid) -> None:
     found = json_said("doctor", packed, *QUICK)
     assert found["path"] == str(packed)
